@@ -131,7 +131,7 @@ fn exit_out_of_memory(bytes: usize) -> ! {
     })
 }
 
-/// A text buffer of fixed size.
+/// A text buffer of fixed size, to write a message without allocating.
 struct FixedLine {
     text: [u8; 250],
     length: usize,

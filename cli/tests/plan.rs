@@ -207,7 +207,7 @@ fn what_is_wrong_is_told() {
         (&["plan", "--genome", "3.1G", "--depth", "30"], 2, "such as 60,30"),
         (&["plan", "--genome", "3.1G", "--depth", "30,-1"], 2, "such as 60,30"),
         (&["plan", "--genome", "3.1G", "--depth", "30,30", "--tumor", "x"], 2, "cannot be used with"),
-        (&["plan", "--tumor", "a", "--normal", "b"], 2, "a: "),
+        (&["plan", "--tumor", "a", "--normal", "b"], 1, ": cannot read"),
         (&["plan", "--tumor", "/none1", "/none2", "--normal", "/none3", "/none4"], 1, "/none"),
         (&["plan", "--genome", "1M", "--depth", "30,30", "--watts=-1"], 2, "from 0 on"),
         (&["plan", "--genome", "1M", "--depth", "30,30", "--price-per-kwh", "1"], 2, "give --watts"),

@@ -133,7 +133,7 @@ fn memory_that_is_refused() {
         let whole = folder.join("x.sam").exists();
         assert_eq!(ended.code, Some(if whole { 0 } else { 1 }), "{kib} KiB: {}", ended.stderr);
         if !whole {
-            refused += usize::from(error(&ended).contains("KiB of memory"));
+            refused += usize::from(error(&ended).contains("KiB requested"));
             let left: Vec<String> = names(&folder).into_iter().filter(|name| name.contains("x.sam")).collect();
             assert_eq!(left, Vec::<String>::new(), "{kib} KiB");
         } else {

@@ -81,7 +81,7 @@ fn wishes_that_cannot_be_fulfilled() {
     let stub = text(&folder.join("stub")).to_owned();
     for (args, parts) in [
         (&["--strategy", "2xfast", "--reads", "reads.fq", "--", &stub][..], &["not a strategy", "4xbind"][..]),
-        (&["--", &stub], &["no reads", "--reads"]),
+        (&["--", &stub], &["leave out -o", "--reads"]),
         (&["--reads", "reads.fq", "reads.fq", "reads.fq", "--", &stub], &["has no mate file"]),
         (&["--", "bwa", "mem", "-o", "y.sam", "g.fa", "reads.fq"], &["the output is given twice"]),
         (&["--", "bwa", "mem", "--what", "g.fa", "reads.fq"], &["--what"]),
@@ -146,7 +146,7 @@ fn output_that_is_not_what_it_should_be() {
             "NR % 4 == 2 && !/read7$/ { if (name != \"read7\") record(name) }".to_owned(),
             "where \"read7\" was expected",
         ),
-        ("early", HEADER, "NR % 4 == 2 && NR < 4000 { record(name) }".to_owned(), "without records of "),
+        ("early", HEADER, "NR % 4 == 2 && NR < 4000 { record(name) }".to_owned(), "wrote no record for "),
         ("more", HEADER, "NR % 4 == 2 { record(name); record(name) }".to_owned(), "where \"read1\" was expected"),
         ("other", HEADER, "NR % 4 == 2 { record(\"z\" name) }".to_owned(), "a record of \"zread0\""),
         (
@@ -205,7 +205,7 @@ fn what_an_aligner_leaves_behind_does_not_hold_the_run() {
     // The child also has the reads open, but reads nothing.
     let holds = format!("#!/bin/sh\nhead -n 400 | {}/stub\nexec 3<&0\n{}", text(&folder), left("setsid"));
     let holds = script(folder.join("holds"), &holds);
-    refused(&folder, &["--reads", "reads.fq", "--", text(&holds)], 1, &["without records of "]);
+    refused(&folder, &["--reads", "reads.fq", "--", text(&holds)], 1, &["wrote no record for "]);
     for id in fs::read_to_string(folder.join("pids")).expect("numbers").lines() {
         let id = id.parse().ok().and_then(Pid::from_raw).expect("a number");
         // The processes of the group are gone.
@@ -223,7 +223,7 @@ fn what_an_aligner_says_does_not_command_the_terminal() {
     let said = String::from_utf8(ended.stderr).expect("UTF-8");
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.lines().any(|line| line == "hello \\x1b]0;title\\x07"), "{said}");
-    assert!(said.contains("a record of \"read0\\x1b[2J\""), "{said}");
+    assert!(said.contains("a record of read \"read0\\x1b[2J\""), "{said}");
     assert!(!said.chars().any(|c| c.is_control() && c != '\n'), "{said:?}");
 }
 

@@ -47,8 +47,8 @@ const MAX_COUNT_ANY_SEED: u32 = 20;
 /// Maximum number of occurrences of a seed that is extended when its window has fewer than [`MIN_SEEDS_PER_WINDOW`]
 /// rarer seeds. Empirical.
 const MAX_COUNT_SECOND_SEED: u32 = 500;
-/// Maximum number of occurrences of the rarest seed of a window, which is extended when the window has no rarer one.
-/// Empirical.
+/// Maximum number of occurrences at which the rarest seed of a window is still extended. If it has more, no seed of the
+/// window is extended. Empirical.
 const MAX_COUNT_RAREST_SEED: u32 = 5_000;
 /// Length (bp) of the windows of a sequence in which seeds are selected.
 const SEED_WINDOW_BP: usize = 24;

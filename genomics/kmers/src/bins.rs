@@ -62,7 +62,8 @@ impl BinIndex {
         self.bins.iter().map(|(kmers, _)| kmers).sum()
     }
 
-    pub(crate) fn record_bytes(&self) -> u64 {
+    /// Number of bytes of the records in all bins.
+    pub(crate) fn total_record_bytes(&self) -> u64 {
         self.bins.iter().flat_map(|(_, blocks)| blocks).map(|block| u64::from(block.len)).sum()
     }
 }

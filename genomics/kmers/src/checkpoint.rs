@@ -129,7 +129,7 @@ impl CountedKmersCheckpoint {
             kmers: kmers.into(),
             distinct,
             super_kmer_bytes: packed_bytes,
-            spilled_bytes: packed_bytes + parts.record_bytes(),
+            spilled_bytes: packed_bytes + parts.total_record_bytes(),
             bins,
             extra_passes,
             num_kept: kept,

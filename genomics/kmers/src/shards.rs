@@ -160,7 +160,7 @@ where
         totals.add_totals(&ScatterTotals { bases: shard.bases, kmers: shard.kmers, bytes: 0 });
         let bins = shard.bins_of(part);
         held += bins.num_kmers();
-        totals.bytes += bins.record_bytes();
+        totals.bytes += bins.total_record_bytes();
         stacked.push(Bins::open_object(bins, nodes.clone(), file)?);
     }
     let plan =

@@ -35,7 +35,7 @@ const KNOWN_SEED_COUNT: u32 = 512;
 /// Number of bytes that are cleared as fast as a single one.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// A mate whose diagonals are joined.
+/// What is known of one mate before its diagonals are paired with those of the other mate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MateCandidates<'a> {
     /// Placements that are already known.

@@ -40,7 +40,7 @@ pub struct LibraryModel {
 /// Minimum depth, in read pairs, at which error rates are measured. Chosen: at lower depth a wrong base seldom recurs,
 /// so that the upper bound of the error rate suffices.
 const MIN_ERROR_RATE_DEPTH: u32 = 100;
-/// Minimum number of bases of one kind to measure the rate of a substitution. Chosen; a higher value needs larger
+/// Minimum number of bases that could show a substitution class, to measure its rate. Chosen; a higher value needs larger
 /// panels.
 const MIN_BASES_PER_SUBSTITUTION: u64 = 20_000;
 /// Number of rounds in which alleles that errors do not explain are left out. Empirical; the rate changes little after

@@ -49,7 +49,7 @@ impl NonSomaticModel {
         }
     }
 
-    /// Probability that a change is an inherited allele that `normal` molecules of the normal do not show.
+    /// Probability that a change is a germline allele that the normal does not show at a depth of `normal` molecules.
     pub fn germline_probability(&self, normal: u32) -> f64 {
         self.germline_by_depth.get(normal as usize).copied().unwrap_or(0.0)
     }

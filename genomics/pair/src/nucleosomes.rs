@@ -24,8 +24,8 @@ pub(crate) struct NucleosomePattern {
 /// Lengths of fragments around one nucleosome, in bp: the peak at 167 with both flanks. Chosen; the second peak begins
 /// above 250.
 const MONONUCLEOSOME_BP: std::ops::RangeInclusive<usize> = 120..=200;
-/// Minimum share of the pairs with such a fragment. Chosen: cell-free DNA has two thirds and more, of which reads of 100
-/// bases show those up to 180 bp only.
+/// Minimum share of the pairs with a fragment length in [`MONONUCLEOSOME_BP`]. Chosen: cell-free DNA has two thirds and more,
+/// but reads of 100 bases measure fragments up to 180 bp only.
 const MIN_MONONUCLEOSOME_SHARE: f64 = 0.5;
 /// Most frequent lengths in cell-free DNA, in bp: 167 in most samples (Snyder et al. 2016). A wider range admits sheared
 /// DNA of a similar length.

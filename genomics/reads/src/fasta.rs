@@ -138,7 +138,7 @@ pub(crate) struct FastaReader<'a> {
 }
 
 impl<'a> FastaReader<'a> {
-    /// Opens a file. `progress` counts its bytes.
+    /// Opens a plain or gzip FASTA file, to be read from start to end. `progress` counts its bytes.
     ///
     /// # Errors
     /// The file cannot be opened.

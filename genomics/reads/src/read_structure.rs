@@ -22,7 +22,7 @@ pub struct ReadStructure {
     template_bp: Option<usize>,
 }
 
-/// Kind of the segments of a structure that are read so far.
+/// How far a read structure is parsed.
 #[derive(PartialEq)]
 enum Progress {
     BeforeTemplate,

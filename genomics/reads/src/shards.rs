@@ -189,7 +189,8 @@ impl ShardBuilder {
     }
 }
 
-/// Cuts a lane into `n` slices, or fewer with the reason.
+/// Cuts a lane into `n` slices, or fewer with the reason. A lane that names files of another lane stays whole, without a
+/// reason.
 fn slice_lane(lane: &Lane, n: usize) -> Result<(Vec<Lane>, Option<SplitObstacle>), Error> {
     let whole = |why| Ok((vec![lane.clone()], why));
     if n == 1 {

@@ -705,10 +705,10 @@ mod tests {
         assert!(refused(|p| p.somatic.subclones = vec![0.7, 0.7]).contains("at most 1"));
         assert!(refused(|p| p.somatic.subclones = vec![-0.1]).contains("negative"));
         assert!(refused(|p| p.genome = GenomeSource::File("/no/such.fa".into())).contains("/no/such.fa"));
-        assert!(refused(|p| p.sequencing.read_length = 5).contains("read length"));
+        assert!(refused(|p| p.sequencing.read_length = 5).contains("--read-length"));
         let made =
             |p: &mut SimulationParams| p.genome = GenomeSource::Made { length: 50_000, contigs: 1, repeats: Some(1.1) };
-        assert!(refused(made).contains("share of repeats"));
+        assert!(refused(made).contains("--repeats must"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

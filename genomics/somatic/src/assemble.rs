@@ -67,7 +67,7 @@ pub const MIN_CONTIG_PAIRS: usize = 2;
 /// Contigs of one or more groups, with counts of what was skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssemblyResult {
-    /// Contigs, sorted by support, the highest first.
+    /// Contigs; those of one group are sorted by support, the highest first.
     pub contigs: Vec<Contig>,
     /// Number of stacks with fewer pairs than a contig needs.
     pub stacks_with_few_pairs: u64,

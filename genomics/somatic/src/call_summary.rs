@@ -92,7 +92,7 @@ pub struct CallSummary {
     pub genotype_mismatch_rate: Option<f64>,
     /// Reasons not to trust the calls. If one of them withholds results, the user asked for them.
     pub warnings: Vec<ResultWarning>,
-    /// What genotyping allowed for besides the cells that the samples should have.
+    /// Tumour cells in the normal, and DNA of another person in the tumour, that genotyping allowed for.
     #[serde(skip)]
     pub admixture: Admixture,
     /// Names and lengths of the sequences that calls are placed on.

@@ -220,8 +220,7 @@ impl CandidateSelector {
         self.mismatched_roots.load(Relaxed)
     }
 
-    /// Alleles that the tumour clearly has, with their counts in the normal. Empty for the pooled selector and for
-    /// all tumours but the one of this selector.
+    /// Alleles that the tumour clearly has, with their counts in the normal. Empty for the pooled selector.
     pub fn tumour_alleles(&self) -> TumourAlleles {
         self.tumour_alleles.collected_alleles()
     }
@@ -328,7 +327,9 @@ impl CandidateSelector {
             }
         }
         let each = || root.counts.iter().map(&view);
-        if self.number == TUMOUR_SAMPLE && may_have_two_alleles(root.root, each, [root_in_normal, root_in_tumour]) {
+        if self.number != POOLED_SELECTOR_NUMBER
+            && may_have_two_alleles(root.root, each, [root_in_normal, root_in_tumour])
+        {
             let counts = root.counts.each_ref().map(&view);
             self.tumour_alleles.add_root(root.root, self.k - 2, &counts, [root_in_normal, root_in_tumour]);
         }

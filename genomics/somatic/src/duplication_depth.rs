@@ -162,8 +162,8 @@ pub(crate) fn num_at_one_end(num_votes: usize, crossing: [usize; 2], crossing_an
     (num_votes * (crossing[0] + crossing[1])).div_ceil(2 * crossing_any)
 }
 
-/// Number of molecules with the unchanged allele: the mean number of those that cross an end, less those with the
-/// duplication.
+/// Number of molecules with the unchanged allele: the number that cross an end, averaged over both ends and rounded up, less
+/// those with the duplication.
 pub(crate) fn num_unchanged_molecules(crossing: [usize; 2], num_duplicated: usize) -> usize {
     // docs/model/genotype.md (16)
     (crossing[0] + crossing[1]).div_ceil(2).saturating_sub(num_duplicated)

@@ -121,13 +121,13 @@ struct ArtefactLimit {
     min_share: f64,
 }
 
-/// Limit of inverted junctions in a library with fold-back artefacts. Empirical; a larger limit filters more junctions.
+/// Limit of inverted junctions in libraries with fold-back artefacts. Empirical; a larger limit filters more junctions.
 const INVERTED_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 7, min_share: 0.25 };
-/// Limit of other local junctions in a library with fold-back artefacts. Empirical.
+/// Limit of local junctions that are not inverted, in libraries with fold-back artefacts. Empirical.
 const LOCAL_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 4, min_share: 0.15 };
-/// Limit of inverted junctions in other libraries, in which a strand seldom folds back. Empirical.
+/// Limit of inverted junctions in libraries without fold-back artefacts. Empirical.
 const RARE_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 2, min_share: 0.0 };
-/// Limit of other local junctions in other libraries: none of them is an artefact.
+/// Limit of local junctions that are not inverted, in libraries without fold-back artefacts: none counts as an artefact.
 const NO_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 0, min_share: 0.0 };
 
 /// Whether a junction may be an artefact of a library that folds back. The limits are those of inverted junctions and

@@ -120,14 +120,14 @@ pub(crate) fn copied_bases(seq: &[u8], range: &std::ops::Range<usize>) -> [usize
     [(0..range.start).rev().take_while(is_copied).count(), (range.start..seq.len() - len).take_while(is_copied).count()]
 }
 
-/// The bases that may come from any base of the window.
+/// What precedes a base of the contig on the best path (Viterbi traceback).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// The base before, on the same diagonal.
     Diagonal = 0,
     /// The best end of the row before.
     Jump = 1,
-    /// New bases.
+    /// The base before, as the last one of new bases that are not copied from the window.
     NewBases = 2,
 }
 

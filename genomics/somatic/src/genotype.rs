@@ -230,7 +230,7 @@ pub struct GenotypingParams {
     pub error_probability: f64,
     /// How frequent the allele is in the population.
     pub population_frequency: PopulationFrequency,
-    /// What other cells the samples contain.
+    /// Tumour cells in the normal, and DNA of another person in the tumour.
     pub admixture: Admixture,
     /// Whether fragments of the tumours end at fixed positions, so that reads have a change always at the same place and
     /// on the same strand.

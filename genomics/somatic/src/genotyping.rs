@@ -64,8 +64,7 @@ pub struct FinishedCall {
     /// Share of the sites at which the normal and a tumour have different alleles, of the tumour with the highest
     /// share; `None` if the samples may be of one person.
     pub genotype_mismatch_share: Option<f64>,
-    /// For each tumour the roots with an allele of the normal's own and of the tumour's own. All are 0 for all but the
-    /// first tumour.
+    /// For each tumour the roots with an allele of the normal's own and of the tumour's own.
     pub own_alleles: Vec<[OwnAlleleCounts; 2]>,
     /// What genotyping allowed for besides the cells that the samples should have.
     pub admixture: Admixture,

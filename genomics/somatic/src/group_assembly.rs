@@ -120,7 +120,7 @@ pub struct GroupAssemblyResult {
     pub pairs_in_small_groups: u64,
     /// Number of pairs in groups without a branching k-mer.
     pub(crate) pairs_in_unbranched_groups: u64,
-    /// Contigs of all groups, in the order of the groups.
+    /// Contigs of all groups, in the order of the groups, with counts of what was skipped.
     pub assembled: AssemblyResult,
     /// For each traced variant, its labelled pairs and their groups.
     pub traced: Vec<TracedVariantPairs>,

@@ -13,7 +13,7 @@ use genuma_kmers::prefetch;
 pub(crate) struct KmerMap {
     filter: Vec<u64>,
     filter_shift: u32,
-    /// The k-mers by rank.
+    /// The k-mers in the order in which they were given; the index is the rank.
     kmers: Vec<u64>,
     /// Ranks, or [`EMPTY_SLOT`].
     slots: Vec<u32>,

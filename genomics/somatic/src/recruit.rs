@@ -31,7 +31,7 @@ const NEAR_BASES: usize = 40;
 const NEAR_STRIDE: usize = 4;
 /// Maximum distance in bases from the change of a recruiting k-mer, if the change is in a repeat.
 const FAR_BASES: usize = 450;
-/// Every how many bases a k-mer farther away is used.
+/// Every how many bases a k-mer is used that is more than [`NEAR_BASES`] away from the change.
 const FAR_STRIDE: usize = 16;
 /// Number of unique k-mers on one side of a change that make k-mers farther away unnecessary.
 const MIN_UNIQUE_KMERS_PER_SIDE: usize = 3;

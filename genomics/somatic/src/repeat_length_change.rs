@@ -37,7 +37,8 @@ fn repeat_unit_len(bases: &[u8]) -> Option<usize> {
         .find(|u| bases.len().is_multiple_of(*u) && bases.iter().zip(&bases[*u..]).all(|(a, b)| a == b))
 }
 
-/// Whether change `f` of a contig removes or adds whole units of a tandem repeat.
+/// Whether change `f` of a contig removes or adds whole units of a tandem repeat that has, before or after the change, enough
+/// copies of its unit to slip.
 pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
     changed_units(contig, f).is_some_and(|(repeat, before)| {
         repeat.len().max(before) >= slippage::SLIPPAGE_MODEL_PARAMS.min_slipping_copies * repeat.unit

@@ -97,8 +97,8 @@ impl GermlineFractions {
     }
 }
 
-/// Natural logarithm of the odds of a germline variant over a somatic one among alleles with the likelihoods `germline` of a
-/// germline allele. `prior` is the value before any allele is known.
+/// Natural logarithm of the odds that an allele is germline rather than somatic, learned by expectation–maximisation.
+/// `germline` has the likelihood of each allele as germline, relative to 1 as somatic; `prior` holds without alleles.
 fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
     let p = &GENOTYPE_MODEL_PARAMS;
     let log_odds = |share: f64| (share / (1.0 - share)).ln();

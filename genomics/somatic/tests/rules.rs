@@ -61,6 +61,16 @@ fn what_one_tumour_shows_clearly_is_its_own() {
 }
 
 #[test]
+fn alleles_of_each_tumour_are_collected() {
+    let rules = rules(&[40, 40, 40]);
+    rules.select_from_root(&root(&[(b'A', [36, 40, 20, 0]), (b'C', [4, 0, 20, 0])]), &mut Vec::new());
+    let [first, second] = &rules.tumour_alleles()[..] else { panic!("two tumours") };
+    assert!(first.alleles.is_empty());
+    let [(counts, roots)] = second.alleles[..] else { panic!("{second:?}") };
+    assert_eq!((counts.tumour, counts.normal, roots), ([20, 40], [4, 40], 1));
+}
+
+#[test]
 fn what_each_shows_too_seldom_is_picked_of_all_together() {
     assert_eq!(picked(&[(b'A', [40, 38, 38, 0]), (b'C', [0, 2, 2, 0])]), [(POOLED_SELECTOR_NUMBER, 4, 0, 80)]);
     // At the pooled depth there are more errors.

@@ -26,7 +26,7 @@ const BASES_PER_MISMATCH_BEYOND: u32 = 12;
 const BASES_PER_MISMATCH_KEPT: u32 = 8;
 /// Minimum number of good bases on either side of a junction.
 const MIN_GOOD_BASES_PER_SIDE: u32 = 6;
-/// Minimum number of bases of the kept side that a mate must have.
+/// Minimum number of bases that a mate must have on the kept side, the side of the change from which it was placed.
 const MIN_KEPT_SIDE_BASES: i32 = 4;
 /// Minimum log-odds of a base or mate that counts as evidence, in hundredths of a natural logarithm.
 pub(crate) const MIN_EVIDENCE_LOG_ODDS: i32 = 200;

@@ -115,7 +115,7 @@ pub(crate) struct PairEvidence {
     pub reference_positions: u128,
     /// Wrong bases near the change, ascending by position; the first `num_wrong` entries are used.
     pub wrong_bases: [WrongBase; MAX_WRONG_BASES],
-    /// Number of wrong bases.
+    /// Number of entries of `wrong_bases` that are used.
     pub(crate) num_wrong: u8,
 }
 

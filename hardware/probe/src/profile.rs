@@ -301,7 +301,7 @@ pub struct LoadedLatencyCurve {
     pub points: Vec<LoadedLatencyPoint>,
 }
 
-/// One point of a [`LoadedLatencyCurve`].
+/// Latency at one read traffic of the injectors: a point of a [`LoadedLatencyCurve`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LoadedLatencyPoint {
     /// Idle loop iterations of an injector thread after each KiB it reads. `None` if the injectors are idle.

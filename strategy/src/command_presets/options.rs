@@ -70,7 +70,7 @@ pub(super) enum CommandItem {
         /// The option as the program reads it, without its value: `-t`, `--cs=`.
         spelled: OsString,
         value: Option<OsString>,
-        /// Word before the value that gives its type.
+        /// Word between option and value: the type of the value (`-sam` of `-o -sam FILE`), or the first of two values.
         kind: Option<OsString>,
     },
     /// `--`: operands follow.

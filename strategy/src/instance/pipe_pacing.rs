@@ -24,8 +24,8 @@ impl PipePacing {
         PipePacing { pipe_bytes: pipe, pause: Duration::ZERO }
     }
 
-    /// Returns the pause after `bytes` bytes were read. The pause doubles each time the pipe was less than half full,
-    /// up to the time in which a fast program fills half of it.
+    /// Returns the pause after `bytes` bytes were read: none if the pipe was at least half full, otherwise twice the pause
+    /// before, up to the time in which a fast program fills half of the pipe.
     pub(crate) fn pause_after(&mut self, bytes: usize) -> Duration {
         let longest = Duration::from_nanos(self.pipe_bytes as u64 / 2 * 1_000_000_000 / FAST_OUTPUT_BYTES_PER_S);
         self.pause = match 2 * bytes >= self.pipe_bytes {

@@ -132,7 +132,7 @@ pub(crate) fn format_log_summary(case: &AdvisedRun, advice: &Advice) -> String {
     format!("{gain}, {by} ({} nodes, {})", case.machine.nodes.len(), case.source)
 }
 
-/// Formats seconds with three digits.
+/// Formats seconds with three significant digits.
 fn format_seconds(s: f64) -> String {
     match s {
         s if !s.is_finite() => "-".to_owned(),

@@ -16,7 +16,7 @@ const WRITTEN_KEY: LegendKey<'static> = LegendKey { style: "written", name: "Wri
 /// Maximum number of points of a curve. More would not be visible.
 const MAX_POINTS: usize = 300;
 
-/// Returns the plots, or an empty text if the call was too short.
+/// Plots CPU, memory and file access over the time of the call; empty if the call was too short.
 pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
     let samples = &timeline.samples;
     let Some(end) = samples.last().map(|last| last.elapsed_s).filter(|&s| s > 0.0 && samples.len() > 2) else {

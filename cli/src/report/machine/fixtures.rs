@@ -110,7 +110,7 @@ pub(crate) const LARGE_SERVER: MachineShape = MachineShape {
     rates: (38.0, 470.0),
 };
 
-/// All shapes.
+/// All machines of these tests.
 pub(crate) const ALL_SHAPES: [MachineShape; 6] =
     [ONE_NODE, TWO_SOCKETS, FOUR_NODES, EIGHT_SOCKETS, WITH_CXL_NODES, LARGE_SERVER];
 

@@ -95,7 +95,7 @@ impl<'a, E: Engine> Worker<'a, E> {
         Worker { engine, state, records, block_sorter, totals, totals_sink }
     }
 
-    /// Performs the step of the task.
+    /// Maps the reads of the task's batch, writes their records into the task, or both.
     pub(super) fn run_task(&mut self, task: &mut WorkerTask<E>) -> Result<(), Error> {
         let WorkerTask { step, sam_text: text, sorted_block: sorted } = task;
         match step {

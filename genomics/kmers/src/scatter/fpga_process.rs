@@ -70,7 +70,7 @@ impl fmt::Display for SimulatedFpga {
     }
 }
 
-/// Up to 32 bases of a read.
+/// Up to 32 bases of a read with the mask of good bases, as an FPGA takes them in one cycle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Beat {
     /// The bases, the first in the highest bits.

@@ -142,7 +142,7 @@ fn input_too_large_for_any_partition_is_an_error() {
     let files = Files::new(&[vec![poly_a.clone(); 20_000], vec![poly_a; 2]]);
     let params = CountParams { memory_bytes: min_memory(2), max_scratch_bytes: 10_000, ..files.params(31) };
     let said = in_sum(&files, &params, None, 1).err().expect("too large").to_string();
-    assert!(said.contains("of 4096 of the k-mers does not fit") && said.contains("give more"), "{said}");
+    assert!(said.contains("of 4096 of the k-mers does not fit") && said.contains("raise --memory"), "{said}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ enum RecordFlagsEncoding {
     Constant(i32),
     /// In an external block of this content ID, which has no other data.
     Block(i32),
-    /// Encoded in another way.
+    /// Not stored, in a block with other data series, or in another encoding.
     #[default]
     Unknown,
 }

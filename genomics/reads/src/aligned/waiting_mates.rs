@@ -317,7 +317,8 @@ impl Shard {
     }
 }
 
-/// Reads that waited until the end of the file, sorted by name.
+/// Reads that still wait at the end of the file, sorted by name. If some were spilled, both mates of a pair may be among
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct UnmatchedReads {
     bytes: Vec<u8>,

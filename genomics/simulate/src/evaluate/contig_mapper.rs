@@ -33,7 +33,7 @@ enum KmerOccurrence {
     Repeated,
 }
 
-/// Positions of contigs in a reference.
+/// Finds the reference position of a contig position by k-mers that are unique in the reference.
 pub(super) struct ContigMapper<'a> {
     genome: &'a Genome,
     /// For each contig: its anchors on the reference sequence and strand with most of them, by position in the
