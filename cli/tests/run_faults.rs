@@ -148,7 +148,7 @@ fn output_that_is_not_what_it_should_be() {
         ),
         ("early", HEADER, "NR % 4 == 2 && NR < 4000 { record(name) }".to_owned(), "wrote no record for "),
         ("more", HEADER, "NR % 4 == 2 { record(name); record(name) }".to_owned(), "where \"read1\" was expected"),
-        ("other", HEADER, "NR % 4 == 2 { record(\"z\" name) }".to_owned(), "a record of \"zread0\""),
+        ("other", HEADER, "NR % 4 == 2 { record(\"z\" name) }".to_owned(), "a record of read \"zread0\""),
         (
             "words",
             HEADER,
