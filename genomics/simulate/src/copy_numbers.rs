@@ -45,8 +45,8 @@ impl Default for CopyNumberParams {
     }
 }
 
-/// A contig of which the cells of the founder clone have another number of copies of either haplotype than healthy cells,
-/// copy-neutral LOH included.
+/// A contig whose haplotypes have other copy numbers in the founder clone than in healthy cells; copy-neutral LOH is
+/// included.
 #[derive(Debug, Clone, Serialize)]
 pub struct AneuploidContig {
     /// Name of the contig.
@@ -101,8 +101,8 @@ pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &Cop
     Ok(())
 }
 
-/// Lists the contigs of which the cells of the founder clone have another number of copies of either haplotype than healthy
-/// cells, copy-neutral LOH included. A derived chromosome counts for the contig with which it begins.
+/// Lists the contigs whose haplotypes have other copy numbers in the founder clone than in healthy cells; copy-neutral LOH is
+/// included. A derived chromosome counts for the contig with which it begins.
 pub(crate) fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<AneuploidContig> {
     let contig = |(i, name): (usize, &String)| {
         let copies = [0, 1].map(|h| tumour.karyotypes[0][h].chromosome_copies()[i]);
