@@ -7,6 +7,7 @@ use std::fs;
 
 use genuma_machine::IdSet;
 use genuma_machine::placement::MemoryPolicy;
+use genuma_work::proc_parsing::{resident_bytes_by_node, stat_fields};
 use serde::Serialize;
 
 pub(crate) use index_files::IndexFiles;
@@ -76,7 +77,7 @@ fn processes() -> Vec<Process> {
 
 /// Parses parent and process group from `stat` (proc_pid_stat(5), fields 4 and 5).
 fn parse_process(id: u32, stat: &str) -> Option<Process> {
-    let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(1);
+    let mut fields = stat_fields(stat).skip(1);
     Some(Process { id, parent: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()? })
 }
 
@@ -87,31 +88,19 @@ impl PagePlacement {
         if index(&later) < index(&self) { self } else { later }
     }
 
-    /// Adds the ranges of a `numa_maps` file (numa(7)), such as `7f00 interleave:0-1 anon=8 dirty=8 N0=4 N1=4
-    /// kernelpagesize_kB=4`.
+    /// Adds the ranges of a `numa_maps` file (numa(7)).
     fn add_numa_maps(&mut self, maps: &str, index: &IndexFiles) {
         for line in maps.lines() {
-            let mut on = NodeBytes::new();
-            let mut page = 4;
-            for word in line.split_whitespace() {
-                let Some((name, value)) = word.split_once('=') else { continue };
-                let Ok(value) = value.parse::<u64>() else { continue };
-                if name == "kernelpagesize_kB" {
-                    page = value;
-                } else if let Some(Ok(node)) = name.strip_prefix('N').map(str::parse) {
-                    on.insert(node, value);
-                }
-            }
+            let on = resident_bytes_by_node(line);
             // Program and library files are where any process first read them.
             let file = line.split_whitespace().find_map(|word| word.strip_prefix("file="));
             let foreign = file.is_some_and(|file| !index.files.iter().any(|of_index| of_index == file));
-            let large =
-                on.values().sum::<u64>() * page * 1024 >= (index.bytes / INDEX_RANGE_DIVISOR).max(MIN_RANGE_BYTES);
+            let large = on.values().sum::<u64>() >= (index.bytes / INDEX_RANGE_DIVISOR).max(MIN_RANGE_BYTES);
             let of_index = large && !foreign;
-            for (node, pages) in on {
-                *self.all.entry(node).or_default() += pages * page * 1024;
+            for (node, bytes) in on {
+                *self.all.entry(node).or_default() += bytes;
                 if of_index {
-                    *self.index.entry(node).or_default() += pages * page * 1024;
+                    *self.index.entry(node).or_default() += bytes;
                 }
             }
         }

@@ -29,7 +29,7 @@ const EXIT_CODE_OF_SIGNAL: i32 = 128;
 pub struct PlacedCommand {
     words: Vec<OsString>,
     /// Whether to count what the program and genuma use.
-    pub has_counters: bool,
+    has_counters: bool,
 }
 
 /// Error: the strategy needs several instances.

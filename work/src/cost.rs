@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::proc_parsing::{peak_resident_bytes, stat_fields};
 use crate::rusage;
 
 /// Resources that one unit of a run used: wall time, CPU time and peak memory.
@@ -36,19 +37,14 @@ pub struct ProcessCost {
 /// Measures what this process has used so far (proc_pid_stat(5), fields 14 to 17; `VmHWM` of proc_pid_status(5)).
 pub fn process_cost() -> ProcessCost {
     let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return rusage_cost() };
-    // Count the fields after the command name, because the name may contain spaces.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let fields: Vec<&str> = stat_fields(&stat).collect();
     // Linux reports CPU time in clock ticks of 1/100 s on all architectures.
     let seconds = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0) / 100.0;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status
-        .lines()
-        .find_map(|l| l.strip_prefix("VmHWM:"))
-        .and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
     ProcessCost {
         cpu_s: seconds(11) + seconds(12),
         children_cpu_s: seconds(13) + seconds(14),
-        peak_bytes: peak.map_or_else(|| rusage::own_usage().max_resident_bytes, |kib| kib * 1024),
+        peak_bytes: peak_resident_bytes(&status).unwrap_or_else(|| rusage::own_usage().max_resident_bytes),
     }
 }
 

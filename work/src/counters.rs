@@ -10,14 +10,12 @@ mod sampler;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
-use std::process::ExitStatus;
 
 use serde::Serialize;
 
 use crate::cost::process_cost;
 use crate::rusage;
-pub use crate::rusage::ResourceUsage;
+pub use crate::rusage::{ResourceUsage, wait_for_child};
 use perf_events::{PerfCounts, PerfEvents, PerfScope};
 pub use proc_files::VmCounters;
 use proc_files::{VmSnapshot, why_no_disk_wait};
@@ -183,15 +181,6 @@ impl ProcessCounters {
             resident_missing: missing,
         }
     }
-}
-
-/// Waits until the child process `id` ends. Returns its exit status, and the resources that the process and those of
-/// its own children for which it waited used.
-///
-/// # Errors
-/// There is no such child, for example because it has been waited for.
-pub fn wait_for_child(id: u32) -> io::Result<(ExitStatus, ResourceUsage)> {
-    rusage::wait_for_child(id)
 }
 
 /// Counters of the next process that this thread starts, and of its children.

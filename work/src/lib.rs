@@ -13,6 +13,7 @@ pub mod cost;
 pub mod counters;
 pub mod folder;
 mod critical_section;
+pub mod proc_parsing;
 pub mod progress;
 pub mod parallel;
 pub mod spillable_buckets;

@@ -83,7 +83,7 @@ pub(crate) fn children_cpu_s() -> f64 {
 ///
 /// # Errors
 /// There is no such child, for example because it has been waited for.
-pub(crate) fn wait_for_child(id: u32) -> io::Result<(ExitStatus, ResourceUsage)> {
+pub fn wait_for_child(id: u32) -> io::Result<(ExitStatus, ResourceUsage)> {
     let mut status: libc::c_int = 0;
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     loop {

@@ -7,6 +7,7 @@ use std::io;
 use serde::Serialize;
 
 use super::Count;
+use crate::proc_parsing::{self, resident_bytes_by_node, stat_fields};
 
 /// What the kernel counts for one thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(super) fn read_thread_counts(process: u32, counts: &mut BTreeMap<ThreadKey, 
 
 /// Parses start time and time waited for disks (proc_pid_stat(5), fields 22 and 42).
 fn parse_thread_stat(stat: &str) -> Option<(u64, u64)> {
-    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    let fields: Vec<&str> = stat_fields(stat).collect();
     Some((fields.get(19)?.parse().ok()?, fields.get(39)?.parse().ok()?))
 }
 
@@ -51,26 +52,21 @@ fn parse_migrations(sched: &str) -> Option<u64> {
 /// `numa_maps` cannot be read: the process has ended, the kernel has no NUMA support, or permission is denied.
 pub(super) fn add_resident_bytes(process: u32, by_node: &mut BTreeMap<u32, u64>) -> io::Result<()> {
     let maps = fs::read_to_string(format!("/proc/{process}/numa_maps"))?;
-    maps.lines().for_each(|line| add_numa_maps_line(line, by_node));
+    add_numa_maps(&maps, by_node);
     Ok(())
 }
 
-/// Adds the pages of one line of `numa_maps` (numa(7)).
-fn add_numa_maps_line(line: &str, by_node: &mut BTreeMap<u32, u64>) {
-    let words = || line.split_whitespace().filter_map(|word| word.split_once('='));
-    let page = words().find(|(name, _)| *name == "kernelpagesize_kB").and_then(|(_, kib)| kib.parse::<u64>().ok());
-    for (name, pages) in words() {
-        if let (Some(Ok(node)), Ok(pages)) = (name.strip_prefix('N').map(str::parse), pages.parse::<u64>()) {
-            *by_node.entry(node).or_default() += pages * page.unwrap_or(4) * 1024;
-        }
+/// Adds the resident memory of all ranges of a `numa_maps` file.
+fn add_numa_maps(maps: &str, by_node: &mut BTreeMap<u32, u64>) {
+    for (node, bytes) in maps.lines().flat_map(resident_bytes_by_node) {
+        *by_node.entry(node).or_default() += bytes;
     }
 }
 
 /// Returns the peak resident memory of a process in bytes; `None` if it has ended.
 pub(super) fn peak_resident_bytes(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    proc_parsing::peak_resident_bytes(&status)
 }
 
 /// Returns why the kernel does not report time that threads waited for disks; `None` if it does.
@@ -153,7 +149,7 @@ mod tests {
             "7f10 default file=/data/N0=9 mapped=3 N1=3 kernelpagesize_kB=2048",
             "7f20 default",
         ] {
-            add_numa_maps_line(line, &mut by_node);
+            add_numa_maps(line, &mut by_node);
         }
         assert_eq!(by_node, BTreeMap::from([(0, 4 * 4096), (1, 4 * 4096 + 3 * (2 << 20))]));
     }

@@ -99,7 +99,9 @@ impl ProcSampler {
             }
             // Processes that still run, such as this one.
             let ids = processes();
-            samples.add_threads(&ids);
+            if needs_threads {
+                samples.add_threads(&ids);
+            }
             samples.add_memory(&ids);
             samples
         };
