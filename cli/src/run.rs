@@ -147,13 +147,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     outcome.warn_about_placement();
     warn_about_aligned_files(&outcome.summary, &plan.invocations[0].reads);
-    if let Some(path) = &args.json {
-        outcome.write_json(path, &mut set)?;
-    }
-    set.publish_all()?;
-    outcome.log_counters();
-    info!("{}", outcome.format_summary_line(out.as_deref()));
-    Ok(())
+    outcome.publish(args.json.as_deref(), out.as_deref(), set)
+}
+
+/// Parses the value of `--strategy`, and says why it was chosen.
+fn parse_strategy(word: &str) -> Result<(Strategy, String), UsageError> {
+    Ok((word.parse::<Strategy>().map_err(|e| UsageError(e.to_string()))?, "chosen with --strategy".to_owned()))
 }
 
 /// Chooses the strategy of `word`, and says why. Warns if records may differ from those of the plain run.
@@ -168,7 +167,7 @@ fn choose_strategy(
 ) -> anyhow::Result<(Strategy, String)> {
     let (strategy, why) = match word {
         "auto" => advise::choose_strategy(invocation, topology, threads)?,
-        word => (word.parse::<Strategy>().map_err(|e| UsageError(e.to_string()))?, "chosen with --strategy".to_owned()),
+        word => parse_strategy(word)?,
     };
     RunPlan::check_strategy(invocation, strategy).map_err(|e| UsageError(e.to_string()))?;
     if let (Determinism::Loose(why), 2..) = (&invocation.determinism, strategy.instances) {

@@ -8,7 +8,7 @@ use genuma_strategy::{CpuSlot, Strategy};
 use genuma_work::counters::ProcessCounters;
 use genuma_work::publish::FileSet;
 use serde_json::{Value, json};
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::{counter_table, json_file};
 
@@ -52,7 +52,7 @@ impl RunOutcome<'_> {
     }
 
     /// The summary line: number of reads and speed, or exit code; then CPU time and placement.
-    pub(crate) fn format_summary_line(&self, out: Option<&Path>) -> String {
+    fn format_summary_line(&self, out: Option<&Path>) -> String {
         let summary = &self.summary;
         let mut line = match (summary.reads, summary.reads_per_s()) {
             (Some(reads), Some(per_s)) => format!("{reads} reads in {:.1} s ({per_s:.0} reads/s)", summary.wall_s),
@@ -75,8 +75,23 @@ impl RunOutcome<'_> {
         }
     }
 
+    /// Publishes the outputs in `set`, with the outcome as JSON if `json` is given, and logs counters and summary. `out` is
+    /// the file of the records.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(crate) fn publish(&self, json: Option<&Path>, out: Option<&Path>, mut set: FileSet) -> anyhow::Result<()> {
+        if let Some(path) = json {
+            json_file::add_json_output(path, json_file::schema::RUN_SCHEMA, &self.to_json(), &mut set)?;
+        }
+        set.publish_all()?;
+        self.log_counters();
+        info!("{}", self.format_summary_line(out));
+        Ok(())
+    }
+
     /// Logs the counters of the instances, of genuma itself and of the machine, if they were asked for.
-    pub(crate) fn log_counters(&self) {
+    fn log_counters(&self) {
         let instances = &self.summary.instances;
         let name = |n: usize| match instances.len() {
             1 => self.program.clone(),
@@ -86,11 +101,6 @@ impl RunOutcome<'_> {
         let own = self.summary.own_counters.iter().map(|own| ("genuma".to_owned(), own));
         let columns: Vec<(String, &ProcessCounters)> = columns.chain(own).collect();
         counter_table::log_counter_table(&columns, self.summary.machine_counters.as_ref());
-    }
-
-    /// Adds all values as a JSON file to `set`.
-    pub(crate) fn write_json(&self, path: &Path, set: &mut FileSet) -> anyhow::Result<()> {
-        json_file::add_json_output(path, json_file::schema::RUN_SCHEMA, &self.to_json(), set)
     }
 
     fn to_json(&self) -> Value {

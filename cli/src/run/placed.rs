@@ -6,8 +6,8 @@ use genuma_strategy::{Strategy, cpu_layout};
 use genuma_work::publish::FileSet;
 use tracing::info;
 
-use super::Args;
 use super::outcome::RunOutcome;
+use super::{Args, parse_strategy};
 use crate::command_line;
 use crate::errors::{ProgramExit, UsageError};
 
@@ -27,7 +27,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     command.check_installed()?;
     let (strategy, why) = match args.strategy.as_str() {
         "auto" => (Strategy::PLAIN, format!("genuma has no model of {program}, so choose another one with --strategy")),
-        word => (word.parse::<Strategy>().map_err(|e| UsageError(e.to_string()))?, "chosen with --strategy".to_owned()),
+        word => parse_strategy(word)?,
     };
     command.check_strategy(strategy).map_err(|e| UsageError(e.to_string()))?;
     let topology = Sysfs::new().topology()?;
@@ -45,13 +45,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         cpu_slots: &cpu_slots,
         summary,
     };
-    let mut set = FileSet::default();
-    if let Some(path) = &args.json {
-        outcome.write_json(path, &mut set)?;
-    }
-    set.publish_all()?;
-    outcome.log_counters();
-    info!("{}", outcome.format_summary_line(None));
+    outcome.publish(args.json.as_deref(), None, FileSet::default())?;
     match exit_code {
         Some(0) => Ok(()),
         code => Err(ProgramExit(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)).into()),
