@@ -91,7 +91,7 @@ impl TrimCounts {
     }
 
     /// Number of different sequences at which reads fold back, divided by the number of mates.
-    pub fn fold_back_fraction(&self) -> f64 {
+    pub fn fold_back_sites_per_mate(&self) -> f64 {
         self.fold_back_sites() / (2 * self.pairs).max(1) as f64
     }
 

@@ -91,15 +91,15 @@ pub struct CallThresholds {
     pub min_molecules: usize,
 }
 
-/// Minimum share of the mates that are fold-back reads in a library with fold-back artefacts. A genome without
-/// artefacts has fewer. Empirical.
-const MIN_FOLD_BACK_SHARE: f64 = 6e-4;
+/// Minimum number of sequences at which reads fold back, for each mate, in a library with fold-back artefacts. A genome
+/// without artefacts has fewer. Empirical.
+const MIN_FOLD_BACK_SITES_PER_MATE: f64 = 6e-4;
 
 impl CallThresholds {
     /// Thresholds from the trimming statistics of the reads.
     pub fn from_trimmed_reads(trimmed: &TrimCounts, bases: u64, min_quality: f64) -> CallThresholds {
         CallThresholds {
-            has_fold_back_artefacts: trimmed.fold_back_fraction() > MIN_FOLD_BACK_SHARE,
+            has_fold_back_artefacts: trimmed.fold_back_sites_per_mate() > MIN_FOLD_BACK_SITES_PER_MATE,
             known_bases: bases,
             may_raise_quality: false,
             min_quality,

@@ -127,8 +127,10 @@ const MIN_TWO_PEOPLE_SHARE: f64 = 1e-4;
 pub fn call_thresholds(counts: &CallCounts, samples: &SampleNames, params: &CallParams) -> CallThresholds {
     // The artefacts of one tumour's library appear among the calls of all tumours.
     let tumours = counts.trimmed.iter().skip(TUMOUR_SAMPLE.into());
-    let most =
-        tumours.max_by(|a, b| a.fold_back_fraction().total_cmp(&b.fold_back_fraction())).copied().unwrap_or_default();
+    let most = tumours
+        .max_by(|a, b| a.fold_back_sites_per_mate().total_cmp(&b.fold_back_sites_per_mate()))
+        .copied()
+        .unwrap_or_default();
     let error_rate = LibraryModel::highest_error_rate(&counts.library_models);
     CallThresholds {
         may_raise_quality: error_rate.is_some(),
