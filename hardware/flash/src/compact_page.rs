@@ -505,8 +505,9 @@ impl<'p> CompactPage<'p> {
             };
             let (escape, width) = (streams.code.escape(), usize::from(streams.code.width));
             let number = |rank: usize| read_57_bits(self.page, 8 * streams.numbers_at + rank * width) as u32 & escape;
-            let mut count = streams.code.base.wrapping_add(number(rank));
-            if number(rank) == escape {
+            let own = number(rank);
+            let mut count = streams.code.base.wrapping_add(own);
+            if own == escape {
                 let before = (0..rank).filter(|&rank| number(rank) == escape).count();
                 if before >= streams.num_full {
                     return None;

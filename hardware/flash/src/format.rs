@@ -246,11 +246,6 @@ pub(crate) enum HeaderError {
 }
 
 impl TableHeader {
-    /// Number of pages of entries.
-    pub(crate) fn num_pages(&self) -> u64 {
-        self.pages
-    }
-
     /// Format version.
     fn version(&self) -> u32 {
         match (self.page_layout.encoding, self.filter_blocks_per_page) {
@@ -289,7 +284,7 @@ impl TableHeader {
         put(8, bytemuck::cast_slice(&words));
         let section = |part: &FileSection| [part.offset, part.bytes, part.checksum];
         let [index, filter, hot] = [&self.index, &self.filter, &self.hot].map(section);
-        put(24, bytemuck::cast_slice(&[self.entries, self.num_pages(), self.first_key, self.last_key]));
+        put(24, bytemuck::cast_slice(&[self.entries, self.pages, self.first_key, self.last_key]));
         put(56, bytemuck::cast_slice(&[index, filter, hot]));
         put(128, bytemuck::cast_slice(&[self.note.len() as u64, self.filter_blocks_per_page.unwrap_or(0)]));
         put(NOTE_OFFSET, &self.note);
@@ -342,7 +337,7 @@ impl TableHeader {
         fits(num_pages_fits, "the number of pages does not match the number of entries")?;
         fits(header.first_key <= header.last_key, "the smallest key is above the largest")?;
         let [index, filter, hot] = [&header.index, &header.filter, &header.hot];
-        fits(index.offset == (1 + header.num_pages()) * PAGE_BYTES as u64, "the index has a wrong offset")?;
+        fits(index.offset == (1 + header.pages) * PAGE_BYTES as u64, "the index has a wrong offset")?;
         let index_keys = header.pages + shape.num_group_keys(header.entries);
         fits(index.bytes == index_keys * KEY_BYTES as u64, "the index has a wrong length")?;
         fits(filter.bytes < 1 << 56 && hot.bytes < 1 << 56, "a part is too long")?;
@@ -395,7 +390,7 @@ mod tests {
     fn a_header_says_what_it_was_told() {
         let header = header();
         assert_eq!(TableHeader::parse(&header.to_page()), Ok(header.clone()));
-        assert_eq!((header.num_pages(), header.num_hot_entries()), (34, 7));
+        assert_eq!((header.pages, header.num_hot_entries()), (34, 7));
         assert_eq!(header.file_bytes(), (1 + 34 + 1 + 3 + 1) * 4096);
         let before = TableHeader { filter_blocks_per_page: None, ..header };
         assert_eq!(TableHeader::parse(&before.to_page()), Ok(before.clone()));

@@ -121,7 +121,7 @@ impl TableScan {
 
     /// Number of pages of entries.
     pub fn num_pages(&self) -> u64 {
-        self.header.num_pages()
+        self.header.pages
     }
 
     /// Maximum number of entries on a page. With a fixed layout all pages but the last have as many.

@@ -169,7 +169,7 @@ impl Table {
 
     /// Number of pages of entries, 4096 bytes each.
     pub fn num_pages(&self) -> u64 {
-        self.header.num_pages()
+        self.header.pages
     }
 
     /// Memory of the table in bytes, by part.
@@ -312,7 +312,7 @@ fn read_index(
     at: &MemoryPlacement,
 ) -> Result<(PageIndex, Option<PageIndex>), OpenFault> {
     let keys: PlacedSlice<u64> = read_section(file, &header.index, TablePart::Index, at)?;
-    let (pages, groups) = keys.split_at(header.num_pages() as usize);
+    let (pages, groups) = keys.split_at(header.pages as usize);
     for firsts in [pages, groups] {
         if !firsts.is_sorted_by(|a, b| a < b) {
             return Err(OpenFault::Damaged(TablePart::Index, "its keys are not in order"));

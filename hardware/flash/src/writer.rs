@@ -371,7 +371,7 @@ impl TableWriter {
             note,
         };
         let table = self.file_writer.finish_with_header(&header.to_page())?;
-        let (entries, pages, hot) = (header.entries, header.num_pages(), header.num_hot_entries());
+        let (entries, pages, hot) = (header.entries, header.pages, header.num_hot_entries());
         Ok((TableSummary { entries, pages, hot_entries: hot, file_bytes: header.file_bytes() }, table))
     }
 

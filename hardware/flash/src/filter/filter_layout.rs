@@ -7,9 +7,9 @@ use crate::hash::map_hash_to_range;
 /// number of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilterLayout {
-    /// Blocks per page; 0 for no filter.
+    /// Blocks per page, or per 256 entries of compact pages; 0 for no filter.
     pub blocks_per_page: u64,
-    /// Pages of the table.
+    /// Pages of the table, or units of 256 entries with compact pages.
     pub pages: u64,
 }
 
