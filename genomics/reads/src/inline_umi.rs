@@ -82,7 +82,8 @@ fn split_around(read: Mate<'_>, at: usize, num_removed: usize) -> [Mate<'_>; 2] 
 }
 
 /// Length of a fragment that ends inside a read before bases of the other read's UMI; `None` if there is no such end.
-/// Both reads must show this end as far as they reach: the reads of a chimera overlap too, but go on with their sequences.
+/// Both reads must show this end, unless they are shorter: the reads of a chimeric pair overlap in the same way, but
+/// continue with genomic sequence.
 fn find_fragment_length(templates: [Mate<'_>; 2], prefixes: [&[u8]; 2]) -> Option<usize> {
     let [one, two] = templates.map(|template| template.seq);
     let in_one = find_fragment_end(one, two, prefixes[1]).filter(|&end| continues_with_umi(two, end, prefixes[0]));

@@ -64,8 +64,7 @@ impl AlleleSupport {
     /// Share of all molecules that support the tumour allele; 0 without molecules. This is the fraction that fits the
     /// votes; of a long allele it is less than the allele fraction.
     fn vote_share(&self) -> f64 {
-        let depth = self.depth();
-        if depth == 0 { 0.0 } else { f64::from(self.alternative) / f64::from(depth) }
+        f64::from(self.alternative) / f64::from(self.depth().max(1))
     }
 
     /// Share of molecules with the tumour allele; 0 without molecules. Molecules at the second end of an allele do not
@@ -74,8 +73,7 @@ impl AlleleSupport {
         // docs/model/genotype.md (22)
         let [reference, alternative] =
             [self.reference - self.at_second_end[0], self.alternative - self.at_second_end[1]];
-        let depth = reference + alternative;
-        if depth == 0 { 0.0 } else { f64::from(alternative) / f64::from(depth) }
+        f64::from(alternative) / f64::from((reference + alternative).max(1))
     }
 }
 
