@@ -1,5 +1,6 @@
 //! `genuma advise`: recommends a memory strategy for an aligner on this machine.
 
+mod sweep;
 mod trials;
 
 use std::cell::{Cell, RefCell};
@@ -49,7 +50,7 @@ use trials::{TrialRunner, TrialSettings};
     about = "Recommend how to divide and place an aligner on the NUMA nodes of this machine",
     after_help = "Examples:\n  \
     genuma advise -- bwa mem -t {threads} ref.fa R_1.fq.gz R_2.fq.gz\n  \
-    genuma advise --machine server7/machine.json --explain advice.html -- \\\n    \
+    genuma advise --machine server7/machine.json --explain advice.html --sweep times.csv -- \\\n    \
     bowtie2 -p 64 -x ref -1 R_1.fq.gz -2 R_2.fq.gz\n  \
     genuma advise --replay strategy/data/lenis2017.csv"
 )]
@@ -77,7 +78,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     read_args: ReadArgs,
     /// Do not advise, but test the advisor on this table of run times; docs/internals/advisor.md describes its columns
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "machine", "strategies", "threads", "reads", "json", "explain"], help_heading = "Input")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "machine", "strategies", "threads", "reads", "json", "explain", "sweep"], help_heading = "Input")]
     replay: Option<PathBuf>,
 
     /// Also write the advice as JSON
@@ -86,6 +87,10 @@ pub(crate) struct Args {
     /// Also write an HTML page that explains the advice
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     explain: Option<PathBuf>,
+    /// Also write a table (CSV) of the predicted run time of each strategy with 1, 2, 4 ... threads, up to all hardware
+    /// threads; --explain draws it
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    sweep: Option<PathBuf>,
 
     /// Command line of the aligner
     #[arg(last = true, required_unless_present = "replay", value_name = "COMMAND")]
@@ -139,13 +144,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.json {
         write_json(path, &case, &advice, &mut set)?;
     }
-    if let Some(path) = &args.explain {
-        let mut page = AtomicFile::create(path)?;
-        page.write_all(advice::render_page(&case, &advice).as_bytes())?;
-        set.add_file(page.flush_buffer()?);
-    }
+    let points = sweep::predict_run_times(&case, &advice);
+    let mut add_text = |path: &Option<PathBuf>, text: &dyn Fn() -> String| {
+        let Some(path) = path else { return anyhow::Ok(()) };
+        let mut file = AtomicFile::create(path)?;
+        file.write_all(text().as_bytes())?;
+        set.add_file(file.flush_buffer()?);
+        Ok(())
+    };
+    add_text(&args.explain, &|| advice::render_page(&case, &advice, &points))?;
+    add_text(&args.sweep, &|| sweep::format_csv(&points, &case, &advice))?;
     set.publish_all()?;
-    if let Some(path) = &args.explain {
+    for path in [&args.explain, &args.sweep].into_iter().flatten() {
         info!("wrote {}", path.display());
     }
     logging::print_result(text::format_table(&case, &advice))

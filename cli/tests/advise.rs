@@ -72,8 +72,9 @@ fn the_score_is_printed() {
 fn a_real_aligner_is_tried() {
     let Some(folder) = folder() else { return };
     let out = scratch("tried");
-    let (json, page) = (out.join("advice.json"), out.join("advice.html"));
-    let outputs = ["--json", json.to_str().expect("UTF-8"), "--explain", page.to_str().expect("UTF-8")];
+    let [json, page, table] = ["advice.json", "advice.html", "times.csv"].map(|name| out.join(name));
+    let [json_text, page_text, table_text] = [&json, &page, &table].map(|path| path.to_str().expect("UTF-8"));
+    let outputs = ["--json", json_text, "--explain", page_text, "--sweep", table_text];
     let asked = ["advise", "--threads", "2", "--trial-budget", "1000", "--strategies", "2xdefault", "default"];
     let ended = in_folder(folder, "tried-tmp", &[&asked[..], &outputs, &BWA].concat()).assert_success();
     // Columns: strategy, prediction, interval, measured seconds, trials, verdict.
@@ -100,6 +101,29 @@ fn a_real_aligner_is_tried() {
     assert!(
         page.contains("A strategy for bwa mem") && page.contains("class=\"measured\"") && page.ends_with("</html>\n")
     );
+    assert!(page.contains("<path class=\"line curve1\"") && page.contains("<path class=\"line curve2\""), "two curves");
+    check_sweep_table(&fs::read_to_string(&table).expect("a table"), advice);
+}
+
+/// Checks that the table has the measured times of the advice, and one prediction or reason for each strategy and number of
+/// threads.
+fn check_sweep_table(table: &str, advice: &serde_json::Value) {
+    let mut lines = table.lines();
+    let columns: Vec<&str> = lines.next().expect("a header").split(',').collect();
+    assert_eq!(columns[..5], ["strategy", "instances", "memory_policy", "threads", "predicted_s"]);
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    for one in advice["considered"].as_array().expect("a list") {
+        let trials = one["measured"].as_array().expect("trials").iter().map(|s| s.as_f64().expect("seconds"));
+        let mean = trials.clone().sum::<f64>() / trials.count() as f64;
+        let measured = |row: &&Vec<&str>| row[0] == one["strategy"] && row[3] == "2";
+        let row = rows.iter().find(measured).expect("the row of 2 threads");
+        assert!((row[7].parse::<f64>().expect("measured") - mean).abs() < 0.002, "{row:?} {mean}");
+        assert!(row[4].parse::<f64>().expect("predicted") > 0.0, "{row:?}");
+    }
+    let too_few: Vec<_> = rows.iter().filter(|row| row[0] == "2xdefault" && row[3] == "1").collect();
+    assert!(too_few.len() == 1 && too_few[0][4].is_empty() && too_few[0][8].contains("more instances"), "{table}");
+    // Other numbers of threads were not measured.
+    assert!(rows.iter().filter(|row| row[3] != "2").all(|row| row[7].is_empty()), "{table}");
 }
 
 #[test]

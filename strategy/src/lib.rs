@@ -41,6 +41,8 @@ pub mod thread_placement;
 
 pub mod run;
 
+pub mod sweep;
+
 pub mod placed_command;
 
 pub use cpu_layout::CpuSlot;

@@ -1,6 +1,7 @@
 //! The HTML page of `genuma advise --explain`: machine, strategies, predicted and measured times, and the advice.
 
 mod bars;
+mod curves;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
@@ -10,6 +11,7 @@ use std::fmt::Write;
 use genuma_strategy::Strategy;
 use genuma_strategy::advisor::{Advice, RefusedStrategy};
 use genuma_strategy::model::{ApplicationModel, MachineModel};
+use genuma_strategy::sweep::SweepPoint;
 use serde::Serialize;
 
 use super::BASE_STYLE;
@@ -35,8 +37,8 @@ pub(crate) struct AdvisedRun {
     pub(crate) application: ApplicationModel,
 }
 
-/// Returns the HTML page. It contains no script.
-pub(crate) fn render_page(case: &AdvisedRun, advice: &Advice) -> String {
+/// Returns the HTML page. It contains no script. `points` are the predicted run times by number of threads.
+pub(crate) fn render_page(case: &AdvisedRun, advice: &Advice, points: &[SweepPoint]) -> String {
     fill_template(include_str!("page.html"), |name| match name {
         "style" => [BASE_STYLE, include_str!("style.css")].concat(),
         "made_by" => format!("genuma {}", env!("CARGO_PKG_VERSION")),
@@ -45,6 +47,7 @@ pub(crate) fn render_page(case: &AdvisedRun, advice: &Advice) -> String {
         "decision" => escape_html(&text::describe_decision(advice)),
         "numbers" => key_numbers(case, advice),
         "times" => times_figure(case, advice),
+        "curves" => curves::curves_figure(points, case, advice),
         "trials" => escape_html(&text::describe_trials(advice)),
         "candidates" => candidate_rows(advice),
         "refused" => refused_list(&advice.refused),

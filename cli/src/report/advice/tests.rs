@@ -4,6 +4,7 @@ use genuma_strategy::advisor::{Advice, ConsideredStrategy, RefusedStrategy, Stop
 use genuma_strategy::aligner_presets::find_aligner_preset;
 use genuma_strategy::model::RunPrediction;
 use genuma_strategy::replay::published_servers;
+use genuma_strategy::sweep::{predict_sweep, sweep_thread_counts};
 use genuma_strategy::trial_race::RaceVerdict;
 
 use super::*;
@@ -46,9 +47,16 @@ fn advice(word: &str) -> Advice {
     }
 }
 
+fn points() -> Vec<SweepPoint> {
+    let case = case();
+    let strategies = ["default", "interleave", "4xbind"].map(|word| word.parse().expect("a strategy"));
+    let counts = sweep_thread_counts(&case.machine, 64);
+    predict_sweep(&case.machine, &case.application, &strategies, &counts)
+}
+
 #[test]
 fn the_page_says_what_was_found() {
-    let page = render_page(&case(), &advice("4xbind"));
+    let page = render_page(&case(), &advice("4xbind"), &points());
     assert_nested(&page);
     for said in [
         "Run it with --strategy 4xbind: 1.90x the plain run",
@@ -61,12 +69,15 @@ fn the_page_says_what_was_found() {
         assert!(page.contains(said), "{said}");
     }
     assert_eq!(page.matches("<rect class=\"bar\"").count(), 5, "three predicted, two measured");
+    // Three curves, with the trials of two strategies.
+    assert_eq!(page.matches("<path class=\"line curve").count(), 3);
+    assert_eq!(page.matches("measured 2 min 14 s").count() + page.matches("measured 4 min 15 s").count(), 2);
     assert!(!page.contains("{{") && !page.contains("NaN"));
 }
 
 #[test]
 fn to_do_nothing_is_an_answer() {
-    let page = render_page(&case(), &advice("default"));
+    let page = render_page(&case(), &advice("default"), &points());
     assert_nested(&page);
     assert!(page.contains("Do nothing: the plain run is the fastest of those tried.") && page.contains("no gain"));
     let untold = RunPrediction { seconds: f64::NAN, low: f64::NAN, high: f64::NAN };
@@ -74,7 +85,7 @@ fn to_do_nothing_is_an_answer() {
     unknown.considered =
         vec![ConsideredStrategy { predicted: untold, measured: vec![], ..unknown.considered[2].clone() }];
     unknown.refused.clear();
-    let page = render_page(&case(), &unknown);
+    let page = render_page(&case(), &unknown, &points());
     assert_nested(&page);
     assert!(page.contains("the model predicts that the plain run is the fastest."));
 }
@@ -83,7 +94,7 @@ fn to_do_nothing_is_an_answer() {
 fn a_browser_shows_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = folder.path().join("advice.html");
-    std::fs::write(&page, render_page(&case(), &advice("4xbind"))).expect("a page");
+    std::fs::write(&page, render_page(&case(), &advice("4xbind"), &points())).expect("a page");
     let url = format!("file://{}", page.display());
     if let Some(seen) = run_chromium(folder.path(), &["--dump-dom"], &url) {
         assert!(seen.contains("How long each strategy takes") && seen.contains("</html>"), "{seen}");

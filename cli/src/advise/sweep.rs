@@ -1,0 +1,57 @@
+//! Table of the predicted run times by number of threads and strategy (`--sweep`).
+
+use std::fmt::Write;
+
+use genuma_strategy::Strategy;
+use genuma_strategy::advisor::Advice;
+use genuma_strategy::sweep::{SweepPoint, predict_sweep, sweep_thread_counts};
+
+use crate::report::advice::AdvisedRun;
+
+/// Predicts the run times of all strategies of the advice, possible or not with the run's own number of threads. If the
+/// plain run was tried, the predictions are scaled to its measured time.
+pub(crate) fn predict_run_times(case: &AdvisedRun, advice: &Advice) -> Vec<SweepPoint> {
+    let threads = u32::try_from(case.threads).unwrap_or(u32::MAX);
+    let considered = advice.considered.iter().map(|one| one.strategy);
+    let mut strategies: Vec<Strategy> = considered.chain(advice.refused.iter().map(|one| one.strategy)).collect();
+    strategies.sort_unstable();
+    let app = match advice.measured_mean_and_range_s(Strategy::PLAIN) {
+        Some([seconds, ..]) => case.application.calibrated_to(&case.machine, threads, seconds / case.application.reads),
+        None => case.application,
+    };
+    predict_sweep(&case.machine, &app, &strategies, &sweep_thread_counts(&case.machine, threads))
+}
+
+/// The table as CSV. `measured_s` is the mean of the trials with the run's own number of threads, without loading the
+/// index.
+pub(crate) fn format_csv(points: &[SweepPoint], case: &AdvisedRun, advice: &Advice) -> String {
+    let mut csv =
+        "strategy,instances,memory_policy,threads,predicted_s,predicted_low_s,predicted_high_s,measured_s,not_possible\n"
+            .to_owned();
+    for point in points {
+        let predicted = point.predicted.as_ref().ok();
+        let seconds = |of: fn(&genuma_strategy::model::RunPrediction) -> f64| {
+            predicted.map_or(String::new(), |predicted| format!("{:.3}", of(predicted)))
+        };
+        let is_own = point.threads as usize == case.threads;
+        let measured = advice.measured_mean_and_range_s(point.strategy).filter(|_| is_own);
+        let _ = writeln!(
+            csv,
+            "{},{},{},{},{},{},{},{},{}",
+            point.strategy,
+            point.strategy.instances,
+            point.strategy.memory.policy_name(),
+            point.threads,
+            seconds(|predicted| predicted.seconds),
+            seconds(|predicted| predicted.low),
+            seconds(|predicted| predicted.high),
+            measured.map_or(String::new(), |[mean, ..]| format!("{mean:.3}")),
+            point
+                .predicted
+                .as_ref()
+                .err()
+                .map_or(String::new(), |reason| format!("\"{}\"", reason.replace('"', "\"\""))),
+        );
+    }
+    csv
+}

@@ -1,0 +1,71 @@
+//! Chart of the predicted run times by number of threads.
+
+use genuma_strategy::Strategy;
+use genuma_strategy::advisor::Advice;
+use genuma_strategy::sweep::SweepPoint;
+
+use super::AdvisedRun;
+use crate::report::markup::format_duration;
+use crate::report::plot::{Axis, LegendKey, PlotArea, PlotPoint, PlotSize, html_figure};
+
+const CURVE_PLOT: PlotSize = PlotSize { width: 900.0, height: 380.0, left: 76.0, right: 16.0, top: 12.0, bottom: 48.0 };
+/// Styles of the curves, in the order of the strategies. A chart with more curves would not be readable.
+const CURVE_STYLES: [&str; 6] = ["curve1", "curve2", "curve3", "curve4", "curve5", "curve6"];
+
+/// Strategies with the shortest predicted times with any number of threads, the plain run among them.
+fn charted_strategies(points: &[SweepPoint]) -> Vec<Strategy> {
+    let mut strategies: Vec<Strategy> = points.iter().map(|point| point.strategy).collect();
+    strategies.dedup();
+    let shortest_s = |strategy: &Strategy| {
+        let own = points.iter().filter(|point| point.strategy == *strategy);
+        own.filter_map(|point| point.predicted.as_ref().ok())
+            .map(|predicted| predicted.seconds)
+            .fold(f64::INFINITY, f64::min)
+    };
+    strategies.retain(|strategy| shortest_s(strategy).is_finite());
+    let is_plain = |strategy: &Strategy| *strategy == Strategy::PLAIN;
+    strategies.sort_by(|a, b| is_plain(b).cmp(&is_plain(a)).then(shortest_s(a).total_cmp(&shortest_s(b))));
+    strategies.truncate(CURVE_STYLES.len());
+    strategies
+}
+
+/// The chart as a figure; a note if no time can be predicted. Measured times are dots with whiskers.
+pub(crate) fn curves_figure(points: &[SweepPoint], case: &AdvisedRun, advice: &Advice) -> String {
+    let strategies = charted_strategies(points);
+    let curve = |strategy: Strategy| -> Vec<(f64, f64)> {
+        let own = points.iter().filter(|point| point.strategy == strategy);
+        own.filter_map(|point| Some((f64::from(point.threads), point.predicted.as_ref().ok()?.seconds))).collect()
+    };
+    let measured: Vec<(Strategy, [f64; 3])> = strategies
+        .iter()
+        .filter_map(|&strategy| Some((strategy, advice.measured_mean_and_range_s(strategy)?)))
+        .collect();
+    let seconds = strategies.iter().flat_map(|&strategy| curve(strategy)).map(|(_, seconds)| seconds);
+    let seconds: Vec<f64> =
+        seconds.chain(measured.iter().flat_map(|(_, times)| *times)).filter(|s| s.is_finite()).collect();
+    let (least, most) = seconds.iter().fold((f64::INFINITY, 0.0f64), |(least, most), &s| (least.min(s), most.max(s)));
+    let max_threads = points.iter().map(|point| point.threads).max().unwrap_or(1);
+    if !(least > 0.0 && most.is_finite()) || max_threads < 2 {
+        return "<p class=\"note\">No curve: there is one hardware thread, or no time can be predicted.</p>".to_owned();
+    }
+    let powers = (0..=31).map(|power| f64::from(1u32 << power));
+    let threads = Axis::with_logarithmic_scale((1.0, f64::from(max_threads)), powers, "threads", |n| n.to_string());
+    let decades = (-1..9).flat_map(|power| [1.0, 2.0, 5.0].map(|step| step * 10f64.powi(power)));
+    let time =
+        Axis::with_logarithmic_scale((least / 1.3, most * 1.3), decades, "time of the whole run", format_duration);
+    let mut plot = PlotArea::new(CURVE_PLOT, threads, time);
+    let names: Vec<String> = strategies.iter().map(Strategy::to_string).collect();
+    let keys: Vec<LegendKey> = CURVE_STYLES.iter().zip(&names).map(|(style, name)| LegendKey { style, name }).collect();
+    for (key, &strategy) in keys.iter().zip(&strategies) {
+        plot.add_line(*key, curve(strategy).into_iter().map(Some));
+        for (_, [mean, low, high]) in measured.iter().filter(|(of, _)| *of == strategy) {
+            let title = format!("{strategy}: measured {}", format_duration(*mean));
+            let point = PlotPoint { x: case.threads as f64, y: *mean, low: *low, high: *high, title };
+            plot.add_interval_point(key.style, &point);
+        }
+    }
+    let caption = "Curves are predicted, from the trial of the plain run if there was one. Dots are measured by trials. The plain run and \
+                   the five fastest strategies.";
+    let title = "Run time by number of threads";
+    html_figure(title, caption, &keys, &plot.into_svg(&format!("{title}: {}", names.join(", "))))
+}
