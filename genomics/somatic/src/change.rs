@@ -1,5 +1,7 @@
 //! Differences between a tumour contig and the genome: small variants, junctions and novel sequence.
 
+use genuma_reads::dna::reverse_complement;
+use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use serde::{Deserialize, Serialize};
 
@@ -165,9 +167,58 @@ pub fn left_align_allele(genome: &[u8], pos: usize, reference: &[u8], alternativ
     (pos + shared, r[shared..].to_vec(), a[shared..].to_vec())
 }
 
+/// The small variant that makes the same sequence as a junction of a deletion or tandem duplication below
+/// [`MIN_STRUCTURAL_BP`]; `None` for all other changes.
+pub(crate) fn short_junction_as_allele(change: &Change, genome: &Reference) -> Option<Change> {
+    let Change::Junction { ends: [first, second], inserted, .. } = change else { return None };
+    if first.chrom != second.chrom {
+        return None;
+    }
+    let seq = &genome.contigs[first.chrom].seq;
+    let bases = |range: std::ops::Range<usize>| seq.get(range).map(<[u8]>::to_ascii_uppercase);
+    // The anchor is the base before the deleted bases, or the last base of the first copy.
+    let (anchor, deleted, added) = match (first.side, second.side) {
+        (Side::Left, Side::Right) => (first.pos, bases(first.pos + 1..second.pos)?, inserted.clone()),
+        (Side::Right, Side::Left) => {
+            // Inserted bases are read from the first breakend outwards, which is to the left of the second copy.
+            let second_copy = bases(first.pos..second.pos + 1)?;
+            (second.pos, Vec::new(), [reverse_complement(inserted), second_copy].concat())
+        }
+        _ => return None,
+    };
+    if deleted.len().max(added.len()) >= MIN_STRUCTURAL_BP {
+        return None;
+    }
+    let before = bases(anchor..anchor + 1)?;
+    let (reference, alternative) = ([&before[..], &deleted].concat(), [&before[..], &added].concat());
+    let (pos, reference, alternative) = left_align_allele(seq, anchor, &reference, &alternative);
+    Some(Change::Allele { chrom: first.chrom, pos, reference, alternative })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use genuma_reads::fasta::Contig;
+
+    #[test]
+    fn short_junctions_are_small_variants() {
+        let seq = b"TTGACCATGAAGTCCGGTA".to_vec();
+        let genome = Reference::from_contigs(vec![Contig { name: "c".into(), seq }]);
+        let junction = |a: (usize, Side), b: (usize, Side), inserted: &[u8]| {
+            let ends = [a, b].map(|(pos, side)| Breakend { chrom: 0, pos, side });
+            short_junction_as_allele(&Change::Junction { ends, inserted: inserted.to_vec(), homology: 0 }, &genome)
+        };
+        let allele = |pos, r: &[u8], a: &[u8]| {
+            Some(Change::Allele { chrom: 0, pos, reference: r.to_vec(), alternative: a.to_vec() })
+        };
+        // TTGAC[CATG]AAG without and with two bases in place of the deleted ones.
+        assert_eq!(junction((4, Side::Left), (9, Side::Right), b""), allele(4, b"CCATG", b"C"));
+        assert_eq!(junction((4, Side::Left), (9, Side::Right), b"TT"), allele(5, b"CATG", b"TT"));
+        // CATG twice, with GG between the copies: CATG GG CATG. The junction stores the reverse complement.
+        assert_eq!(junction((5, Side::Right), (8, Side::Left), b""), allele(4, b"C", b"CCATG"));
+        assert_eq!(junction((5, Side::Right), (8, Side::Left), b"CC"), allele(7, b"T", b"TGGGCAT"));
+        assert_eq!(junction((5, Side::Left), (8, Side::Left), b""), None);
+    }
 
     #[test]
     fn indels_move_left_and_shared_ends_go() {

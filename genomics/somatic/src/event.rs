@@ -11,7 +11,9 @@ use crate::change::{
 use crate::genotype::{ErrorFrequency, Filter, MIN_CALL_MOLECULES};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
+use crate::pcr_errors;
 use genuma_reads::TrimCounts;
+use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 
 /// Class of an event, as tables, the report and INFO/CLASS name it.
@@ -84,6 +86,8 @@ pub struct CallThresholds {
     /// Whether qualities are raised if the sample has more mutations than the prior assumes: where the error rate is
     /// measured and not only bounded.
     pub may_raise_quality: bool,
+    /// Whether pairs of a tumour do not show which of them are copies of one molecule: amplicons.
+    pub has_unknown_copies: bool,
     /// Minimum somatic quality (Phred) of a call that passes.
     pub min_quality: f64,
     /// Minimum number of distinct molecules of a change that looks like frequent errors: see
@@ -102,6 +106,7 @@ impl CallThresholds {
             has_fold_back_artefacts: trimmed.fold_back_sites_per_mate() > MIN_FOLD_BACK_SITES_PER_MATE,
             known_bases: bases,
             may_raise_quality: false,
+            has_unknown_copies: false,
             min_quality,
             min_molecules: MIN_CALL_MOLECULES,
         }
@@ -224,6 +229,9 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
 /// first call.
 pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) -> Vec<Event> {
     adjust_quality_by_frequency(&mut calls, thresholds);
+    if thresholds.has_unknown_copies {
+        pcr_errors::limit_qualities(&mut calls, thresholds.min_quality);
+    }
     filter_two_molecule_calls(&mut calls, thresholds);
     let links = collect_phase_links(&calls);
     calls.sort_by(|a, b| {
@@ -288,6 +296,33 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) ->
     events.sort_by(|a, b| change_sort_position(&a.calls[0].change).cmp(&change_sort_position(&b.calls[0].change)));
     assign_phase_sets(&mut events, &links);
     events
+}
+
+/// Writes deletions and tandem duplications below 50 bp that were found as junctions as small variants. If another event
+/// has the same variant, the one with fewer filters or the higher quality stays. Keeps the order by position.
+pub(crate) fn write_short_junctions_as_alleles(events: &mut Vec<Event>, genome: &Reference) {
+    let mut is_any_written = false;
+    for event in events.iter_mut() {
+        let [call] = &mut event.calls[..] else { continue };
+        if let Some(allele) = change::short_junction_as_allele(&call.change, genome) {
+            event.class = classify_change(&allele);
+            call.change = allele;
+            is_any_written = true;
+        }
+    }
+    if !is_any_written {
+        return;
+    }
+    let rank = |event: &Event| {
+        let genotype = &event.calls[0].genotype;
+        (genotype.filters.len(), std::cmp::Reverse(genotype.quality as i64))
+    };
+    let place = |event: &Event| change_sort_position(&event.calls[0].change);
+    events.sort_by(|a, b| {
+        let by_change = || a.calls[0].change.cmp(&b.calls[0].change);
+        place(a).cmp(&place(b)).then_with(by_change).then_with(|| rank(a).cmp(&rank(b)))
+    });
+    events.dedup_by(|next, first| next.calls.len() == 1 && next.calls[0].change == first.calls[0].change);
 }
 
 /// Whether a loose end is one side of what `whole` shows completely: a junction or an insertion there.

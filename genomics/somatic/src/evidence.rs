@@ -20,8 +20,7 @@ use crate::recruit::RecruitedPair;
 use crate::repeat_length_change::{self, RepeatLengthChange};
 use crate::sequencing_errors::{self, ErrorModel};
 use crate::slippage::SlippageRate;
-use genuma_pair::assay::FragmentEnds;
-use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
+use genuma_reads::NORMAL_SAMPLE;
 
 /// Evidence for all changes of one contig.
 #[derive(Debug)]
@@ -159,7 +158,7 @@ impl<'a> LocusEvidence<'a> {
 
     /// Whether the fragments of a tumour end at fixed positions.
     pub(crate) fn has_fixed_ends(&self) -> bool {
-        self.errors.fragment_ends.iter().skip(TUMOUR_SAMPLE.into()).any(|ends| *ends == FragmentEnds::Fixed)
+        sequencing_errors::has_fixed_ends_in_tumour(&self.errors.fragment_ends)
     }
 
     /// Votes of the molecules on change `f`, for each sample, sorted by pair.

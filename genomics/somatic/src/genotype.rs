@@ -231,7 +231,7 @@ pub struct GenotypingParams {
     /// Tumour cells in the normal, and DNA of another person in the tumour.
     pub admixture: Admixture,
     /// Whether fragments of the tumours end at fixed positions, so that reads have a change always at the same place and
-    /// on the same strand.
+    /// on the same strand, and copies of one molecule count as several ([`crate::pcr_errors`]).
     pub has_fixed_ends: bool,
     /// Whether there is a normal.
     pub has_normal: bool,
@@ -653,7 +653,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     filter(params.has_normal && is_shallow, Filter::NormalDepth);
     let random_ends = !params.has_fixed_ends;
     filter(random_ends && has_bias(both(), |v| v.forward), Filter::StrandBias);
-    filter(has_bias(both(), |v| v.is_f1r2), Filter::Orientation);
+    filter(random_ends && has_bias(both(), |v| v.is_f1r2), Filter::Orientation);
     let at_ends = t.alternative > 0 && supporting().all(|v| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases);
     filter(
         random_ends && (at_ends || has_bias(both(), |v| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases)),

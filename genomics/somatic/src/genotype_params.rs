@@ -47,6 +47,25 @@ pub(crate) struct GenotypeModelParams {
     /// Weight of the prior odds of unlisted alleles when these are learned (formula 20). Unit: alleles. Source: chosen.
     /// If higher: more unlisted alleles are needed to learn the odds.
     pub(crate) germline_prior_weight: f64,
+    /// Share of the calls of amplicons that are errors of PCR, before it is learned (formula 24). Unit: share of calls.
+    /// Source: chosen; with it an allele of one orientation passes at a fraction of 0.05. If higher: more calls of a low
+    /// fraction or of one orientation are filtered.
+    pub(crate) pcr_error_share: f64,
+    /// Weight of `pcr_error_share` when the share is learned (formula 24). Unit: calls. Source: chosen. If higher: more
+    /// errors of PCR are needed to learn the share.
+    pub(crate) pcr_error_share_weight: f64,
+    /// Minimum fraction of an error of PCR among the pairs of one orientation (formula 23). Unit: share of pairs. Source:
+    /// chosen; calls have higher fractions. If higher: errors of high fractions are more likely.
+    pub(crate) min_pcr_error_fraction: f64,
+    /// Maximum fraction of an error of PCR among the pairs of one orientation (formula 23). Unit: share of pairs. Source:
+    /// definition, half of the copies of one molecule. If higher: no visible effect.
+    pub(crate) max_pcr_error_fraction: f64,
+    /// Number of fractions over which likelihoods of mutations and of errors of PCR are averaged (formula 23). Unit:
+    /// fractions. Source: chosen; fine enough for a depth of 10,000. If higher: finer and slower.
+    pub(crate) num_pcr_error_fractions: usize,
+    /// Probability that a pair of the other orientation shows an error of PCR (formula 23). Unit: probability. Source:
+    /// chosen, that of a base of quality 30. If higher: alleles with few pairs of one orientation are more often errors.
+    pub(crate) opposite_strand_error_probability: f64,
     /// Minimum frequency in the population of the alleles from which germline fractions are learned (formula 19). Unit:
     /// share of chromosomes. Source: chosen; above it one allele in 1,000 is somatic. If higher: fewer alleles are
     /// used.
@@ -190,6 +209,12 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     num_tumour_only_fractions: 500,
     shifted_share_weight: 20.0,
     germline_prior_weight: 20.0,
+    pcr_error_share: 0.02,
+    pcr_error_share_weight: 10.0,
+    min_pcr_error_fraction: 0.005,
+    max_pcr_error_fraction: 0.5,
+    num_pcr_error_fractions: 500,
+    opposite_strand_error_probability: 1e-3,
     min_common_frequency: 0.01,
     unlisted_germline_share: 0.03,
     pure_normal_log_odds: 2.5,

@@ -132,7 +132,9 @@ pub fn call_thresholds(counts: &CallCounts, samples: &SampleNames, params: &Call
         .copied()
         .unwrap_or_default();
     let error_rate = LibraryModel::highest_error_rate(&counts.library_models);
+    let fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
     CallThresholds {
+        has_unknown_copies: sequencing_errors::has_fixed_ends_in_tumour(&fragment_ends),
         may_raise_quality: error_rate.is_some(),
         min_molecules: genotype::min_call_molecules(error_rate),
         ..CallThresholds::from_trimmed_reads(&most, count_known_bases(counts, samples), params.min_quality)
@@ -212,6 +214,7 @@ impl GenotypingUnit<'_> {
         }
         ledger.add_produced("judge", "changes genotyped", calls.len() as u64);
         let mut events = event::build_events(calls, &thresholds);
+        event::write_short_junctions_as_alleles(&mut events, &genome);
         ledger.add_produced("judge", "events", events.len() as u64);
         let targets = targets.map(|(option, targets)| {
             let all = events.len();

@@ -1,11 +1,12 @@
 //! Computes the likelihood of each read on each haplotype of a contig, and the read's log-odds for a change.
 
+use crate::gapped_likelihood::{GappedPlacement, GappedReadAligner};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::haplotype::Haplotype;
 use crate::packed::OwnedRead;
 use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
-use crate::sequencing_errors::{self, ErrorModel};
+use crate::sequencing_errors::{ERROR_MODEL_PARAMS, ErrorModel};
 
 /// A read with its likelihoods on the haplotypes of its contig.
 #[derive(Debug, Clone)]
@@ -53,8 +54,7 @@ fn placement_log_likelihood(
     let from = ((-at).max(0) as usize).min(read.seq.len());
     let to = read.seq.len().min((haplotype.len() as i32 - at).max(0) as usize).max(from);
     // docs/model/error_model.md (4)
-    let mut sum = (read.seq.len() - (to - from)) as f64
-        * sequencing_errors::ERROR_MODEL_PARAMS.uncovered_base_probability.ln()
+    let mut sum = (read.seq.len() - (to - from)) as f64 * ERROR_MODEL_PARAMS.uncovered_base_probability.ln()
         + error_free[to]
         - error_free[from];
     let mut differing = 0;
@@ -68,7 +68,7 @@ fn placement_log_likelihood(
             sum -= errors.log_correct[usize::from(quality.min(63))];
             if h != b'N' {
                 sum += errors.wrong_base_log_probability(quality, damage, h, b);
-                differing += u32::from(quality >= sequencing_errors::ERROR_MODEL_PARAMS.min_mismatch_quality);
+                differing += u32::from(quality >= ERROR_MODEL_PARAMS.min_mismatch_quality);
             }
         }
         // Each wrong base lowers the sum.
@@ -86,43 +86,98 @@ pub fn compute_read_likelihoods(
     pairs: &[RecruitedPair],
     errors: &ErrorModel,
 ) -> Vec<ReadLikelihoods> {
+    let has_frequent_indels = errors.short_homopolymers.has_frequent_errors();
+    let mut gapped_reads = GappedReadAligner::default();
     let weigh_one = |(r, placed_read): (usize, &PlacedRead)| {
         let read = placed_read.oriented_read(pairs);
-        let error_free = error_free_log_likelihoods(&read, errors);
         let damage = errors.damage_log_probabilities(pairs[placed_read.pair as usize].sample, placed_read.is_f1r2());
-        let (mut best, mut differing) = (f64::NEG_INFINITY, u32::MAX);
-        let mut at = [placed_read.offsets[0]; 2];
-        let mut tried: Vec<i32> = Vec::new();
-        let mut on = |(h, haplotype): (usize, &Haplotype)| {
-            let mut here = f64::NEG_INFINITY;
-            tried.clear();
-            for &shift in &haplotype.shifts {
-                for offset in placed_read.offsets {
-                    let start = offset + shift;
-                    if tried.contains(&start) {
-                        continue;
-                    }
-                    tried.push(start);
-                    let placement =
-                        placement_log_likelihood((&read, &error_free), start, &haplotype.seq, (errors, damage), here);
-                    let Some((sum, wrong)) = placement.filter(|placement| placement.0 > here) else { continue };
-                    here = sum;
-                    if h == 0 {
-                        at[0] = offset;
-                    }
-                    if sum > best {
-                        (best, differing, at[1]) = (sum, wrong, offset);
-                    }
-                }
+        let mut fit = place_without_gaps(&read, placed_read, haplotypes, (errors, damage));
+        if has_frequent_indels && fit.num_mismatches >= ERROR_MODEL_PARAMS.min_mismatches_of_indel {
+            let gapped = place_with_gaps(&mut gapped_reads, &read, placed_read, haplotypes, (errors, damage));
+            if let Some((log_likelihoods, num_mismatches)) = gapped {
+                (fit.log_likelihoods, fit.num_mismatches) = (log_likelihoods, num_mismatches);
             }
-            here
-        };
-        let likelihood = haplotypes.iter().enumerate().map(&mut on).collect();
+        }
         let is_unrelated =
-            f64::from(differing) > sequencing_errors::ERROR_MODEL_PARAMS.max_mismatch_share * read.seq.len() as f64;
-        (!is_unrelated).then_some(ReadLikelihoods { read_index: r, read, log_likelihoods: likelihood, starts: at })
+            f64::from(fit.num_mismatches) > ERROR_MODEL_PARAMS.max_mismatch_share * read.seq.len() as f64;
+        (!is_unrelated).then_some(ReadLikelihoods {
+            read_index: r,
+            read,
+            log_likelihoods: fit.log_likelihoods,
+            starts: fit.starts,
+        })
     };
     placed_reads.iter().enumerate().filter_map(weigh_one).collect()
+}
+
+/// How a read fits the haplotypes of its contig.
+struct ReadFit {
+    /// Log-likelihood on each haplotype.
+    log_likelihoods: Vec<f64>,
+    /// Mismatches of good quality on the best haplotype; `u32::MAX` if there is none.
+    num_mismatches: u32,
+    /// As in [`ReadLikelihoods`].
+    starts: [i32; 2],
+}
+
+/// Places a read without gaps on each haplotype, at the best of its candidate offsets.
+fn place_without_gaps(
+    read: &OwnedRead,
+    placed_read: &PlacedRead,
+    haplotypes: &[Haplotype],
+    (errors, damage): (&ErrorModel, &[[f64; 4]; 4]),
+) -> ReadFit {
+    let error_free = error_free_log_likelihoods(read, errors);
+    let (mut best, mut num_mismatches) = (f64::NEG_INFINITY, u32::MAX);
+    let mut starts = [placed_read.offsets[0]; 2];
+    let mut tried: Vec<i32> = Vec::new();
+    let mut on = |(h, haplotype): (usize, &Haplotype)| {
+        let mut here = f64::NEG_INFINITY;
+        tried.clear();
+        for &shift in &haplotype.shifts {
+            for offset in placed_read.offsets {
+                let start = offset + shift;
+                if tried.contains(&start) {
+                    continue;
+                }
+                tried.push(start);
+                let placement =
+                    placement_log_likelihood((read, &error_free), start, &haplotype.seq, (errors, damage), here);
+                let Some((sum, wrong)) = placement.filter(|placement| placement.0 > here) else { continue };
+                here = sum;
+                if h == 0 {
+                    starts[0] = offset;
+                }
+                if sum > best {
+                    (best, num_mismatches, starts[1]) = (sum, wrong, offset);
+                }
+            }
+        }
+        here
+    };
+    let log_likelihoods = haplotypes.iter().enumerate().map(&mut on).collect();
+    ReadFit { log_likelihoods, num_mismatches, starts }
+}
+
+/// Log-likelihoods of a read on each haplotype if it may have insertion and deletion errors, and the number of its errors
+/// on the best haplotype; `None` if it has no such error there.
+fn place_with_gaps(
+    gapped_reads: &mut GappedReadAligner,
+    read: &OwnedRead,
+    placed_read: &PlacedRead,
+    haplotypes: &[Haplotype],
+    models: (&ErrorModel, &[[f64; 4]; 4]),
+) -> Option<(Vec<f64>, u32)> {
+    let mut starts: Vec<i32> = Vec::new();
+    let on = |haplotype: &Haplotype| {
+        starts.clear();
+        starts.extend(haplotype.shifts.iter().flat_map(|&shift| placed_read.offsets.map(|offset| offset + shift)));
+        gapped_reads.place_read(read, &starts, &haplotype.seq, models)
+    };
+    let placements: Vec<GappedPlacement> = haplotypes.iter().map(on).collect();
+    let best = placements.iter().max_by(|a, b| a.log_likelihood.total_cmp(&b.log_likelihood))?;
+    let num_errors = best.num_mismatches + best.num_indels;
+    (best.num_indels > 0).then(|| (placements.iter().map(|p| p.log_likelihood).collect(), num_errors))
 }
 
 /// Log-odds of a read for change `f`: the best haplotype that has the change against the best that lacks it. `None`

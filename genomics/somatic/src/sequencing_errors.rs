@@ -7,6 +7,7 @@
 
 use genuma_pair::assay::FragmentEnds;
 use genuma_pair::error_threshold::min_count_above_expected_errors;
+use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::dna::encode_base;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,16 @@ pub(crate) struct ErrorModelParams {
     /// Probability of each base of a read beyond the end of a haplotype (formula 4). Unit: probability. Source:
     /// definition (one of four bases). If higher: reads beyond the end of a haplotype fit it better.
     pub(crate) uncovered_base_probability: f64,
+    /// Probability of an insertion or deletion error at a base of a read (formula 9). Unit: probability. Source:
+    /// chosen (semiconductor sequencers make one in some hundred bases, others fewer). If higher: reads with mismatches
+    /// are more often taken for reads with indel errors.
+    pub(crate) read_indel_probability: f64,
+    /// Maximum length of an insertion or deletion error of a read (formula 9). Unit: bases. Source: chosen (errors of
+    /// homopolymers are of one or two bases). If higher: reads of other alleles count as reads with errors.
+    pub(crate) max_read_indel_bases: u32,
+    /// Minimum number of mismatches of a read that may be due to an indel error (formula 9). Unit: bases. Source:
+    /// chosen (two are frequent in reads without such errors). If higher: fewer reads are aligned with gaps.
+    pub(crate) min_mismatches_of_indel: u32,
     /// Minimum quality of the mismatches that decide whether a read belongs to the locus. Unit: Phred. Source:
     /// empirical; not fitted. If higher: fewer reads are left out.
     pub(crate) min_mismatch_quality: u8,
@@ -86,6 +97,9 @@ pub(crate) const ERROR_MODEL_PARAMS: ErrorModelParams = ErrorModelParams {
     max_mismatch_share: 0.06,
     min_allele_share: 0.04,
     uncovered_base_probability: 0.25,
+    read_indel_probability: 1e-3,
+    max_read_indel_bases: 4,
+    min_mismatches_of_indel: 3,
     min_mismatch_quality: 15,
     common_error_probability: 1e-4,
     rare_error_probability: 1e-6,
@@ -121,6 +135,11 @@ pub struct ReadOnContig<'a> {
     pub start: i32,
     /// The read, oriented like the sequence.
     pub read: &'a OwnedRead,
+}
+
+/// Whether the fragments of a tumour end at fixed positions: amplicons. `fragment_ends` has the normal's first.
+pub(crate) fn has_fixed_ends_in_tumour(fragment_ends: &[FragmentEnds]) -> bool {
+    fragment_ends.iter().skip(TUMOUR_SAMPLE.into()).any(|ends| *ends == FragmentEnds::Fixed)
 }
 
 impl BaseErrorCounts {

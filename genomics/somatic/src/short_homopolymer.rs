@@ -77,6 +77,11 @@ impl ShortHomopolymerCounts {
 pub(crate) struct ShortHomopolymerRates([Option<[SlippageRate; 2]>; NUM_SHORT_LENGTHS]);
 
 impl ShortHomopolymerRates {
+    /// Whether reads have so many such errors that their rates could be measured.
+    pub(crate) fn has_frequent_errors(&self) -> bool {
+        self.0.iter().any(Option::is_some)
+    }
+
     /// The rate at which a homopolymer of `before` bases is read as `after` bases; `None` if the library has hardly any
     /// such errors, or the lengths are not those of a short homopolymer that loses or gains one base. A single base
     /// counts as a homopolymer of two.

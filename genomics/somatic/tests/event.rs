@@ -17,6 +17,7 @@ const R: Side = Side::Right;
 const CLEAN: CallThresholds = CallThresholds {
     has_fold_back_artefacts: false,
     known_bases: 0,
+    has_unknown_copies: false,
     may_raise_quality: false,
     min_quality: 8.0,
     min_molecules: 3,

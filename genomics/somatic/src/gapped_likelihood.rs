@@ -1,0 +1,184 @@
+//! Likelihood of a read with insertion or deletion errors on a haplotype.
+//!
+//! The read's k-mers give the start positions that a part of the read fits. The best path changes from one start
+//! position to another wherever the read has lost or gained bases, at the cost of an indel error.
+
+use crate::packed::OwnedRead;
+use crate::sequencing_errors::{ERROR_MODEL_PARAMS, ErrorModel};
+
+/// Start positions that are tried beside those that k-mers show: an error of one base near the end of a read leaves
+/// too few bases for a k-mer behind it.
+const NEIGHBOUR_STARTS: [i32; 2] = [-1, 1];
+
+/// The best path of a read on a haplotype.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct GappedPlacement {
+    /// Natural logarithm of the likelihood.
+    pub(crate) log_likelihood: f64,
+    /// Number of mismatches of quality `min_mismatch_quality` or more.
+    pub(crate) num_mismatches: u32,
+    /// Number of insertion and deletion errors.
+    pub(crate) num_indels: u32,
+}
+
+/// State of the best path that ends at one base of the read with one start position.
+type PathEnd = GappedPlacement;
+
+const NO_PATH: PathEnd = PathEnd { log_likelihood: f64::NEG_INFINITY, num_mismatches: 0, num_indels: 0 };
+
+/// Scratch memory of [`GappedReadAligner::place_read`], used again for each read.
+#[derive(Debug, Default)]
+pub(crate) struct GappedReadAligner {
+    starts: Vec<i32>,
+    /// For each number of bases of the read that are placed, the best path with each start position.
+    paths: Vec<PathEnd>,
+}
+
+impl GappedReadAligner {
+    /// Places `read` on `haplotype` with one or more indel errors of at most `max_read_indel_bases`; `starts` are the
+    /// haplotype positions of the read's first base that its k-mers show. `damage` is that of the read's sample and
+    /// orientation. Formula 9 of docs/model/error_model.md.
+    pub(crate) fn place_read(
+        &mut self,
+        read: &OwnedRead,
+        starts: &[i32],
+        haplotype: &[u8],
+        (errors, damage): (&ErrorModel, &[[f64; 4]; 4]),
+    ) -> GappedPlacement {
+        self.starts.clear();
+        for &start in starts {
+            self.starts.push(start);
+            self.starts.extend(NEIGHBOUR_STARTS.map(|shift| start + shift));
+        }
+        self.starts.sort_unstable();
+        self.starts.dedup();
+        let num_starts = self.starts.len();
+        self.paths.clear();
+        self.paths.resize((read.seq.len() + 1) * num_starts, NO_PATH);
+        self.paths[..num_starts].fill(PathEnd { log_likelihood: 0.0, ..NO_PATH });
+        for i in 0..read.seq.len() {
+            if i > 0 {
+                self.change_start(i);
+            }
+            for s in 0..num_starts {
+                let before = self.paths[i * num_starts + s];
+                let after = &mut self.paths[(i + 1) * num_starts + s];
+                let placed = place_base(
+                    before,
+                    (read.seq[i], read.qual[i]),
+                    self.starts[s] + i as i32,
+                    haplotype,
+                    (errors, damage),
+                );
+                if placed.log_likelihood > after.log_likelihood {
+                    *after = placed;
+                }
+            }
+        }
+        let ends = &self.paths[read.seq.len() * num_starts..];
+        ends.iter().fold(NO_PATH, |best, end| if end.log_likelihood > best.log_likelihood { *end } else { best })
+    }
+
+    /// Lets the paths of the first `i` bases continue with another start position: a larger one after a deletion from
+    /// the read, a smaller one after an insertion, whose bases are left out.
+    fn change_start(&mut self, i: usize) {
+        let num_starts = self.starts.len();
+        let len = self.paths.len() / num_starts - 1;
+        for from in 0..num_starts {
+            let path = self.paths[i * num_starts + from];
+            if path.log_likelihood == f64::NEG_INFINITY {
+                continue;
+            }
+            let changed = PathEnd {
+                log_likelihood: path.log_likelihood + ERROR_MODEL_PARAMS.read_indel_probability.ln(),
+                num_indels: path.num_indels + 1,
+                ..path
+            };
+            for to in (0..num_starts).filter(|&to| to != from) {
+                let shift = self.starts[to] - self.starts[from];
+                let inserted = (-shift).max(0) as usize;
+                if shift.unsigned_abs() > ERROR_MODEL_PARAMS.max_read_indel_bases || i + inserted >= len {
+                    continue;
+                }
+                let other = &mut self.paths[(i + inserted) * num_starts + to];
+                if changed.log_likelihood > other.log_likelihood {
+                    *other = changed;
+                }
+            }
+        }
+    }
+}
+
+/// Adds one base of a read, with its quality, at a position of the haplotype.
+fn place_base(
+    before: PathEnd,
+    (base, quality): (u8, u8),
+    at: i32,
+    haplotype: &[u8],
+    (errors, damage): (&ErrorModel, &[[f64; 4]; 4]),
+) -> PathEnd {
+    let haplotype_base = usize::try_from(at).ok().and_then(|at| haplotype.get(at)).copied();
+    let (log_probability, is_mismatch) = match haplotype_base {
+        None => (ERROR_MODEL_PARAMS.uncovered_base_probability.ln(), false),
+        _ if base == b'N' => (0.0, false),
+        Some(b'N') => (0.0, false),
+        Some(other) if other == base => (errors.log_correct[usize::from(quality.min(63))], false),
+        Some(other) => (
+            errors.wrong_base_log_probability(quality, damage, other, base),
+            quality >= ERROR_MODEL_PARAMS.min_mismatch_quality,
+        ),
+    };
+    PathEnd {
+        log_likelihood: before.log_likelihood + log_probability,
+        num_mismatches: before.num_mismatches + u32::from(is_mismatch),
+        num_indels: before.num_indels,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sequencing_errors::BaseErrorCounts;
+    use crate::slippage::SlippageModel;
+
+    const HAPLOTYPE: &[u8] = b"GATTCTGAAAACGTTAGCCCATGGTACTTTTTCGAGATCCGTAAGCTTGCATGCCTG";
+
+    fn place(seq: &[u8], starts: &[i32]) -> GappedPlacement {
+        let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
+        let read = OwnedRead { seq: seq.to_vec(), qual: vec![30; seq.len()] };
+        let damage = [[f64::NEG_INFINITY; 4]; 4];
+        GappedReadAligner::default().place_read(&read, starts, HAPLOTYPE, (&errors, &damage))
+    }
+
+    #[test]
+    fn a_read_without_errors_has_no_indel() {
+        let placed = place(&HAPLOTYPE[5..50], &[5]);
+        assert_eq!((placed.num_indels, placed.num_mismatches), (0, 0));
+        let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
+        assert!((placed.log_likelihood - 45.0 * errors.log_correct[30]).abs() < 1e-9, "{placed:?}");
+    }
+
+    #[test]
+    fn lost_and_gained_bases_cost_one_indel_each() {
+        let with_indels = [&HAPLOTYPE[..7], &HAPLOTYPE[8..30], b"T", &HAPLOTYPE[30..]].concat();
+        // The read lost an A of four and gained a T of five; k-mers show the start before, between and after.
+        for starts in [&[0, 1, 0][..], &[0][..], &[1][..]] {
+            let placed = place(&with_indels, starts);
+            assert_eq!((placed.num_indels, placed.num_mismatches), (2, 0), "{starts:?}");
+        }
+        let without_error = place(HAPLOTYPE, &[0]).log_likelihood;
+        let lost = place(&with_indels, &[0]).log_likelihood - without_error;
+        assert!((lost - 2.0 * ERROR_MODEL_PARAMS.read_indel_probability.ln()).abs() < 0.01, "{lost}");
+    }
+
+    #[test]
+    fn a_substitution_is_cheaper_than_two_indels_and_long_gaps_are_no_errors() {
+        let mut substituted = HAPLOTYPE.to_vec();
+        substituted[25] = b'C';
+        let placed = place(&substituted, &[0]);
+        assert_eq!((placed.num_indels, placed.num_mismatches), (0, 1));
+        let deleted = [&HAPLOTYPE[..20], &HAPLOTYPE[35..]].concat();
+        let placed = place(&deleted, &[0, 15]);
+        assert!(placed.num_mismatches > 5, "{placed:?}");
+    }
+}
