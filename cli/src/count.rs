@@ -190,7 +190,7 @@ impl Args {
             memory_bytes: memory - reserve,
             work_dir: work,
             max_scratch_bytes: u64::MAX,
-            partition: Partition::WHOLE,
+            partition: Partition::WHOLE_KMER_SPACE,
             devices: Devices::default(),
         })
     }
@@ -227,7 +227,7 @@ impl Args {
                 &params.work_dir,
                 disk_space::estimate_spill_bytes(&lanes, params.memory_bytes),
             )?;
-            folder::remove_interrupted(&folder)?;
+            folder::remove_interrupted_run(&folder)?;
             outputs::keep_finished_steps_on_interruption(None);
             return self.count_and_write(&target, samples, &lanes, &params, None);
         }

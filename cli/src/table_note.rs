@@ -55,7 +55,7 @@ impl TableNote {
         (note.kind == NOTE_KIND && (1..=32).contains(&note.k) && !note.samples.is_empty()).then_some(note)
     }
 
-    /// Number of samples behind a panel of normals; `None` if the counts of this table are not numbers of samples.
+    /// Number of samples in a panel of normals; `None` if the counts of this table are not numbers of samples.
     pub(crate) fn num_panel_samples(&self) -> Option<u64> {
         self.made.as_ref().filter(|made| made.counts == TableDerivation::COUNTS_OF_SAMPLES).map(|made| made.samples)
     }

@@ -32,7 +32,7 @@ pub enum ExitKind {
     Exit(i32),
     /// The process was ended by the signal with this number.
     Signal(i32),
-    /// It exceeded [`RUN_TIME_LIMIT`] and was killed.
+    /// The process exceeded [`RUN_TIME_LIMIT`] and was killed.
     Hung,
 }
 

@@ -49,7 +49,7 @@ pub enum AlignerOutputError {
     InvalidFormat {
         /// The format that the output should have: SAM or SAI.
         format: &'static str,
-        /// How the output differs from its format, for the user.
+        /// Description of the error in the output, for the user.
         what: String,
     },
     /// The header differs between instances.

@@ -50,7 +50,7 @@ pub enum IndexedFormat {
     },
 }
 
-/// Where a record is on the reference and in the file, as the index needs it.
+/// Position of a record on the reference and in the file, for the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordPosition {
     /// Index of the reference sequence.

@@ -90,7 +90,7 @@ impl Transcript {
     }
 
     /// Number of an exon (index in ascending order of the reference), counted from 1 in the direction of the transcript.
-    pub fn exon_number(&self, exon: usize) -> usize {
+    pub fn exon_number_in_transcript(&self, exon: usize) -> usize {
         match self.strand {
             Strand::Forward => exon + 1,
             Strand::Reverse => self.exons.len() - exon,

@@ -318,7 +318,7 @@ mod tests {
         let reads = ReadEstimate { bases: 90_000_000_000, reads: 600_000_000, packed_bytes: 0 };
         let expected = ExpectedInput::from_read_estimate(&reads, 31);
         let with = |memory, scratch| {
-            let (work, part) = (std::path::PathBuf::new(), crate::Partition::WHOLE);
+            let (work, part) = (std::path::PathBuf::new(), crate::Partition::WHOLE_KMER_SPACE);
             let params = CountParams {
                 k: 31,
                 min_base_quality: 0,

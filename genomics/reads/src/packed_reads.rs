@@ -424,7 +424,7 @@ mod tests {
             },
         )?;
         let all: Vec<Owned> = all.into_inner().unwrap();
-        assert_eq!((progress.bytes_done(), progress.pairs()), (progress.bytes_total(), all.len() as u64));
+        assert_eq!((progress.bytes_done(), progress.num_pairs()), (progress.bytes_total(), all.len() as u64));
         Ok(all)
     }
 

@@ -11,7 +11,7 @@ pub struct GenomePosition {
 
 /// Bases `start..end` of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct ContigSpan {
     /// Index of the contig.
     pub contig: usize,
     /// First base, 0-based.
@@ -20,7 +20,7 @@ pub struct Span {
     pub end: usize,
 }
 
-impl Span {
+impl ContigSpan {
     /// Returns the length, bp.
     pub fn length_bp(&self) -> usize {
         self.end - self.start
@@ -50,8 +50,8 @@ impl SequenceEdit {
     }
 
     /// Returns the span of the removed reference bases.
-    pub fn reference_span(&self) -> Span {
-        Span { contig: self.position.contig, start: self.position.pos, end: self.reference_end() }
+    pub fn reference_span(&self) -> ContigSpan {
+        ContigSpan { contig: self.position.contig, start: self.position.pos, end: self.reference_end() }
     }
 
     /// Returns whether as many bases are added as removed.
@@ -85,18 +85,18 @@ impl SequenceEdit {
 /// A change of 50 bp or more: which ranges of the reference are deleted, copied, inverted or joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StructuralVariant {
-    Deletion(Span),
+    Deletion(ContigSpan),
     /// Insertion of novel bases.
     Insertion(GenomePosition, Vec<u8>),
     /// Tandem duplication of a span.
-    Duplication(Span),
+    Duplication(ContigSpan),
     /// Tandem amplification of a span to many copies.
     Amplification {
-        span: Span,
+        span: ContigSpan,
         /// Number of copies in tandem.
         copies: usize,
     },
-    Inversion(Span),
+    Inversion(ContigSpan),
     /// Reciprocal translocation: two chromosomes exchange their ends.
     Translocation {
         /// Breakpoint on each chromosome.
@@ -106,7 +106,7 @@ pub enum StructuralVariant {
     },
     /// Dispersed duplication: a copy of a span is inserted elsewhere.
     Copy {
-        from: Span,
+        from: ContigSpan,
         /// Position at which the copy is inserted.
         to: GenomePosition,
         /// Whether the copy is inverted.
@@ -168,7 +168,7 @@ impl StructuralVariant {
     }
 
     /// Returns the span that is deleted, amplified, inverted or copied; `None` for insertions and translocations.
-    pub fn affected_span(&self) -> Option<Span> {
+    pub fn affected_span(&self) -> Option<ContigSpan> {
         match self {
             StructuralVariant::Deletion(s)
             | StructuralVariant::Duplication(s)

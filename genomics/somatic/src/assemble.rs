@@ -138,7 +138,7 @@ impl<'a> StackConsensus<'a> {
         let (stack, others): (Vec<_>, Vec<_>) =
             stack.into_iter().partition(|s| all.agrees_with_majority(s.placement.start, &s.read));
         let columns = if others.is_empty() { all } else { columns(&stack) };
-        StackConsensus { consensus: columns.consensus(), stack, columns }
+        StackConsensus { consensus: columns.consensus_bases(), stack, columns }
     }
 
     /// Removes reads that have fewer bases than a seed within a range of the consensus.
@@ -552,7 +552,7 @@ impl GroupReads<'_> {
                 }
                 let middle =
                     placement.start + oriented_start(hit, read.seq.len(), placement.forward) + hit.span as i32 / 2;
-                let depth = columns.depth((middle - columns.start) as usize);
+                let depth = columns.depth_at_column((middle - columns.start) as usize);
                 used[number as usize] =
                     (self.reads_with_kmer(number).len() as f64) < min_count_above_errors_at_depth(f64::from(depth));
             }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Side of a breakpoint on which the retained sequence is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Side {
+pub enum RetainedSide {
     /// The retained sequence ends at the position (strand `+` in BEDPE).
     Left,
     /// The retained sequence begins at the position (strand `-` in BEDPE).
@@ -20,7 +20,7 @@ pub struct Breakend {
     /// 0-based position of the outermost retained base.
     pub pos: usize,
     /// Side on which the retained sequence is.
-    pub side: Side,
+    pub side: RetainedSide,
 }
 
 /// A difference between a tumour's sequence and the genome.

@@ -35,7 +35,7 @@ pub struct LocusEvidence<'a> {
     molecules: MoleculeAssignment,
 }
 
-/// How frequent the errors are that look like change number `f` of a contig.
+/// Returns the frequency of the errors that look like change number `f` of a contig.
 pub fn error_frequency(contig: &AlignedContig, f: usize) -> ErrorFrequency {
     match &contig.changes[f].change {
         change if is_substitution(change) => ErrorFrequency::Common,
@@ -131,7 +131,7 @@ impl<'a> LocusEvidence<'a> {
         })
     }
 
-    /// How frequent the errors are that look like change number `f` of this contig.
+    /// Returns the frequency of the errors that look like change number `f` of this contig.
     pub fn error_frequency_of_change(&self, f: usize) -> ErrorFrequency {
         match repeat_length_change::short_homopolymer_rate(self.contig, f, self.errors) {
             Some(_) => ErrorFrequency::Common,
@@ -158,7 +158,7 @@ impl<'a> LocusEvidence<'a> {
     }
 
     /// Whether the fragments of a tumour end at fixed positions.
-    pub(crate) fn has_fixed_ends(&self) -> bool {
+    pub(crate) fn has_fixed_fragment_ends(&self) -> bool {
         self.errors.fragment_ends.iter().skip(TUMOUR_SAMPLE.into()).any(|ends| *ends == FragmentEnds::Fixed)
     }
 

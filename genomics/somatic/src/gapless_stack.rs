@@ -50,7 +50,7 @@ impl GaplessStack {
     }
 
     /// Number of reads with a base in a column (index from the first column).
-    pub(crate) fn depth(&self, column: usize) -> u32 {
+    pub(crate) fn depth_at_column(&self, column: usize) -> u32 {
         self.depth[column]
     }
 
@@ -61,7 +61,7 @@ impl GaplessStack {
     }
 
     /// The base with the highest quality sum in each column; N for columns without votes.
-    pub(crate) fn consensus(&self) -> Vec<u8> {
+    pub(crate) fn consensus_bases(&self) -> Vec<u8> {
         let best = |w: &[u32; 4]| {
             let top = *w.iter().max().unwrap_or(&0);
             if top == 0 { b'N' } else { b"ACGT"[w.iter().position(|&x| x == top).unwrap_or(0)] }
@@ -73,7 +73,7 @@ impl GaplessStack {
     pub(crate) fn trusted_consensus_around(&self, around: i32) -> (i32, Vec<u8>) {
         let at = (around - self.start).clamp(0, self.quality_sums.len() as i32 - 1) as usize;
         let range = self.trusted_range(at.saturating_sub(1), 1);
-        (self.start + range.start as i32, self.consensus()[range].to_vec())
+        (self.start + range.start as i32, self.consensus_bases()[range].to_vec())
     }
 
     /// Whether a read agrees with the majority of the stack, except for a few errors.

@@ -23,17 +23,17 @@ pub const MANY_VARIANTS_LEDGER_LINE: &str = "tumour k-mers whose root the refere
 pub const UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE: &str =
     "contigs without a position on the reference although most of their sequence is the normal's";
 
-/// How many things of a kind one stage produced or skipped.
+/// Count of one kind of items that a stage produced or skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerLine {
     /// Name of the stage, as of its unit.
     pub stage: String,
-    /// Description of what was produced or skipped.
+    /// Description of the items.
     #[serde(alias = "what")]
     pub description: String,
-    /// How many of these the stage produced or skipped.
+    /// Number of items that the stage produced or skipped.
     pub count: u64,
-    /// True if it was skipped, false if it was produced.
+    /// Whether the items were skipped; false if they were produced.
     #[serde(alias = "left_out")]
     pub skipped: bool,
 }
@@ -60,7 +60,7 @@ impl Ledger {
     }
 
     /// Sum of the counts of all lines with this description; 0 if there is none.
-    pub fn count(&self, description: &str) -> u64 {
+    pub fn total_count(&self, description: &str) -> u64 {
         self.lines.iter().filter(|line| line.description == description).map(|line| line.count).sum()
     }
 

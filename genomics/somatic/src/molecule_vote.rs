@@ -47,8 +47,8 @@ pub struct ChangePairSupport {
 
 /// Minimum number of molecules with both changes.
 const MIN_MOLECULES_WITH_BOTH: u32 = 2;
-/// Number of molecules with both changes for which one molecule with only one of the changes is attributed to a wrong
-/// base. One such molecule is always tolerated in addition.
+/// Number of molecules with both changes for each molecule with only one of the changes that is attributed to a wrong
+/// base. One such molecule is always tolerated.
 const MOLECULES_PER_MISREAD: u32 = 10;
 
 impl ChangePairSupport {

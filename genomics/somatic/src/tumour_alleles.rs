@@ -59,12 +59,14 @@ const MIN_ROOT_COUNT: u32 = 8;
 pub const MIN_TUMOUR_ALLELE_COUNT: u32 = 5;
 /// Maximum number of occurrences of the root for each occurrence of the tumour's own allele. Empirical.
 pub const MAX_ROOT_COUNT_PER_ALLELE_COUNT: u32 = 12;
-/// A root is taken for a repeat if more than one in this number of its occurrences has neither of the two alleles.
+/// Minimum number of occurrences of a root for each occurrence with neither of its two alleles. A root with more of
+/// them is taken for a repeat.
 const MIN_ROOT_COUNT_PER_OTHER_BASE: u32 = 8;
-/// An allele is a sample's own if at most one read, and one in this number of the root's, shows it in the other sample.
-/// Chosen: more are seldom errors. A lower value counts repeats, whose copies are in both samples.
+/// Number of occurrences of a root in one sample for each read there that may show an allele which counts as specific
+/// to the other sample; one such read is always allowed. Chosen: more reads are seldom errors. A lower value counts
+/// repeats, whose copies are in both samples.
 const MIN_ROOT_COUNT_PER_SHARED_BASE: u32 = 32;
-/// One root in 2 to the power of this number, chosen by hash, is used to measure errors.
+/// Binary logarithm of the number of roots of which one, chosen by hash, is used to measure errors.
 const ERROR_SAMPLING_BITS: u32 = 6;
 /// Depth limit of the statistics of allele imbalance.
 const MAX_IMBALANCE_DEPTH: usize = 1024;

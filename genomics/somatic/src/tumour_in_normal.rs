@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use genuma_pair::interval::{Estimate, MIN_LOG_ARGUMENT, log_factorials};
+use genuma_pair::interval::{Estimate, MIN_PROBABILITY_FOR_LOG, log_factorials};
 use genuma_pair::purity::PurityEstimate;
 
 use crate::tumour_alleles::{TumourAlleleCounts, TumourAlleles, max_normal_count, min_tumour_count};
@@ -288,7 +288,7 @@ fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<
         } else {
             without_component
         };
-    let ratio = Estimate::from_profile(&profile).ok_or(NotEstimatedReason::TooFewAlleles)?;
+    let ratio = Estimate::from_likelihood_profile(&profile).ok_or(NotEstimatedReason::TooFewAlleles)?;
     if ratio.value > TUMOUR_IN_NORMAL_MODEL_PARAMS.max_ratio || ratio.high >= TUMOUR_IN_NORMAL_MODEL_PARAMS.ratio_grid.1
     {
         Err(NotEstimatedReason::TooMuchTumour)
@@ -311,7 +311,7 @@ impl AlleleCounts {
 fn binomial_cdf([most, all]: [usize; 2], share: f64, logs: &[f64]) -> f64 {
     let (yes, no) = (share.ln(), (1.0 - share).ln());
     let log = |k: usize| logs[all] - logs[k] - logs[all - k] + k as f64 * yes + (all - k) as f64 * no;
-    (0..=most.min(all)).map(|k| log(k).exp()).sum::<f64>().clamp(MIN_LOG_ARGUMENT, 1.0)
+    (0..=most.min(all)).map(|k| log(k).exp()).sum::<f64>().clamp(MIN_PROBABILITY_FOR_LOG, 1.0)
 }
 
 /// Groups the alleles by their counts. `overdispersion` counts are one molecule.

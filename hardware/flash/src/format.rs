@@ -7,7 +7,7 @@ use twox_hash::XxHash3_64;
 
 use crate::compact_page::{self, CompactPage, PageCode};
 use crate::error::TablePart;
-use crate::filter::{self, ENTRIES_PER_COMPACT_GROUP, FilterLayout, PAGES_PER_FILTER_GROUP};
+use crate::filter::{self, ENTRIES_PER_COMPACT_FILTER_GROUP, FilterLayout, PAGES_PER_FILTER_GROUP};
 
 pub(crate) use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
 
@@ -99,7 +99,7 @@ impl PageLayout {
     pub(crate) fn entries_per_filter_group(&self) -> u64 {
         match self.encoding {
             PageEncoding::Fixed => PAGES_PER_FILTER_GROUP * self.entries_per_page as u64,
-            PageEncoding::Compact => ENTRIES_PER_COMPACT_GROUP,
+            PageEncoding::Compact => ENTRIES_PER_COMPACT_FILTER_GROUP,
         }
     }
 
@@ -109,10 +109,10 @@ impl PageLayout {
     }
 
     /// Number of keys of the index that begin groups. Groups of a fixed layout begin with pages.
-    pub(crate) fn num_group_keys(&self, entries: u64) -> u64 {
+    pub(crate) fn num_group_first_keys(&self, entries: u64) -> u64 {
         match self.encoding {
             PageEncoding::Fixed => 0,
-            PageEncoding::Compact => entries.div_ceil(ENTRIES_PER_COMPACT_GROUP),
+            PageEncoding::Compact => entries.div_ceil(ENTRIES_PER_COMPACT_FILTER_GROUP),
         }
     }
 
@@ -121,7 +121,7 @@ impl PageLayout {
     pub(crate) fn num_entries_of_page(&self, page: &Page, number: u64, entries: u64) -> Option<usize> {
         match self.encoding {
             PageEncoding::Fixed => Some(self.entries_in_page(number, entries)),
-            PageEncoding::Compact => Some(CompactPage::parse(page, self.counts_per_entry())?.entries()),
+            PageEncoding::Compact => Some(CompactPage::parse(page, self.counts_per_entry())?.num_entries()),
         }
     }
 
@@ -134,8 +134,8 @@ impl PageLayout {
         }
     }
 
-    /// Decodes the entries of a page into `keys` and `values`, which have room for exactly these. `None` if they do not
-    /// fit together. The checksum is not checked.
+    /// Decodes the entries of a page into `keys` and `values`, whose lengths are exactly those of the entries. `None`
+    /// if the entries contradict each other. The checksum is not checked.
     pub(crate) fn decode_entries(&self, page: &Page, keys: &mut [u64], values: &mut [u8]) -> Option<()> {
         match self.encoding {
             PageEncoding::Fixed => {
@@ -161,7 +161,7 @@ impl PageLayout {
     pub(crate) fn first_key_of_page(&self, page: &Page) -> u64 {
         let at = match self.encoding {
             PageEncoding::Fixed => 0,
-            PageEncoding::Compact => compact_page::FIRST_KEY_OFFSET,
+            PageEncoding::Compact => compact_page::FIRST_KEY_OFFSET_BYTES,
         };
         u64::from_le_bytes(page.0[at..at + KEY_BYTES].try_into().unwrap_or_default())
     }
@@ -338,7 +338,7 @@ impl TableHeader {
         fits(header.first_key <= header.last_key, "the smallest key is above the largest")?;
         let [index, filter, hot] = [&header.index, &header.filter, &header.hot];
         fits(index.offset == (1 + header.pages) * PAGE_BYTES as u64, "the index has a wrong offset")?;
-        let index_keys = header.pages + shape.num_group_keys(header.entries);
+        let index_keys = header.pages + shape.num_group_first_keys(header.entries);
         fits(index.bytes == index_keys * KEY_BYTES as u64, "the index has a wrong length")?;
         fits(filter.bytes < 1 << 56 && hot.bytes < 1 << 56, "a part is too long")?;
         fits(filter.offset == index.end_offset() && filter.bytes.is_multiple_of(64), "the filter has a wrong offset")?;

@@ -1,5 +1,5 @@
-//! Hot entries: the entries that are looked up most. They are selected while a table is written and kept in memory
-//! while it is read (the key-value cache of cadenelli2019, section 5.3).
+//! Hot entries: the entries that are expected to be looked up most often. They are selected while a table is written
+//! and kept in memory while it is read (the key-value cache of cadenelli2019, section 5.3).
 
 use genuma_machine::placement::{self, MemoryPlacement, PlacedSlice};
 use genuma_machine::processor::prefetch;

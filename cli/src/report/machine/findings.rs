@@ -112,13 +112,13 @@ impl<'a> ProfileFindings<'a> {
     }
 
     /// Number of cores; hardware threads with the same siblings are one core.
-    pub(crate) fn core_count(self) -> usize {
+    pub(crate) fn num_cores(self) -> usize {
         let cpus = &self.0.topology.cpus;
         cpus.iter().map(|c| c.siblings.smallest_id().unwrap_or(c.id)).collect::<BTreeSet<u32>>().len()
     }
 
     /// Number of sockets.
-    pub(crate) fn socket_count(self) -> usize {
+    pub(crate) fn num_sockets(self) -> usize {
         self.0.topology.cpus.iter().map(|c| c.package).collect::<BTreeSet<u32>>().len()
     }
 
@@ -329,7 +329,7 @@ impl<'a> ProfileFindings<'a> {
         Some((last.threads, last.total.median, spread))
     }
 
-    /// What could not be read or measured, and why; every sentence once.
+    /// Sentences on measurements that are missing, with the reason; without repetitions.
     pub(crate) fn missing_measurements(self) -> Vec<&'a str> {
         let p = self.0;
         let mut reasons: Vec<&str> = Vec::new();

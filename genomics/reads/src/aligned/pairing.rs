@@ -9,12 +9,12 @@ use crate::pair_batch::Mate;
 use crate::umi::UmiTag;
 
 use super::record_buffer::{ReadLocation, ReadNumber, RecordBuffer, check_no_equals_sign};
-use super::waiting_mates::{self, MateSearch, UnmatchedReads, WaitingMates, WaitingRead};
+use super::waiting_mates::{self, MateSearch, RemainingReads, WaitingMates, WaitingRead};
 use crate::record_counts::RecordCounts;
 
 /// A read, or two mates.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Template<'a> {
+pub(crate) struct TemplateReads<'a> {
     pub(crate) name: &'a [u8],
     /// UMI from the tags of the first record that has it.
     pub(crate) umi: UmiTag<'a>,
@@ -95,12 +95,12 @@ impl MatePairing {
     /// # Errors
     /// Two reads with the same name and read number; bases that are not letters; the spill file cannot be written;
     /// errors of `each`.
-    pub(super) fn pair_chunk<E: From<Error>>(
+    pub(super) fn pair_buffered_reads<E: From<Error>>(
         &mut self,
         buffer: &RecordBuffer,
         path: &Path,
         mates: Option<&WaitingMates>,
-        mut each: impl FnMut(Template<'_>) -> Result<(), E>,
+        mut each: impl FnMut(TemplateReads<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.complete.clear();
         self.unmatched.clear();
@@ -137,7 +137,7 @@ impl MatePairing {
                 MateLocation::InChunk(read) => buffer.umi(&buffer.reads[read as usize]),
                 MateLocation::InWaiting(from, to) => WaitingRead::parse(&found[from as usize..to as usize]).umi,
             });
-            each(Template { name, umi: first_umi(umis), mates: letters.mates(there) })?;
+            each(TemplateReads { name, umi: first_umi(umis), mates: letters.mates(there) })?;
         }
         Ok(())
     }
@@ -263,12 +263,12 @@ impl MatePairing {
     ///
     /// # Errors
     /// Errors of `each`.
-    pub(super) fn emit_unmatched<E>(
+    pub(super) fn emit_remaining<E>(
         &mut self,
-        rest: &mut UnmatchedReads,
+        rest: &mut RemainingReads,
         max_templates: usize,
         counts: &mut RecordCounts,
-        mut each: impl FnMut(Template<'_>) -> Result<(), E>,
+        mut each: impl FnMut(TemplateReads<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         for _ in 0..max_templates {
             let Some(both) = rest.next_template() else { return Ok(false) };
@@ -282,7 +282,7 @@ impl MatePairing {
                 counts.mate_missing.add_read(name);
             }
             let umi = first_umi(both.iter().flatten().map(|read| read.umi));
-            each(Template { name, umi, mates: self.buffers.mates(both.map(|read| read.is_some())) })?;
+            each(TemplateReads { name, umi, mates: self.buffers.mates(both.map(|read| read.is_some())) })?;
         }
         Ok(true)
     }

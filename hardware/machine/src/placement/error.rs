@@ -58,7 +58,7 @@ pub enum Error {
     /// This process may not use any CPU of the requested node.
     #[error("node {node} has no CPU that this process may use: it may use CPUs {usable}")]
     NodeWithoutCpu {
-        /// Number of the NUMA node that was asked for.
+        /// Requested NUMA node.
         node: u32,
         /// CPUs that this process may use.
         usable: IdSet,

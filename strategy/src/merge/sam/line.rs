@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::batching::template_name;
+use crate::batching::template_name_in_record;
 use crate::merge::{AlignerOutputError, name_for_message};
 
 /// Number of mandatory fields of a record.
@@ -74,7 +74,7 @@ impl<'a> SamRecordLine<'a> {
                 return Err(wrong(what));
             }
         }
-        Ok(SamRecordLine { name: template_name(name), primary: flag & NOT_PRIMARY_FLAGS == 0, text })
+        Ok(SamRecordLine { name: template_name_in_record(name), primary: flag & NOT_PRIMARY_FLAGS == 0, text })
     }
 }
 

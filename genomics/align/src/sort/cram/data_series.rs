@@ -41,7 +41,7 @@ pub(super) enum DataSeries {
     Quality,
 }
 
-/// How the values of a series are separated.
+/// Encoding of the values of a series: how their ends are marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SeriesEncoding {
     /// Integers or single bytes.

@@ -24,7 +24,7 @@ const STATES: usize = 4;
 /// Bytes before the frequency table: order and both sizes.
 const HEADER_BYTES: usize = 9;
 
-/// How a symbol changes an encoder state.
+/// Precomputed numbers by which encoding a symbol changes the encoder state.
 #[derive(Debug, Clone, Copy, Default)]
 struct EncoderSymbol {
     /// 2^(31 + shift) / frequency, rounded up.

@@ -8,8 +8,9 @@ use super::super::record::{Record, flag};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnclippedRead {
     sequence: u32,
-    /// First and last base on the reference with clips, 0-based.
+    /// Leftmost base of the read on the reference as if clipped bases were aligned, 0-based; may be negative.
     five_prime_position: i64,
+    /// Rightmost base of the read on the reference as if clipped bases were aligned, 0-based.
     last_base: i64,
     reverse: bool,
     /// Whether the read is read 2 of its pair.
@@ -114,15 +115,15 @@ pub(super) struct PairEnds;
 /// Bits of the roles field of a [`PairEnds`] item.
 mod role {
     /// The left read is compared with other reads.
-    pub(super) const LEFT_IS_COMPARED: u8 = 1;
+    pub(super) const LEFT_IS_COMPARED_FLAG: u8 = 1;
     /// The right read is compared with other reads.
-    pub(super) const RIGHT_IS_COMPARED: u8 = 2;
+    pub(super) const RIGHT_IS_COMPARED_FLAG: u8 = 2;
     /// Read 2 is on the left.
-    pub(super) const READ2_IS_LEFT: u8 = 4;
+    pub(super) const READ2_IS_LEFT_FLAG: u8 = 4;
     /// The left read is on the reverse strand.
-    pub(super) const LEFT_IS_REVERSE: u8 = 8;
+    pub(super) const LEFT_IS_REVERSE_FLAG: u8 = 8;
     /// The right read is on the reverse strand.
-    pub(super) const RIGHT_IS_REVERSE: u8 = 16;
+    pub(super) const RIGHT_IS_REVERSE_FLAG: u8 = 16;
 }
 
 fn role_bit(set: bool, role: u8) -> u8 {
@@ -156,13 +157,14 @@ impl PairEnds {
             (true, true) => {
                 // Each read is the left one in its own item, and may have other duplicates than its mate.
                 for (left, right, counts) in [(a, b, a_counts), (b, a, b_counts)] {
-                    let roles = role_bit(counts, role::LEFT_IS_COMPARED);
+                    let roles = role_bit(counts, role::LEFT_IS_COMPARED_FLAG);
                     OrientedPair { left, right, roles }.push(name, library, ordinal, out);
                 }
             }
             (a_is_left, _) => {
                 let [(left, l_counts), (right, r_counts)] = if a_is_left { reads } else { [reads[1], reads[0]] };
-                let roles = role_bit(l_counts, role::LEFT_IS_COMPARED) | role_bit(r_counts, role::RIGHT_IS_COMPARED);
+                let roles =
+                    role_bit(l_counts, role::LEFT_IS_COMPARED_FLAG) | role_bit(r_counts, role::RIGHT_IS_COMPARED_FLAG);
                 OrientedPair { left, right, roles }.push(name, library, ordinal, out);
             }
         }
@@ -185,10 +187,10 @@ impl PairEnds {
     /// For the left and for the right read of the pair: whether the read is compared with other reads, and whether it
     /// is read 2.
     pub(super) fn compared_reads(item: &[u8]) -> [(bool, bool); 2] {
-        let last_left = Self::has_role(item, role::READ2_IS_LEFT);
+        let last_left = Self::has_role(item, role::READ2_IS_LEFT_FLAG);
         [
-            (Self::has_role(item, role::LEFT_IS_COMPARED), last_left),
-            (Self::has_role(item, role::RIGHT_IS_COMPARED), !last_left),
+            (Self::has_role(item, role::LEFT_IS_COMPARED_FLAG), last_left),
+            (Self::has_role(item, role::RIGHT_IS_COMPARED_FLAG), !last_left),
         ]
     }
 
@@ -197,7 +199,7 @@ impl PairEnds {
         let sequence = u32_at(item, ORDINAL_BYTES + 8 * side);
         let five_prime = u32_at(item, ORDINAL_BYTES + 24 + 4 * side);
         let library = u16::from_le_bytes([item[ORDINAL_BYTES + 16], item[ORDINAL_BYTES + 17]]);
-        let reverse = Self::has_role(item, [role::LEFT_IS_REVERSE, role::RIGHT_IS_REVERSE][side]);
+        let reverse = Self::has_role(item, [role::LEFT_IS_REVERSE_FLAG, role::RIGHT_IS_REVERSE_FLAG][side]);
         out.extend_from_slice(&[0; ORDINAL_BYTES]);
         push_single_key(out, sequence, five_prime, library, reverse, false);
         out.extend_from_slice(&[0; SINGLE_END_BYTES - ORDINAL_BYTES - 12]);
@@ -231,9 +233,9 @@ impl OrientedPair {
         let (l, r) = (&self.left, &self.right);
         let (begin, end, orientation) = self.outer_ends();
         let roles = self.roles
-            | role_bit(l.is_read2, role::READ2_IS_LEFT)
-            | role_bit(l.reverse, role::LEFT_IS_REVERSE)
-            | role_bit(r.reverse, role::RIGHT_IS_REVERSE);
+            | role_bit(l.is_read2, role::READ2_IS_LEFT_FLAG)
+            | role_bit(l.reverse, role::LEFT_IS_REVERSE_FLAG)
+            | role_bit(r.reverse, role::RIGHT_IS_REVERSE_FLAG);
         out.extend_from_slice(&ordinal.to_le_bytes());
         for value in [l.sequence, position_bits(begin), r.sequence, position_bits(end)] {
             out.extend_from_slice(&value.to_le_bytes());
@@ -272,9 +274,9 @@ impl SortItem for SingleEnd {
 }
 
 impl SingleEnd {
-    /// What duplicates have in common: 5' position, and library with strand. Reads of pairs and single reads at one
-    /// position have the same result.
-    pub(super) fn position_and_kind(item: &[u8]) -> (u64, u32) {
+    /// Key that duplicates have in common: 5' position, and library with strand. Reads of pairs and single reads at one
+    /// position have equal keys.
+    pub(super) fn duplicate_key(item: &[u8]) -> (u64, u32) {
         let (position, kind) = SingleEnd::key(item);
         (position, kind >> 8)
     }
