@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     logging::print_result(text::format_table(&case, &advice))
 }
 
-/// Chooses a strategy for `genuma run --strategy auto`, and the reason in words. Trials take at most
+/// Chooses a strategy for `genuma run --strategy auto`, and returns it with the reason as text. Trials take at most
 /// [`AUTO_TRIAL_TIME_SHARE`] of the run; when the reads cannot be sampled, the model alone decides.
 pub(crate) fn choose_strategy(
     invocation: &Invocation,

@@ -241,7 +241,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         started: start,
     };
     let reads = OpenedReads { stream, first_batch: first, layouts, meter };
-    let aligned: Vec<AlignedInput> = lanes.into_iter().filter_map(StreamLane::into_aligned).collect();
+    let aligned: Vec<AlignedInput> = lanes.into_iter().filter_map(StreamLane::into_aligned_input).collect();
     let done = run.align(reads);
     for (file, tally) in aligned.iter().filter_map(|file| Some((file, file.record_counts()?))) {
         aligned_files::log_record_counts_of_file(&file.path.display().to_string(), tally);
@@ -467,7 +467,6 @@ impl AlignRun<'_> {
         Ok((aligned, align, Some(sorted), sorting.elapsed()))
     }
 
-    /// Options of the sorter for this run.
     fn sort_options(&self, header: &str) -> sort::SortOptions {
         let marking = self.args.mark_duplicates.then(|| {
             let libraries = Some(ReadGroupLibraries::from_header(header));

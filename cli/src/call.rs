@@ -29,7 +29,9 @@ use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, 
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::gene_annotation::{GeneFile, Genes};
 use genuma_somatic::known_variants::KnownVariants;
-use genuma_somatic::ledger::{MANY_VARIANTS_LEDGER_LINE, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
+use genuma_somatic::ledger::{
+    MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE, TOO_MANY_VARIANTS_LEDGER_LINE,
+};
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, CallParams, FinishedCall, Resources};
 use genuma_somatic::result_warnings::ResultWarning;
@@ -804,11 +806,11 @@ fn log_warnings(outcome: &CallSummary) {
                 "the normal is too shallow: {count} k-mers of the tumour were skipped because no read of the normal covers them; \
                  sequence the normal deeper, or expect missed variants"
             ),
-            MANY_VARIANTS_LEDGER_LINE => warn!(
+            TOO_MANY_VARIANTS_LEDGER_LINE => warn!(
                 "{count} k-mers of the tumour were skipped because it has more germline variants than a call without a normal can \
                  examine, so indels and structural variants may be missed: give a normal (--normal), or reads of an exome or a panel"
             ),
-            OTHER_SPECIES_LEDGER_LINE => warn!(
+            MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE => warn!(
                 "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped, so long insertions may be \
                  missed: check that both samples are of the same species"
             ),

@@ -163,7 +163,6 @@ impl Args {
         Ok(samples)
     }
 
-    /// Folder of the output.
     fn output_folder(&self) -> &Path {
         self.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
@@ -231,7 +230,7 @@ impl Args {
             outputs::keep_finished_steps_on_interruption(None);
             return self.count_and_write(&target, samples, &lanes, &params, None);
         }
-        let fingerprint = resume::count_fingerprint(&params, self.min_count, samples, &lanes)?;
+        let fingerprint = resume::fingerprint_of_count(&params, self.min_count, samples, &lanes)?;
         let resumable = ResumableCount::open(folder.clone(), fingerprint)?;
         outputs::keep_finished_steps_on_interruption(Some(folder));
         let done = self.count_and_write(&target, samples, &lanes, &params, Some(&resumable));

@@ -130,7 +130,6 @@ pub(crate) fn format_counter_table(
     lines
 }
 
-/// The line of the counters of the machine.
 fn format_machine_line(machine: &NumaBalancingCounters) -> String {
     let NumaBalancingCounters { numa_hint_faults, numa_hint_faults_local, numa_pages_migrated } = machine;
     match (numa_hint_faults.value, numa_hint_faults_local.value, numa_pages_migrated.value) {
@@ -147,7 +146,6 @@ fn format_machine_line(machine: &NumaBalancingCounters) -> String {
     }
 }
 
-/// Logs the table.
 pub(crate) fn log_counter_table(columns: &[(String, &ProcessCounters)], machine: Option<&NumaBalancingCounters>) {
     for line in format_counter_table(columns, machine) {
         info!("{line}");

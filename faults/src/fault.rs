@@ -182,7 +182,6 @@ impl FaultEffect {
         FaultEffect::Kill,
     ];
 
-    /// Returns the name of the effect, and its code for the shim.
     fn name_and_shim_code(self) -> (&'static str, &'static str) {
         // Linux errno values.
         match self {
@@ -237,7 +236,6 @@ impl InjectedFault {
         }
     }
 
-    /// Returns the fault as an argument of the shim.
     pub(crate) fn to_shim_argument(self) -> String {
         format!(
             "{}:{}:{}:{}",

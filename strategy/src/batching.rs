@@ -84,7 +84,6 @@ struct ChunkTemplate {
 }
 
 impl TextChunk {
-    /// Returns the number of templates.
     pub(crate) fn num_templates(&self) -> usize {
         self.templates.len()
     }
@@ -222,7 +221,6 @@ impl InstanceBatch {
         filling.unwrap_or_else(PoisonError::into_inner).reads
     }
 
-    /// Releases the text of the batch.
     pub(crate) fn release_text(&self) {
         self.lock_state().chunks.clear();
     }

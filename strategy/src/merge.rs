@@ -67,7 +67,6 @@ pub(crate) trait AssignedBatches {
     fn accept_header(&self, header: Vec<u8>) -> Result<(), AlignerOutputError>;
 }
 
-/// Returns a name as text for messages.
 pub(crate) fn name_for_message(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

@@ -20,7 +20,6 @@ const MIN_RANGE_BYTES: u64 = 64 << 10;
 /// and thread buffers may look like a small index.
 const MISPLACED_TOLERANCE: f64 = 0.1;
 
-/// Bytes on each node.
 pub(crate) type BytesByNode = BTreeMap<u32, u64>;
 
 /// Bytes of an instance's memory on each NUMA node.
@@ -68,7 +67,6 @@ struct Process {
     group: u32,
 }
 
-/// Returns all processes.
 fn processes() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -19,7 +19,6 @@ use crate::page_placement::{PagePlacement, processes_of_tree};
 use crate::run::{InstanceSummary, RunSummary, finish_counting};
 use crate::strategy::Strategy;
 
-/// Placeholder for the number of threads.
 const THREADS_PLACEHOLDER: &str = "{threads}";
 /// Number that shells add to that of a signal for the exit code of a program that the signal killed.
 const EXIT_CODE_OF_SIGNAL: i32 = 128;

@@ -281,7 +281,7 @@ pub(crate) fn finish_counting(
 
 /// The files of aligned reads with the counts of their records.
 fn record_counts_of_lanes(lanes: Vec<StreamLane>) -> Vec<(PathBuf, RecordCounts)> {
-    let aligned = lanes.into_iter().filter_map(StreamLane::into_aligned);
+    let aligned = lanes.into_iter().filter_map(StreamLane::into_aligned_input);
     aligned.filter_map(|aligned| Some((aligned.path.clone(), aligned.record_counts()?.clone()))).collect()
 }
 

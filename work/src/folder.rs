@@ -167,7 +167,6 @@ fn is_unit_result(name: &str) -> bool {
     name.ends_with(".unit") && !name.starts_with('.')
 }
 
-/// Whether genuma creates files with this name in its work folder.
 fn is_genuma_file(name: &str) -> bool {
     name.ends_with(".unit")
         || name.ends_with(".bins")

@@ -32,7 +32,6 @@ impl MemoryBudget {
     }
 }
 
-/// The values of one bucket that are in memory.
 #[derive(Debug)]
 struct InMemoryBucket<T> {
     values: Vec<T>,

@@ -18,7 +18,6 @@ use crate::read_layout::{ReadLayoutArgs, ReadStructureOption};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TumourReads<const REQUIRED: bool>(Vec<TumourFiles>);
 
-/// Name and read files of one tumour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TumourFiles {
     name: Option<String>,
@@ -111,7 +110,6 @@ fn read_group_sample(
     Ok(is_complete.then_some(name))
 }
 
-/// Reads of the normal sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NormalReads<'a> {
     /// Read files.

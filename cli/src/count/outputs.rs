@@ -164,7 +164,6 @@ impl CountOutcome<'_> {
         Ok(())
     }
 
-    /// For each sample the values for MultiQC.
     pub(crate) fn multiqc_rows(&self) -> impl Iterator<Item = CountedSample<'_>> {
         let named = self.note.samples.iter().zip(&self.stats.bases);
         named.zip(self.spectra).map(|((sample, bases), spectrum)| CountedSample { sample, bases: *bases, spectrum })

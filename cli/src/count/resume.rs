@@ -31,7 +31,7 @@ pub(crate) fn work_folder_for(folder: &Path, out: &Path) -> PathBuf {
 }
 
 /// Lists everything that the result of a count depends on. The lanes carry the numbers of their samples.
-pub(crate) fn count_fingerprint(
+pub(crate) fn fingerprint_of_count(
     params: &CountParams,
     min_count: u32,
     samples: &[NamedFiles],

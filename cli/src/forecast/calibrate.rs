@@ -120,7 +120,6 @@ impl EarlierRun {
         self.ledger.lines.iter().any(|line| line.description == PACKED_READS_LEDGER_LINE)
     }
 
-    /// The forecast of a unit of the run at the given rates.
     fn unit_forecast(&self, rates: &CostRates, name: &str) -> Option<UnitForecast> {
         self.call_input().forecast_unit(name, self.partitions(), self.had_packed_reads(), rates)
     }

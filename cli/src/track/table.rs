@@ -110,7 +110,6 @@ pub(crate) fn render_table(tracking: &TrackingResult) -> String {
     text
 }
 
-/// Returns all results as JSON.
 pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
     let named = |record: &VcfRecord| {
         json!({

@@ -14,7 +14,7 @@ use crate::hgvs;
 pub struct CodingEdit {
     /// Bases of the coding sequence that are replaced; empty for an insertion.
     pub range: Range<usize>,
-    /// Bases that replace them.
+    /// Bases that replace the removed bases.
     pub bases: Vec<u8>,
     /// Index of the change among the changes that are annotated together, from 0.
     pub change: usize,

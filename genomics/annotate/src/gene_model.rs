@@ -35,7 +35,7 @@ pub enum TranscriptTag {
 /// The coding sequence of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodingRegion {
-    /// Its parts in the exons, including the stop codon.
+    /// Parts of the coding sequence in the exons, including the stop codon.
     pub parts: Vec<Range<usize>>,
     /// Number of bases before the first complete codon (column 8 of the first CDS in the direction of the transcript).
     pub phase: usize,

@@ -22,7 +22,7 @@ pub struct JunctionEnd {
     pub contig: usize,
     /// The last base that stays (0-based).
     pub position: usize,
-    /// The side of it that stays.
+    /// The side of the position that the tumour keeps.
     pub kept: KeptSide,
 }
 
@@ -76,7 +76,7 @@ pub struct ExonChange {
     pub exons: Option<(usize, usize)>,
     /// Whether all exons are within the event.
     pub is_complete: bool,
-    /// Reading frame after it.
+    /// Reading frame after the changed exons.
     pub frame: ReadingFrame,
 }
 
@@ -200,7 +200,7 @@ fn coding_bases_within(transcript: &Transcript, range: &Range<usize>) -> usize {
 }
 
 impl JunctionEnd {
-    /// The positions on the contig that stay.
+    /// Range of the contig that the tumour keeps.
     fn kept_range(&self) -> Range<usize> {
         match self.kept {
             KeptSide::Left => 0..self.position + 1,

@@ -45,7 +45,6 @@ impl BinIndex {
         self.bins.len()
     }
 
-    /// Returns the index of a range of the bins.
     pub(crate) fn slice_bins(&self, bins: Range<usize>) -> BinIndex {
         BinIndex { extent_bytes: self.extent_bytes, bins: self.bins[bins].to_vec() }
     }
@@ -62,7 +61,6 @@ impl BinIndex {
         self.bins.iter().map(|(kmers, _)| kmers).sum()
     }
 
-    /// Number of bytes of the records in all bins.
     pub(crate) fn total_record_bytes(&self) -> u64 {
         self.bins.iter().flat_map(|(_, blocks)| blocks).map(|block| u64::from(block.len)).sum()
     }

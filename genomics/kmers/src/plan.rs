@@ -140,14 +140,14 @@ pub(crate) struct MemoryDemand {
     held_super_kmer_bytes: usize,
     /// Bytes that a thread needs apart from buffers and tables: for spectra and the minimizers of a read.
     fixed_bytes_per_thread: u64,
-    /// What is done with counted k-mers.
+    /// Form in which the counted k-mers are delivered.
     pub output: KmerDelivery,
 }
 
 /// How a count delivers the counted k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KmerDelivery {
-    /// They are passed on root by root.
+    /// Counted k-mers are passed on root by root.
     Roots,
     SortedKmers,
 }

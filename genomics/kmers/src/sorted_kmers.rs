@@ -34,7 +34,7 @@ const MAX_BUCKET_BITS: u32 = 12;
 pub(crate) struct RangeLayout {
     /// Number of bits of a k-mer after those that determine its range.
     suffix_bits: u32,
-    /// Number of bytes that hold these bits.
+    /// Number of bytes in which the bits of a k-mer after those of its range are stored.
     suffix_bytes: usize,
 }
 

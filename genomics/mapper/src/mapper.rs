@@ -154,7 +154,7 @@ pub struct MapperState {
     ends: Vec<[usize; 3]>,
     /// Diagonals of each read of a group, sorted and without duplicates.
     diagonals: Vec<Diagonal>,
-    /// Placements of one read.
+    /// Buffer for the placements of the current read.
     of_one: Vec<Placement>,
     /// Placements of all reads before the selection.
     places: Vec<Placement>,
@@ -428,7 +428,6 @@ pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bas
     sure
 }
 
-/// Replaces a placement by the gapped result if that is better.
 #[inline(always)]
 pub(crate) fn replace_if_better(place: &mut Placement, found: &GappedResult) {
     if found.best.net_score > place.net_score {

@@ -143,7 +143,7 @@ struct PairingContext<'a> {
 /// Completes the placements of the reads of a batch. If `inserts` is given, consecutive reads are mates. Calls `each`
 /// for each template with the number of its first read, the reports of its one or two reads, and whether the template
 /// is a proper pair. The CIGAR operations of the placements are in `mapped`.
-pub fn finish_templates<E>(
+pub fn complete_templates<E>(
     view: &IndexView<'_>,
     options: &ScoringOptions,
     vectors: SimdLevel,

@@ -203,7 +203,7 @@ fn told(
             let at = place.cigar_start as usize;
             (Placement { cigar_start: 0, ..*place }, mapped.cigars[at..at + usize::from(place.num_cigar_ops)].to_vec())
         };
-        pairs::finish_templates(
+        pairs::complete_templates(
             &view,
             options,
             vectors,

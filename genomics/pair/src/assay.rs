@@ -71,7 +71,7 @@ pub struct AssayDecision {
     pub assay: Assay,
     /// Whether the user gave it; otherwise the reads show it.
     pub is_given: bool,
-    /// Why, in one line.
+    /// Reason for the decision, in one line.
     pub reason: String,
 }
 
@@ -124,7 +124,7 @@ impl AssayDecision {
     }
 }
 
-/// The assay that the reads show, and why.
+/// Decides on the assay by the reads; returns it with the reason.
 fn decide_by_reads(shape: &AssayEvidence, genome_bases: Option<u64>) -> (Assay, String) {
     // Without bases of good quality the number of fragments is unknown.
     if shape.depth <= 0.0 {

@@ -457,9 +457,8 @@ fn minor_count_probabilities(n: usize, p: f64, logs: &[f64]) -> [f64; NUM_MINOR_
 
 /// Probabilities of each minor allele count at a depth.
 struct MinorCountProbabilities {
-    /// For an allele with a share of one half.
+    /// Probabilities for an allele with a share of one half, by minor allele count.
     het: [f64; NUM_MINOR_ALLELE_COUNT_CLASSES],
-    /// For each shape of the somatic spectrum.
     somatic: Vec<[f64; NUM_SPECTRUM_SHAPES]>,
 }
 

@@ -109,7 +109,6 @@ impl SampledDetails {
         forgotten.into_iter().for_each(|level| self.drop_levels(level));
     }
 
-    /// Sum of the tallies of all sampling levels.
     fn sum_of_levels(&self) -> DetailTally {
         let mut all = DetailTally::default();
         self.levels.iter().for_each(|detail| all.add(detail));

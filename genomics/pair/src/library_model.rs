@@ -1,5 +1,5 @@
-//! What the reads of a normal and a tumour show about their libraries as soon as all reads are read, before k-mers
-//! are selected: the assay, the depth of a typical base, and how often a base of good quality is wrong.
+//! Properties of the libraries of a normal and a tumour that are known when all reads have been read, before k-mers are
+//! selected: the assay, the depth of a typical base, and the error rate of good bases.
 
 use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};

@@ -43,7 +43,7 @@ fn check_all(lanes: &[Lane], allow_pipes: bool) -> Result<(), Error> {
         for (path, span) in lane.paths_with_spans() {
             if !lane.is_fastq() {
                 if !is_rereadable(path)? {
-                    return Err(Error::file_error(path, FileFault::NotRegular));
+                    return Err(Error::error_in_file(path, FileFault::NotRegular));
                 }
                 continue;
             }
@@ -115,7 +115,7 @@ fn is_rereadable(path: &Path) -> Result<bool, Error> {
     match meta.file_type() {
         kind if kind.is_file() => Ok(true),
         kind if kind.is_fifo() || kind.is_char_device() => Ok(false),
-        _ => Err(Error::file_error(path, FileFault::NotRegular)),
+        _ => Err(Error::error_in_file(path, FileFault::NotRegular)),
     }
 }
 

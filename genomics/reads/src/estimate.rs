@@ -186,7 +186,6 @@ struct RecordScanner {
     line_bytes: u64,
     /// The last byte of the previous chunk.
     last_byte: u8,
-    /// Number of bases of the current record.
     bases: u64,
     /// Number of letters of the current record other than A, C, G and T.
     non_acgt: u64,

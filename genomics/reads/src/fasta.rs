@@ -162,7 +162,7 @@ impl<'a> FastaReader<'a> {
         if std::mem::take(is_start)
             && let Some((found, remedy)) = detect_unsupported_content(&chunk[..filled])
         {
-            return Err(Error::file_error(parser.path, FileFault::Format { found, wanted: "FASTA", remedy }));
+            return Err(Error::error_in_file(parser.path, FileFault::Format { found, wanted: "FASTA", remedy }));
         }
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', &chunk[..filled]) {
@@ -200,7 +200,9 @@ impl Parser<'_> {
     fn decompression_error(&self, damage: DecompressError) -> Error {
         let what = match damage {
             DecompressError::Io(source) => return Error::Read { path: self.path.into(), source },
-            DecompressError::ContentChanged(at) => return Error::file_error(self.path, FileFault::ContentChanged(at)),
+            DecompressError::ContentChanged(at) => {
+                return Error::error_in_file(self.path, FileFault::ContentChanged(at));
+            }
             DecompressError::Truncated => "they end too early".to_owned(),
             DecompressError::Corrupt(what) => what,
         };
@@ -256,7 +258,7 @@ impl Parser<'_> {
     fn finish(&self) -> Result<(), Error> {
         self.check_last()?;
         if self.headers.is_empty() {
-            return Err(Error::file_error(self.path, FileFault::Empty));
+            return Err(Error::error_in_file(self.path, FileFault::Empty));
         }
         Ok(())
     }

@@ -105,15 +105,15 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
         rest.truncate(n);
         let Some(&first) = rest.first() else {
             let fault = terms.access.span.map_or(FileFault::Empty, |span| FileFault::ContentChanged(span.start));
-            return Err(Error::file_error(path, fault));
+            return Err(Error::error_in_file(path, fault));
         };
         let mark = if terms.allow_fasta && first == b'>' { b'>' } else { b'@' };
         if first != mark || mark == b'@' {
             if let Some((found, remedy)) = detect_other_format(&rest) {
-                return Err(Error::file_error(path, FileFault::Format { found, wanted: "FASTQ", remedy }));
+                return Err(Error::error_in_file(path, FileFault::Format { found, wanted: "FASTQ", remedy }));
             }
             if first != mark {
-                return Err(Error::record_error(path, 1, RecordFault::MissingHeaderMark(ByteForDisplay(first))));
+                return Err(Error::error_in_record(path, 1, RecordFault::MissingHeaderMark(ByteForDisplay(first))));
             }
         }
         let (longest, chunk) = (terms.max_record_bytes, terms.chunk_bytes);
@@ -180,7 +180,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
             && !block.bytes[block.whole_records_end()..block.used_bytes].iter().all(is_line_end)
         {
             let record = self.records + block.num_records() as u64 + 1;
-            block.fault = Some(Error::record_error(&self.path, record, RecordFault::Truncated));
+            block.fault = Some(Error::error_in_record(&self.path, record, RecordFault::Truncated));
         }
     }
 
@@ -188,7 +188,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     fn read_chunk(&mut self, block: &mut FastqBlock) -> Result<bool, Error> {
         let (record, whole) = (block.records_before + block.num_records() as u64 + 1, block.whole_records_end());
         if block.used_bytes - whole > self.max_record_bytes {
-            return Err(Error::record_error(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
+            return Err(Error::error_in_record(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
         }
         // One byte more than the chunk, for the line end that the last line of a file may lack.
         block.reserve(self.chunk_bytes + 1);
@@ -212,11 +212,11 @@ fn is_line_end(b: &u8) -> bool {
 fn decompression_error(path: &Path, record: u64, damage: DecompressError) -> Error {
     let fault = match damage {
         DecompressError::Io(source) => return Error::Read { path: path.into(), source },
-        DecompressError::ContentChanged(at) => return Error::file_error(path, FileFault::ContentChanged(at)),
+        DecompressError::ContentChanged(at) => return Error::error_in_file(path, FileFault::ContentChanged(at)),
         DecompressError::Truncated => RecordFault::GzipTruncated,
         DecompressError::Corrupt(what) => RecordFault::GzipCorrupt(what),
     };
-    Error::record_error(path, record, fault)
+    Error::error_in_record(path, record, fault)
 }
 
 /// Advice for the formats of bqtools.

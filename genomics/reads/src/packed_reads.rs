@@ -135,7 +135,6 @@ pub struct PairRecorder<'a> {
     /// The last name in the current block.
     last_name: Vec<u8>,
     packer: ReadPacker,
-    /// The current mate, packed.
     packed_mate: Vec<u8>,
     blocks: Vec<Block>,
 }

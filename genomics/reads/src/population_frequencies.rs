@@ -66,13 +66,13 @@ impl SmallVariant {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PopulationFrequencies {
     by_variant: HashMap<SmallVariant, f64>,
-    /// Number of variants that were found without a frequency. [`DEFAULT_FREQUENCY`] is assumed for them.
+    /// Number of variants that were found without a frequency. [`DEFAULT_POPULATION_FREQUENCY`] is assumed for them.
     pub num_without_frequency: u64,
 }
 
 /// Frequency of a variant whose record has none. Chosen: most records of such files, for example of dbSNP, are rare
 /// variants.
-pub const DEFAULT_FREQUENCY: f64 = 1e-3;
+pub const DEFAULT_POPULATION_FREQUENCY: f64 = 1e-3;
 
 impl PopulationFrequencies {
     /// Reads the frequencies of `variants` from a VCF file: `AF`, or else `AC` divided by `AN`.
@@ -195,7 +195,7 @@ impl FrequencyReader<'_> {
             for variant in variant.substitutions().into_iter().filter(|variant| self.wanted.contains(variant)) {
                 let frequency = allele_frequency(info, number);
                 self.found.num_without_frequency += u64::from(frequency.is_none());
-                let frequency = frequency.unwrap_or(DEFAULT_FREQUENCY);
+                let frequency = frequency.unwrap_or(DEFAULT_POPULATION_FREQUENCY);
                 let known = self.found.by_variant.entry(variant).or_insert(frequency);
                 *known = known.max(frequency);
             }
@@ -270,7 +270,7 @@ mod tests {
             chr9\t1\t.\tA\tT\t.\t.\tAF=0.1\n";
         let found = read(&format!("{HEADER}{records}"), &wanted).unwrap();
         let frequencies = wanted.each_ref().map(|variant| found.frequency(variant));
-        let expected = [Some(0.25), Some(0.5), Some(0.25), Some(DEFAULT_FREQUENCY), Some(0.1), None, None];
+        let expected = [Some(0.25), Some(0.5), Some(0.25), Some(DEFAULT_POPULATION_FREQUENCY), Some(0.1), None, None];
         assert_eq!(frequencies, expected);
         assert_eq!(found.num_without_frequency, 1);
     }

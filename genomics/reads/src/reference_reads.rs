@@ -84,7 +84,7 @@ struct SequenceCutter {
     name: Vec<u8>,
     /// The last bases of the sequence that were read, in upper case.
     bases: Vec<u8>,
-    /// Position of the first of these bases.
+    /// Position in the sequence of the first buffered base.
     bases_start: usize,
     /// Number of reads that were cut from the sequence. Read 0 starts before the sequence, so that the first k-mers are in
     /// two reads too.

@@ -164,7 +164,6 @@ pub fn split_into_shards(lanes: &[Lane], n: usize) -> Result<ShardPlan, Error> {
 struct SizedLane {
     /// Index of the input lane.
     lane_index: usize,
-    /// Size on disk in bytes.
     disk_bytes: u64,
     lane: Lane,
 }

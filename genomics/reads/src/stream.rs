@@ -55,7 +55,7 @@ impl StreamLane {
     }
 
     /// The file of the lane, if the lane is a BAM, CRAM or BINSEQ file.
-    pub fn into_aligned(self) -> Option<AlignedInput> {
+    pub fn into_aligned_input(self) -> Option<AlignedInput> {
         if let StreamLane::Aligned(aligned) = self { Some(aligned) } else { None }
     }
 
@@ -73,13 +73,13 @@ impl StreamLane {
 /// Limit at which a batch ends. A batch also ends with its lane, and never between two mates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchLimit {
-    /// A batch ends with the read or pair that reaches this number of bases, ...
+    /// Number of bases at which a batch ends, if it has at least `min_reads` reads.
     pub target_bases: u64,
-    /// ... or this number of reads, ...
+    /// Maximum number of reads of a batch.
     pub max_reads: usize,
-    /// ... but at `target_bases` only if it has at least this number of reads, ...
+    /// Minimum number of reads of a batch that ends at `target_bases`.
     pub min_reads: usize,
-    /// ... or this number of bases.
+    /// Maximum number of bases of a batch.
     pub max_bases: u64,
 }
 
@@ -479,7 +479,6 @@ impl<'a> BatchWriter<'a> {
         Ok(output)
     }
 
-    /// Takes an empty batch.
     fn take_empty_batch(&mut self) -> Result<(), StopReason> {
         self.batch = self.pairing.empty_batches.recv().map_err(|_| StopReason::Dropped)?;
         self.batch.clear();
@@ -545,7 +544,7 @@ impl<'a> BatchWriter<'a> {
             let one = reads.position().index;
             let alone = reads.num_read();
             if !reads.advance()? {
-                return Err(Error::record_error(reads.path, alone, RecordFault::MissingMate).into());
+                return Err(Error::error_in_record(reads.path, alone, RecordFault::MissingMate).into());
             }
             let two = reads.position();
             self.push_mates([RecordPosition { index: one, ..two }, two])?;

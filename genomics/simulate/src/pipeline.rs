@@ -177,7 +177,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     let recurrent = recurrent_errors::draw_recurrent_errors(&nuclear, &params.recurrent);
     let mut set = FileSet::default();
     if let OutputTarget::Folder(out) = to {
-        std::fs::create_dir_all(out).map_err(Error::with_path(out))?;
+        std::fs::create_dir_all(out).map_err(Error::add_path_to_error(out))?;
         genome.write_fasta(&out.join("genome.fa"), &mut set)?;
         let repeats = out.join("repeats.bed");
         if laid.is_empty() {

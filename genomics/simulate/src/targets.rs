@@ -159,7 +159,7 @@ fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<
 
 /// Reads a BED file: contig, start and end of each line.
 fn read_bed(path: &Path, genome: &Genome) -> Result<Vec<ContigSpan>> {
-    let text = std::fs::read_to_string(path).map_err(Error::with_path(path))?;
+    let text = std::fs::read_to_string(path).map_err(Error::add_path_to_error(path))?;
     let mut spans = vec![];
     for (i, line) in text.lines().enumerate() {
         let fail = |what: String| Error::Format { path: path.into(), line: i as u64 + 1, what };

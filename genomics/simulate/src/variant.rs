@@ -59,7 +59,6 @@ impl SequenceEdit {
         self.removed.len() == self.added.len()
     }
 
-    /// Returns whether the edit is an SNV.
     pub(crate) fn is_snv(&self) -> bool {
         self.removed.len() == 1 && self.added.len() == 1
     }

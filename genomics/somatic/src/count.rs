@@ -41,7 +41,8 @@ use crate::candidate_kmer::{
 use crate::candidate_selectors::CandidateSelectors;
 use crate::kmer_lookup::KmerLookup;
 use crate::ledger::{
-    Ledger, MANY_VARIANTS_LEDGER_LINE, OFF_TARGET_LEDGER_LINE, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE,
+    Ledger, MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, OFF_TARGET_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE,
+    TOO_MANY_VARIANTS_LEDGER_LINE,
 };
 use crate::pair_preprocessor::PairPreprocessor;
 use crate::reference_kmers::find_reference_kmers;
@@ -922,7 +923,7 @@ impl CountingUnit<'_> {
         if too_many_novel {
             // Off target, reads are few in both samples of a capture.
             let line = match (self.samples.has_normal(), is_targeted) {
-                (false, _) => MANY_VARIANTS_LEDGER_LINE,
+                (false, _) => TOO_MANY_VARIANTS_LEDGER_LINE,
                 (true, true) => OFF_TARGET_LEDGER_LINE,
                 (true, false) => SHALLOW_NORMAL_LEDGER_LINE,
             };
@@ -941,7 +942,11 @@ impl CountingUnit<'_> {
         if !is_targeted && (foreign + known) as f64 > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64 {
             let all = group_by_kmer(&candidates).count();
             candidates.retain(CandidateKmer::is_branching);
-            ledger.add_skipped("select", OTHER_SPECIES_LEDGER_LINE, (all - group_by_kmer(&candidates).count()) as u64);
+            ledger.add_skipped(
+                "select",
+                MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE,
+                (all - group_by_kmer(&candidates).count()) as u64,
+            );
         }
         let copied = match packed_outcome {
             PackedReadsOutcome::Complete(copied) => Some(copied),
@@ -1001,7 +1006,7 @@ impl CountingUnit<'_> {
 /// Largest ratio of the allele fractions in normal and tumour, in percent, that tumour cells in the normal make, by
 /// selector; 0 where the tumour's alleles show none or too few.
 fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> Vec<u8> {
-    let percent = |alleles: &TumourAlleles| match tumour_in_normal::plausible_fraction_ratio(alleles, modal_depth) {
+    let percent = |alleles: &TumourAlleles| match tumour_in_normal::fraction_ratio_before_calls(alleles, modal_depth) {
         Some(ratio) if ratio.low >= MIN_TUMOUR_IN_NORMAL_RATIO => (100.0 * ratio.high).ceil() as u8,
         _ => 0,
     };
@@ -1071,7 +1076,6 @@ impl LibrarySketches {
     }
 }
 
-/// Merges the results of all partitions.
 fn merge_all_partitions(results: Vec<PartitionCountResult>) -> Result<PartitionCountResult, Error> {
     let all = results.into_iter().map(Ok).reduce(|all, result| all?.merge(result?));
     all.unwrap_or_else(|| Err(Error::Input("there is no partition to count".into())))

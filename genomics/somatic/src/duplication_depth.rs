@@ -155,7 +155,7 @@ pub(crate) fn crossed_insertion_ends(f: &ContigChange, start: i32, read_len: usi
 
 /// Of `num_votes` molecules, `crossing` of which cross each end and `crossing_any` any end of an allele: the mean number
 /// that cross one end.
-pub(crate) fn num_at_one_end(num_votes: usize, crossing: [usize; 2], crossing_any: usize) -> usize {
+pub(crate) fn mean_num_crossing_one_end(num_votes: usize, crossing: [usize; 2], crossing_any: usize) -> usize {
     if crossing_any == 0 {
         return num_votes;
     }
@@ -176,7 +176,7 @@ pub(crate) fn is_kept_evenly(i: usize, all: usize, wanted: usize) -> bool {
 }
 
 /// Keeps `wanted` of the items, evenly spaced, so that the choice depends on their order only.
-pub(crate) fn keep_evenly<T>(items: Vec<T>, wanted: usize) -> Vec<T> {
+pub(crate) fn keep_evenly_spaced<T>(items: Vec<T>, wanted: usize) -> Vec<T> {
     let all = items.len();
     items.into_iter().enumerate().filter(|(i, _)| is_kept_evenly(*i, all, wanted)).map(|(_, item)| item).collect()
 }
@@ -281,10 +281,10 @@ mod tests {
     #[test]
     fn molecules_at_both_ends_of_a_long_allele_count_as_those_of_one_end() {
         // 40 molecules at the start, 40 at the end, none at both.
-        assert_eq!(num_at_one_end(80, [40, 40], 80), 40);
+        assert_eq!(mean_num_crossing_one_end(80, [40, 40], 80), 40);
         // All molecules cross both ends of a short allele.
-        assert_eq!(num_at_one_end(50, [50, 50], 50), 50);
-        assert_eq!(num_at_one_end(7, [0, 0], 0), 7);
+        assert_eq!(mean_num_crossing_one_end(50, [50, 50], 50), 50);
+        assert_eq!(mean_num_crossing_one_end(7, [0, 0], 0), 7);
         // A deletion of STRETCH: reads of the unchanged allele cross one end, a read of the deletion none.
         let mut deletion = insertion(LEFT.len()..LEFT.len());
         deletion.right_shift = STRETCH.len() as i32;
@@ -305,8 +305,8 @@ mod tests {
     fn unchanged_molecules_are_those_that_the_junction_lacks() {
         assert_eq!(num_unchanged_molecules([101, 98], 20), 80);
         assert_eq!(num_unchanged_molecules([10, 8], 20), 0);
-        assert_eq!(keep_evenly((0..10).collect(), 4), [2, 4, 7, 9]);
-        assert_eq!(keep_evenly(vec![1, 2], 3), [1, 2]);
-        assert_eq!(keep_evenly(vec![1, 2], 0), [0; 0]);
+        assert_eq!(keep_evenly_spaced((0..10).collect(), 4), [2, 4, 7, 9]);
+        assert_eq!(keep_evenly_spaced(vec![1, 2], 3), [1, 2]);
+        assert_eq!(keep_evenly_spaced(vec![1, 2], 0), [0; 0]);
     }
 }

@@ -9,14 +9,14 @@ pub const SHALLOW_NORMAL_LEDGER_LINE: &str =
 
 /// Ledger line: number of novel k-mers that were skipped because the normal lacks more than half of the tumour's
 /// k-mers, as if the tumour were of another species.
-pub const OTHER_SPECIES_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: check that the samples are of one species";
+pub const MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: check that the samples are of one species";
 
 /// Ledger line of a call with targets: number of novel k-mers that were skipped because there are too many of them.
 /// Outside the targets the normal has few reads.
 pub const OFF_TARGET_LEDGER_LINE: &str = "tumour k-mers whose root the normal lacks, skipped because there are too many of them: outside the targets the normal has few reads";
 
 /// Ledger line of a call without a normal: number of novel k-mers that were skipped because there are too many of them.
-pub const MANY_VARIANTS_LEDGER_LINE: &str = "tumour k-mers whose root the reference lacks, skipped because there are too many of them: the person has more variants than a call without a normal can examine";
+pub const TOO_MANY_VARIANTS_LEDGER_LINE: &str = "tumour k-mers whose root the reference lacks, skipped because there are too many of them: the person has more variants than a call without a normal can examine";
 
 /// Ledger line: number of contigs without a position on the reference although most of their bases are in k-mers that
 /// the normal has too. Such contigs are of the person's genome, so the reference lacks a part of it.

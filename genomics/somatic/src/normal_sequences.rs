@@ -18,7 +18,7 @@ use crate::recruit::RecruitedPair;
 /// The normal sequences of one tumour contig, and the alignment of the contig's flanks with them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NormalSequences {
-    /// One sequence, or one for each flank.
+    /// The normal sequence across the change, or one sequence for each flank if they could not be joined.
     pub seqs: Vec<Vec<u8>>,
     /// The aligned flanks of the contig, left flank first.
     pub flanks: Vec<AlignedFlank>,

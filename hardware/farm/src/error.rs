@@ -94,7 +94,6 @@ impl fmt::Display for FarmStage {
     }
 }
 
-/// Message of a panic, if its payload is text.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()

@@ -8,7 +8,7 @@ use genuma_machine::placement::pin;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::error::panic_message;
-use crate::sleep::{MasterWaker, Sleeper};
+use crate::sleep::{MasterWakeThreshold, Sleeper};
 use crate::sync::{AtomicBool, Ordering};
 use crate::{CpuSlot, Error, FarmStage};
 
@@ -37,7 +37,7 @@ pub(crate) struct WorkerSignals {
     /// Sleep state of the worker.
     pub(crate) sleeper: Sleeper,
     /// When the worker wakes the master.
-    pub(crate) master_waker: MasterWaker,
+    pub(crate) master_waker: MasterWakeThreshold,
     /// Set by the farm: the worker ends after its current task.
     is_stopped: AtomicBool,
     /// Set by the worker when a task has failed.

@@ -27,7 +27,6 @@ pub(crate) const FIRST_KEY_OFFSET_BYTES: usize = 8;
 const COUNT_HEADER_BYTES: usize = 12;
 /// Byte of the page at which the last stream must end: up to 16 bytes are read from any byte of a stream.
 const STREAMS_END: usize = CHECKSUMMED_BYTES - 16;
-/// Last byte from which 16 bytes are read.
 const LAST_WIDE_READ: usize = PAGE_BYTES - 16;
 /// Flags that are read at once: four bytes.
 const FLAGS_PER_READ: usize = 32;
@@ -55,7 +54,6 @@ impl CountCode {
         u32::MAX >> (u32::BITS - u32::from(self.width))
     }
 
-    /// Bits of a count.
     #[inline(always)]
     pub(crate) fn bits(self, count: u32) -> u32 {
         let is_full = count.wrapping_sub(self.base) >= self.escape();
@@ -322,12 +320,10 @@ impl<'p> CompactPage<'p> {
         fits.then_some(CompactPage { page, num_entries: entries, samples, counts_at, widths })
     }
 
-    /// Number of entries.
     pub(crate) fn num_entries(&self) -> usize {
         self.num_entries
     }
 
-    /// First key.
     fn first_key(&self) -> u64 {
         u64::from_le_bytes(self.page.0[FIRST_KEY_OFFSET_BYTES..16].try_into().unwrap_or_default())
     }

@@ -143,7 +143,6 @@ impl FilterGroupBuilder {
         }
     }
 
-    /// Adds keys of the current group.
     #[inline]
     pub(crate) fn add_keys(&mut self, keys: &[u64]) {
         let blocks = &mut self.blocks[..];

@@ -14,7 +14,6 @@ pub(crate) use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
 #[cfg(target_endian = "big")]
 compile_error!("tables are little-endian and are read where they lie");
 
-/// Bytes of a key.
 pub(crate) const KEY_BYTES: usize = 8;
 /// Maximum size of a value in bytes: one entry then fills a page.
 pub const MAX_VALUE_BYTES: usize = CHECKSUMMED_BYTES - KEY_BYTES;
@@ -37,7 +36,6 @@ const NOTE_OFFSET: usize = 192;
 pub(crate) struct SectionChecksum(XxHash3_64);
 
 impl SectionChecksum {
-    /// Adds bytes to the checksum.
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
@@ -81,7 +79,6 @@ impl PageLayout {
         PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Compact }
     }
 
-    /// Number of counts in a value.
     pub(crate) fn counts_per_entry(&self) -> usize {
         self.value_bytes / COUNT_BYTES
     }
@@ -157,7 +154,6 @@ impl PageLayout {
         (entries - before).min(self.entries_per_page as u64) as usize
     }
 
-    /// The first key of a page.
     pub(crate) fn first_key_of_page(&self, page: &Page) -> u64 {
         let at = match self.encoding {
             PageEncoding::Fixed => 0,
@@ -166,7 +162,6 @@ impl PageLayout {
         u64::from_le_bytes(page.0[at..at + KEY_BYTES].try_into().unwrap_or_default())
     }
 
-    /// The keys of a page with this number of entries.
     pub(crate) fn keys_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u64] {
         bytemuck::cast_slice(&page.0[..entries * KEY_BYTES])
     }

@@ -37,7 +37,6 @@ pub(crate) struct PageCutter {
     max_entries: usize,
 }
 
-/// State of cutting compact pages.
 #[derive(Debug)]
 struct CompactState {
     samples: usize,

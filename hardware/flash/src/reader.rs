@@ -135,8 +135,9 @@ impl<'t> TableReader<'t> {
                 Some(pages) => {
                     for wanted in &self.lookups {
                         let page = CheckedPage::from_checked(self.table, wanted.page, &pages[wanted.page as usize]);
-                        let filled =
-                            room.fill_value(wanted.key_index, |value| page.copy_value(keys[wanted.key_index], value));
+                        let filled = room.fill_value_if_present(wanted.key_index, |value| {
+                            page.copy_value(keys[wanted.key_index], value)
+                        });
                         filled.map_err(|what| self.table.damaged_page(wanted.page, what))?;
                     }
                 }
@@ -191,7 +192,7 @@ impl<'t> TableReader<'t> {
                 let filled = page.and_then(|page| table.check_page(number, page)).and_then(|page| {
                     self.lookups[asked].iter().try_for_each(|wanted| {
                         let key = keys[wanted.key_index];
-                        let filled = room.fill_value(wanted.key_index, |value| page.copy_value(key, value));
+                        let filled = room.fill_value_if_present(wanted.key_index, |value| page.copy_value(key, value));
                         filled.map_err(|what| table.damaged_page(number, what))
                     })
                 });

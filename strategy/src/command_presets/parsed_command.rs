@@ -158,7 +158,6 @@ impl ParsedCommand {
         Ok(())
     }
 
-    /// Returns whether the option is given.
     pub(super) fn has_option(&self, name: &str) -> bool {
         self.options.iter().any(|(option, ..)| *option == name)
     }

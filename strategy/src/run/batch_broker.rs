@@ -16,7 +16,6 @@ const MAX_BACKLOG_BYTES: usize = 32 << 20;
 /// Interval at which the broker checks whether a process is starved.
 const STARVATION_POLL: Duration = Duration::from_millis(2);
 
-/// Records of one batch.
 #[derive(Debug, Default)]
 struct BatchRecords {
     bytes: Vec<Vec<u8>>,
@@ -33,7 +32,6 @@ struct ProcessState {
     /// Batches of the previous process that are assigned first.
     requeued: VecDeque<Arc<InstanceBatch>>,
     process: Option<u32>,
-    /// Whether the process has ended.
     ended: bool,
 }
 

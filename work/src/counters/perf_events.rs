@@ -69,7 +69,6 @@ impl PerfEvents {
         matches!(self.cpu_migrations, OpenEvent::Counting { .. })
     }
 
-    /// Reads the events.
     pub(super) fn read(self) -> PerfCounts {
         PerfCounts {
             cycles: self.cycles.read(),

@@ -62,7 +62,6 @@ impl Default for ProcSamples {
     }
 }
 
-/// CPU time of this thread.
 fn thread_cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

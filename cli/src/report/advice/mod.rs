@@ -27,7 +27,7 @@ pub(crate) struct AdvisedRun {
     pub(crate) command: String,
     /// Number of threads of all instances together.
     pub(crate) threads: usize,
-    /// Where the latency and bandwidth of the machine come from, in words.
+    /// Where the latency and bandwidth of the machine come from, as text.
     pub(crate) source: String,
     /// The machine that the command runs on.
     pub(crate) machine: MachineModel,

@@ -260,7 +260,6 @@ fn library() -> LibraryMetrics {
     library
 }
 
-/// The outcome with all facts of the samples.
 fn with_sample_facts(mut outcome: CallSummary) -> CallSummary {
     outcome.libraries.normal = library();
     outcome.libraries.tumor = library();

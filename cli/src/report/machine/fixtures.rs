@@ -555,7 +555,7 @@ pub(crate) fn container_profile() -> MachineProfile {
         bytes_by_node: BTreeMap::from([(0, 64 << 20)]),
         is_as_requested: Some(false),
     }];
-    p.missing = vec!["Huge pages are not to be had: sizes on huge pages were not measured.".into()];
+    p.missing = vec!["Huge pages are not available: sizes on huge pages were not measured.".into()];
     p
 }
 
@@ -568,7 +568,7 @@ pub(crate) fn unmeasured_profile() -> MachineProfile {
         loaded: Vec::new(),
         contention: Vec::new(),
         buffers: Vec::new(),
-        missing: vec!["Memory cannot be had: nothing was measured.".into()],
+        missing: vec!["Memory is not available: nothing was measured.".into()],
         ..ONE_NODE_MACHINE.to_profile()
     }
 }

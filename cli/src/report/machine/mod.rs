@@ -167,7 +167,6 @@ fn key_numbers(profile: &MachineProfile) -> String {
     html
 }
 
-/// Legend of the drawing.
 fn drawing_legend(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let t = &profile.topology;

@@ -72,7 +72,6 @@ fn table_closing(rows: usize) -> String {
     format!("</tbody></table></div>{note}</details>")
 }
 
-/// Returns all tables of measurements.
 pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
     let node = |n: u32| format!("node {n}");
     let pages = |p| page_size_name(p).to_string();

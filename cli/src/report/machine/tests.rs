@@ -243,7 +243,7 @@ fn a_container_is_told_what_it_does_not_see() {
         "CPUs 32-33 are offline",
         "Pale cores were not allowed",
         "<li>The firmware&#39;s tables (DMI) cannot be read here: run as root.</li>",
-        "<li>Huge pages are not to be had: sizes on huge pages were not measured.</li>",
+        "<li>Huge pages are not available: sizes on huge pages were not measured.</li>",
         "/sys/devices/system/node/node9/meminfo",
         "<span class=\"bad\">no</span>",
         "Latency on huge pages was not compared",

@@ -135,7 +135,7 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
         return Err(Error::Reference { path: reference.into(), reason });
     }
     let mut set = FileSet::default();
-    let made = file.complete_file(&mut set)?;
+    let made = file.finish_into_set(&mut set)?;
     IndexSeal::write_seal(PROGRAM, before, &[made], set)
 }
 
@@ -292,7 +292,7 @@ impl Engine for GenumaEngine {
         let inserts = reads.is_paired.then_some(estimate);
         let WorkerState { pairing: pairs, records, .. } = state;
         let (scores, vectors) = (&self.options.scores, self.vectors);
-        pairs::finish_templates(
+        pairs::complete_templates(
             &view,
             scores,
             vectors,

@@ -83,7 +83,6 @@ impl SeedPosition {
         SeedPosition { hash: seed.hash, at: seed.at << 1 | u32::from(seed.reverse), sequence }
     }
 
-    /// Number of the sequence that has the seed.
     pub(super) fn sequence_index(self) -> usize {
         self.sequence as usize
     }

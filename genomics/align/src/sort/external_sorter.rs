@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::Error;
-use super::loser_tree::{InMemoryRun, LoserTree, ORDINAL_BYTES, SortItem, SpilledRun};
+use super::loser_tree::{InMemoryRun, LoserTree, SortItem, SpilledRun, TEMPLATE_ORDINAL_BYTES};
 use super::lz4::Lz4Compressor;
 use super::spill_file::{RunExtent, SortedRunFile};
 
@@ -163,7 +163,7 @@ fn write_chunks<I: SortItem>(
                 }
             }
             open.extend_from_slice(&merged.ordinal.to_le_bytes());
-            open.extend_from_slice(&merged.item[ORDINAL_BYTES..]);
+            open.extend_from_slice(&merged.item[TEMPLATE_ORDINAL_BYTES..]);
         }
         if !open.is_empty() {
             send(open);

@@ -23,11 +23,11 @@ pub(crate) trait SortItem {
 }
 
 /// Number of bytes of a template ordinal.
-pub(crate) const ORDINAL_BYTES: usize = 8;
+pub(crate) const TEMPLATE_ORDINAL_BYTES: usize = 8;
 
 /// Reads the template ordinal at the front of an item.
 pub(crate) fn template_ordinal_of_item(item: &[u8]) -> u64 {
-    item[..ORDINAL_BYTES].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b))
+    item[..TEMPLATE_ORDINAL_BYTES].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b))
 }
 
 /// A sorted run of items in memory. The ordinals in the items count from `first_ordinal`.

@@ -32,7 +32,7 @@ use crate::bgzf::CompressionLevel;
 use crate::indexed;
 use block_sorter::AlignmentItem;
 use external_sorter::ExternalSorter;
-use loser_tree::{InMemoryRun, LoserTree, MergedItem, ORDINAL_BYTES};
+use loser_tree::{InMemoryRun, LoserTree, MergedItem, TEMPLATE_ORDINAL_BYTES};
 use markdup::{DuplicateCounts, DuplicateFinder, DuplicateFlags, MarkdupOptions};
 use record::Record;
 use spill_file::SortedRunFile;
@@ -207,7 +207,7 @@ impl MarkedRecords {
     /// Appends the next record to `out`. Returns `false` after the last record.
     fn append_next(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
         let Some(MergedItem { ordinal, item }) = self.merge.next_item()? else { return Ok(false) };
-        let record = &item[ORDINAL_BYTES..];
+        let record = &item[TEMPLATE_ORDINAL_BYTES..];
         let at = out.len();
         out.extend_from_slice(record);
         if let Some(marks) = &self.marks

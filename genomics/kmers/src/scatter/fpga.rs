@@ -47,7 +47,7 @@ pub(super) struct FpgaScatter {
 enum DeviceState {
     NotStarted,
     Running(DeviceProcess),
-    /// It failed: the CPU scatters the reads.
+    /// The simulator failed: the CPU scatters the reads.
     Lost,
 }
 

@@ -106,7 +106,7 @@ impl Beat {
     }
 }
 
-/// What the device wrote for a batch.
+/// Output of the device for a batch.
 #[derive(Debug)]
 pub(super) struct DeviceReply {
     /// A device bin was too small; then there are no records.

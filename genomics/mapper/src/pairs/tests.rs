@@ -74,7 +74,7 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, SkippedRe
     let (mut state, mut told) = (PairingState::default(), Vec::new());
     let contig = |place: &Placement| &view.contigs[view.contig_at(place.start())];
     let inserts = paired.then_some(&inserts);
-    finish_templates(&view, &options, vectors, &mut state, &mut mapped, inserts, |_, first, reports, proper| {
+    complete_templates(&view, &options, vectors, &mut state, &mut mapped, inserts, |_, first, reports, proper| {
         let of = |i: usize, report: &ReadReport| {
             let line = |piece: &ReportedSegment| {
                 let place = &report.places[piece.place];

@@ -147,7 +147,7 @@ pub struct DuplicateMetrics {
 pub struct TelomereMetrics {
     /// The most frequent motif; `None` if hardly any pair has one.
     pub motif: Option<String>,
-    /// Taxon with this motif.
+    /// Taxon whose telomeres have the motif, such as vertebrates.
     pub taxon: Option<String>,
     /// Number of pairs with this motif.
     pub pairs: u64,

@@ -30,7 +30,6 @@ fn fasta(folder: &tempfile::TempDir, name: &str, sequences: &[(&str, &[u8])]) ->
     path
 }
 
-/// Counters of reads, by root.
 fn roots(reads: &[(usize, Vec<u8>)]) -> Vec<RootCounters> {
     let mut roots = HashMap::<u64, [[u32; 2]; 16]>::new();
     for (sample, read) in reads {

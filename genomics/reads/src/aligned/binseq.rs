@@ -77,12 +77,12 @@ impl<M: Deref<Target = ProgressCounters>> BinseqFile<M> {
 
     /// The error that the file ends inside the next record.
     pub(super) fn truncated_error(&self) -> Error {
-        Error::record_error(&self.path, self.records_read + 1, RecordFault::Truncated)
+        Error::error_in_record(&self.path, self.records_read + 1, RecordFault::Truncated)
     }
 
     /// The error that the data from the next record on are damaged.
     pub(super) fn corrupt_error(&self, what: &'static str) -> Error {
-        Error::record_error(&self.path, self.records_read + 1, RecordFault::RecordCorrupt(what))
+        Error::error_in_record(&self.path, self.records_read + 1, RecordFault::RecordCorrupt(what))
     }
 
     /// Bytes that were read from disk and not used yet.

@@ -19,7 +19,6 @@ use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
 use crate::record_counts::RecordCounts;
 
-/// Magic number of CBQ.
 pub(super) const CBQ_MAGIC: &[u8] = b"CBQFILE";
 /// The first bytes of the index, and the last bytes of the file.
 const INDEX_MAGIC: &[u8; 8] = b"CBQINDEX";
@@ -46,7 +45,7 @@ pub(super) struct EncodedBlock {
     /// Compressed bytes of each column.
     column_bytes: [usize; NUM_COLUMNS],
     num_bases: usize,
-    /// Bytes of the positions of N.
+    /// Size in bytes of the column with the positions of N.
     n_position_bytes: usize,
     num_records: usize,
     decoded: DecodedColumns,
@@ -70,7 +69,7 @@ impl<M: Deref<Target = ProgressCounters>> CbqFile<M> {
         let mut header = [0; FILE_HEADER_BYTES];
         file.read_exact(&mut header)?;
         if header[7] != VERSION {
-            return Err(Error::file_error(path, FileFault::Header("its version is not 1, the only supported one")));
+            return Err(Error::error_in_file(path, FileFault::Header("its version is not 1, the only supported one")));
         }
         Ok(CbqFile { file, paired: header[8] & 1 != 0 })
     }
@@ -156,9 +155,9 @@ impl EncodedBlock {
         counts: &mut RecordCounts,
     ) -> Result<(), Error> {
         buffer.reset(self.records_before);
-        self.decompress().map_err(|fault| Error::record_error(path, self.records_before + 1, fault))?;
+        self.decompress().map_err(|fault| Error::error_in_record(path, self.records_before + 1, fault))?;
         self.push_reads(path, buffer, counts)
-            .map_err(|(record, fault)| Error::record_error(path, self.records_before + record as u64 + 1, fault))
+            .map_err(|(record, fault)| Error::error_in_record(path, self.records_before + record as u64 + 1, fault))
     }
 
     fn decompress(&mut self) -> Result<(), RecordFault> {

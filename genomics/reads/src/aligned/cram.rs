@@ -153,7 +153,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         if let &[b'C', b'R', b'A', b'M', major, minor, ..] = head
             && (major != 3 || minor > 1)
         {
-            return Err(Error::file_error(path, FileFault::CramVersion { major, minor }));
+            return Err(Error::error_in_file(path, FileFault::CramVersion { major, minor }));
         }
         check_eof_marker(path, &EOF_CONTAINER)?;
         let mut reader = Reader::new(disk);
@@ -161,10 +161,10 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         let header = catch_unwind(AssertUnwindSafe(|| reader.read_header()));
         let header = header.unwrap_or_else(|_| Err(io::ErrorKind::InvalidData.into())).map_err(|e| match e.kind() {
             io::ErrorKind::UnexpectedEof => {
-                Error::file_error(path, FileFault::Header("the file ends inside the header"))
+                Error::error_in_file(path, FileFault::Header("the file ends inside the header"))
             }
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-                Error::file_error(path, FileFault::Header("it violates the specification"))
+                Error::error_in_file(path, FileFault::Header("it violates the specification"))
             }
             _ => unreadable(e),
         })?;
@@ -211,10 +211,10 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
             catch_unwind(decoding).unwrap_or_else(|_| Err(io::ErrorKind::InvalidData.into()))
         });
         let bytes = read.map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => Error::file_error(&self.path, FileFault::MissingEofMarker),
+            io::ErrorKind::UnexpectedEof => Error::error_in_file(&self.path, FileFault::MissingEofMarker),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
                 let fault = RecordFault::CramCorrupt(e.to_string());
-                Error::record_error(&self.path, self.records_read + 1, fault)
+                Error::error_in_record(&self.path, self.records_read + 1, fault)
             }
             _ => Error::Read { path: self.path.clone(), source: e },
         })?;
@@ -280,7 +280,7 @@ fn decode_container(
             let slice = slice.map_err(to_error)?;
             let (core, mut external) = slice.decode_blocks().map_err(to_error)?;
             prepare_embedded_reference(layout_of_slice, &mut external)
-                .map_err(|()| Error::file_error(path, FileFault::EmbeddedReferenceDiffers { record: first }))?;
+                .map_err(|()| Error::error_in_file(path, FileFault::EmbeddedReferenceDiffers { record: first }))?;
             layout.add_missing_blocks(&mut external);
             let stored = layout.which_records_have_qualities(layout_of_slice, &external).map_err(to_error)?;
             let reference = if layout.requires_reference { &shared.reference } else { &shared.blank_reference };
@@ -314,14 +314,14 @@ fn decode_container(
                 let (rx, mi) = (value(Tag::UMI_SEQUENCE)?, value(Tag::UMI_ID)?);
                 let umi = UmiTag::from_tag_values(rx.as_deref(), mi.as_deref());
                 let fields = SamFields { flags, name, is_hard_clipped: clipped, seq: &seq, qual: &qual, umi };
-                each(number, fields).map_err(|fault| Error::record_error(path, first + u64::from(number), fault))?;
+                each(number, fields).map_err(|fault| Error::error_in_record(path, first + u64::from(number), fault))?;
                 number += 1;
             }
         }
         Ok(())
     });
     catch_unwind(decoding).unwrap_or_else(|_| {
-        Err(Error::record_error(path, first + u64::from(number), RecordFault::RecordCorrupt("it cannot be decoded")))
+        Err(Error::error_in_record(path, first + u64::from(number), RecordFault::RecordCorrupt("it cannot be decoded")))
     })
 }
 
@@ -368,11 +368,11 @@ fn prepare_embedded_reference(slice: &SliceLayout, blocks: &mut [(i32, Cow<'_, [
 fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
     let message = error.to_string();
     if message.starts_with("reference sequence checksum mismatch") {
-        return Error::file_error(path, FileFault::ReferenceDiffers { record: first });
+        return Error::error_in_file(path, FileFault::ReferenceDiffers { record: first });
     }
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-            Error::record_error(path, first, RecordFault::CramCorrupt(message))
+            Error::error_in_record(path, first, RecordFault::CramCorrupt(message))
         }
         _ => Error::from_io(path, error),
     }

@@ -190,7 +190,6 @@ impl<'a> ContainerHeader<'a> {
     }
 }
 
-/// The header of a block.
 struct BlockHeader<'a> {
     method: u8,
     decompressed_bytes: usize,

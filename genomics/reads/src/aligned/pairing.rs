@@ -123,7 +123,7 @@ impl MatePairing {
                         let read = &buffer.reads[read as usize];
                         let [seq, qual] = &mut letters.0[i];
                         buffer.decode_read(read, seq, qual);
-                        check_no_equals_sign(seq).map_err(|fault| buffer.read_error(read, path, fault))?;
+                        check_no_equals_sign(seq).map_err(|fault| buffer.error_in_read(read, path, fault))?;
                     }
                     MateLocation::InWaiting(from, to) => {
                         letters.unpack_waiting(i, &WaitingRead::parse(&found[from as usize..to as usize]));
@@ -153,7 +153,6 @@ impl MatePairing {
         Ok(mates.spill_if_full()?)
     }
 
-    /// Matches mates within the record buffer.
     fn match_within_chunk(&mut self, buffer: &RecordBuffer, path: &Path) -> Result<(), Error> {
         let reads = &buffer.reads;
         let slots = (2 * reads.len()).next_power_of_two();
@@ -225,7 +224,7 @@ impl MatePairing {
             let umi = buffer.umi(read);
             WaitingRead::write_header(read.read_number, read.lacks_qualities, buffer.name(read), umi, packed);
             buffer.decode_read(read, seq, qual);
-            check_no_equals_sign(seq).map_err(|fault| buffer.read_error(read, path, fault))?;
+            check_no_equals_sign(seq).map_err(|fault| buffer.error_in_read(read, path, fault))?;
             // As many qualities as bases, with any value: the packed read needs both.
             qual.resize(seq.len(), b'!');
             packer.pack(seq, qual, packed);
@@ -296,5 +295,5 @@ fn first_umi<'a>(mut umis: impl Iterator<Item = UmiTag<'a>>) -> UmiTag<'a> {
 fn duplicate_primary_error(buffer: &RecordBuffer, read: &ReadLocation, path: &Path) -> Error {
     let name = String::from_utf8_lossy(buffer.name(read)).into_owned();
     let number = if read.read_number == ReadNumber::First { '1' } else { '2' };
-    buffer.read_error(read, path, RecordFault::DuplicatePrimary { name, number })
+    buffer.error_in_read(read, path, RecordFault::DuplicatePrimary { name, number })
 }

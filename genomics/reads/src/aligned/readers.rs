@@ -404,7 +404,7 @@ fn append_template(
 ) -> Result<(), Error> {
     if template.mates.iter().flatten().any(|mate| mate.qual.len() < mate.seq.len()) {
         let name = String::from_utf8_lossy(template.name).into_owned();
-        return Err(Error::file_error(path, FileFault::NoQualities { name }));
+        return Err(Error::error_in_file(path, FileFault::NoQualities { name }));
     }
     let TemplateReads { name, umi, mates } = template;
     match extractor {

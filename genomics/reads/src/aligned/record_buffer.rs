@@ -152,7 +152,7 @@ impl RecordBuffer {
             // The buffer has only whole records.
             let end = at + 4 + u32_at(&self.bytes, at) as usize;
             let found = self.parse_read(at + 4..end, record, counts);
-            let found = found.map_err(|fault| Error::record_error(path, self.record_number(record), fault))?;
+            let found = found.map_err(|fault| Error::error_in_record(path, self.record_number(record), fault))?;
             self.reads.extend(found);
             (at, record) = (end, record + 1);
         }
@@ -160,7 +160,6 @@ impl RecordBuffer {
         Ok(())
     }
 
-    /// Number of bytes of the records.
     pub(super) fn len_bytes(&self) -> usize {
         self.used_bytes.max(if self.used_bytes == 0 { self.bytes.len() } else { 0 })
     }
@@ -315,8 +314,8 @@ impl RecordBuffer {
         }
     }
 
-    pub(super) fn read_error(&self, read: &ReadLocation, path: &Path, fault: RecordFault) -> Error {
-        Error::record_error(path, self.record_number(read.record), fault)
+    pub(super) fn error_in_read(&self, read: &ReadLocation, path: &Path, fault: RecordFault) -> Error {
+        Error::error_in_record(path, self.record_number(read.record), fault)
     }
 }
 

@@ -24,7 +24,6 @@ use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
 use crate::record_counts::RecordCounts;
 
-/// Magic number of VBQ.
 pub(super) const VBQ_MAGIC: &[u8] = b"VSEQ";
 pub(super) const BQ_MAGIC: &[u8] = b"BSEQ";
 /// First bytes of the index of VBQ.
@@ -103,7 +102,7 @@ impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
         let mut file = BinseqFile::open(path, progress)?;
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header)?;
-        let wrong = |what| Error::file_error(path, FileFault::Header(what));
+        let wrong = |what| Error::error_in_file(path, FileFault::Header(what));
         if header[4] != VERSION {
             return Err(wrong("its version is not 1, the only supported one"));
         }
@@ -230,7 +229,7 @@ fn check_whole_records(path: &Path, record: u64) -> Result<(), Error> {
     if bytes.is_multiple_of(record) {
         return Ok(());
     }
-    Err(Error::record_error(path, bytes / record + 1, RecordFault::Truncated))
+    Err(Error::error_in_record(path, bytes / record + 1, RecordFault::Truncated))
 }
 
 impl EncodedBlock {
@@ -250,7 +249,7 @@ impl EncodedBlock {
         counts: &mut RecordCounts,
     ) -> Result<(), Error> {
         buffer.reset(self.records_before);
-        let fault = |record: usize, fault| Error::record_error(path, self.records_before + record as u64 + 1, fault);
+        let fault = |record: usize, fault| Error::error_in_record(path, self.records_before + record as u64 + 1, fault);
         let mut rest = ByteCursor(&self.bytes);
         if let Some(bytes) = self.decompressed_bytes {
             let whole = decompress_exact(&self.bytes, bytes, &mut self.decompressed);

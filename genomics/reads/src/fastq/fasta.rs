@@ -57,7 +57,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
             if block.used_bytes - block.whole_records_end() + self.carry_over.len() - self.carry_over_pos
                 > self.max_record_bytes
             {
-                return Err(Error::record_error(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
+                return Err(Error::error_in_record(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
             }
             if self.refill().map_err(|damage| decompression_error(&self.path, record, damage))? {
                 continue;

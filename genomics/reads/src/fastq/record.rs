@@ -35,8 +35,8 @@ pub(crate) struct RecordPosition<'a> {
 }
 
 impl<'a> RecordPosition<'a> {
-    pub(crate) fn record_error(&self, fault: RecordFault) -> Error {
-        Error::record_error(self.path, self.block.records_before + self.index as u64 + 1, fault)
+    pub(crate) fn error_in_record(&self, fault: RecordFault) -> Error {
+        Error::error_in_record(self.path, self.block.records_before + self.index as u64 + 1, fault)
     }
 
     /// Whether the record is the last of the file and its last line has no line end, so that the file may be
@@ -51,27 +51,27 @@ impl<'a> RecordPosition<'a> {
         let [header, seq, plus, qual] = self.block.record_lines(self.index);
         let first = |line: &[u8]| ByteForDisplay(line.first().copied().unwrap_or(b'\n'));
         if !header.starts_with(&[self.block.header_mark]) {
-            return Err(self.record_error(RecordFault::MissingHeaderMark(first(header))));
+            return Err(self.error_in_record(RecordFault::MissingHeaderMark(first(header))));
         }
         if self.block.header_mark == b'@' {
             if !plus.starts_with(b"+") {
-                return Err(self.record_error(RecordFault::MissingPlusLine(first(plus))));
+                return Err(self.error_in_record(RecordFault::MissingPlusLine(first(plus))));
             }
             if seq.len() != qual.len() {
                 if self.may_be_truncated() && qual.len() < seq.len() {
-                    return Err(self.record_error(RecordFault::Truncated));
+                    return Err(self.error_in_record(RecordFault::Truncated));
                 }
-                return Err(self.record_error(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() }));
+                return Err(self.error_in_record(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() }));
             }
         }
         if !seq.iter().fold(true, |ok, &b| ok & is_common_base(b))
             && let Some(&b) = seq.iter().find(|&&b| !is_read_base(b))
         {
-            return Err(self.record_error(RecordFault::InvalidBase(ByteForDisplay(b))));
+            return Err(self.error_in_record(RecordFault::InvalidBase(ByteForDisplay(b))));
         }
         if !qual.iter().fold(true, |ok, &q| ok & is_printable(q)) {
             let bad = qual.iter().find(|&&q| !is_printable(q)).map_or(0, |&q| q);
-            return Err(self.record_error(RecordFault::InvalidQuality(ByteForDisplay(bad))));
+            return Err(self.error_in_record(RecordFault::InvalidQuality(ByteForDisplay(bad))));
         }
         Ok(())
     }
@@ -80,15 +80,15 @@ impl<'a> RecordPosition<'a> {
     fn check_name(&self) -> Result<(), Error> {
         let FastqRecord { first_word: word, name, .. } = self.parse();
         if name.is_empty() {
-            return Err(self.record_error(RecordFault::MissingName));
+            return Err(self.error_in_record(RecordFault::MissingName));
         }
         if word.len() > MAX_NAME_BYTES {
             return Err(
-                self.record_error(RecordFault::NameTooLong { name_bytes: word.len(), max_bytes: MAX_NAME_BYTES })
+                self.error_in_record(RecordFault::NameTooLong { name_bytes: word.len(), max_bytes: MAX_NAME_BYTES })
             );
         }
         match word.iter().find(|&&b| !is_printable(b)) {
-            Some(&b) => Err(self.record_error(RecordFault::InvalidNameByte(ByteForDisplay(b)))),
+            Some(&b) => Err(self.error_in_record(RecordFault::InvalidNameByte(ByteForDisplay(b)))),
             None => Ok(()),
         }
     }
@@ -191,11 +191,11 @@ pub(crate) fn check_mates<'a>(
             return Ok(name);
         }
         let (name, mate) = (text(one.name), text(two.name));
-        return Err(positions[0].record_error(RecordFault::MateNameMismatch { name, mate, mate_path: mate_path() }));
+        return Err(positions[0].error_in_record(RecordFault::MateNameMismatch { name, mate, mate_path: mate_path() }));
     }
     if let (Some(number), true) = (one.read_number, one.read_number == two.read_number) {
         let (name, number) = (text(one.name), number as char);
-        return Err(positions[0].record_error(RecordFault::DuplicateMateNumber {
+        return Err(positions[0].error_in_record(RecordFault::DuplicateMateNumber {
             name,
             number,
             mate_path: mate_path(),
@@ -203,7 +203,7 @@ pub(crate) fn check_mates<'a>(
     }
     if (one.read_number, two.read_number) == (Some(b'2'), Some(b'1')) {
         let fault = RecordFault::ExchangedMates { name: text(one.name), mate_path: mate_path() };
-        return Err(positions[0].record_error(fault));
+        return Err(positions[0].error_in_record(fault));
     }
     Ok(one.name)
 }
@@ -269,7 +269,7 @@ pub(crate) fn append_interleaved_pairs(
     if records % 2 == 1 {
         let last = RecordPosition { block, path, index: records - 1 };
         last.check_and_parse()?;
-        alone = Some(last.record_error(RecordFault::MissingMate));
+        alone = Some(last.error_in_record(RecordFault::MissingMate));
     }
     block.fault.take().or(alone).map_or(Ok(()), Err)
 }

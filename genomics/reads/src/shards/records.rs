@@ -6,10 +6,8 @@
 
 use crate::fastq::{is_printable, is_read_base, template_name};
 
-/// A record in a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FoundRecord {
-    /// Start of the record in the text.
     pub(super) start: usize,
     pub(super) name: Vec<u8>,
 }

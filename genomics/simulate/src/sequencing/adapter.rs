@@ -17,7 +17,6 @@ const NEXTERA_FLANKS: [(&str, &str); 2] = [
     ("CTGTCTCTTATACACATCTGACGCTGCCGACGA", "GTGTAGATCTCGGTGGTCGCCGTATCATT"),
 ];
 
-/// Adapters of one sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SampleAdapters {
     /// Adapter sequence as each mate reads it.

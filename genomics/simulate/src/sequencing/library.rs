@@ -41,7 +41,6 @@ pub(crate) enum InsertSize {
 }
 
 impl InsertSize {
-    /// Returns the length, bp.
     pub(crate) fn length_bp(self) -> usize {
         match self {
             InsertSize::Regular(length) | InsertSize::Short(length) => length,

@@ -71,7 +71,7 @@ pub fn clean(length: usize, contigs: usize, depth: f64) -> SimulationParams {
     }
 }
 
-/// The same with a given genome.
+/// Parameters of a simulation without variants in the genome at `path`.
 pub fn of_genome(path: &Path, depth: f64) -> SimulationParams {
     SimulationParams { genome: GenomeSource::File(path.to_owned()), ..clean(0, 0, depth) }
 }

@@ -33,7 +33,6 @@ pub struct Slab {
     region: MappedRegion,
     /// Size of a buffer in bytes.
     buffer_bytes: usize,
-    /// Total number of buffers.
     num_buffers: usize,
     free_buffers: Mutex<FreeBuffers>,
 }

@@ -130,7 +130,7 @@ fn place(policy: &MemoryPolicy, pages: PageSize, bytes: usize) -> (PlacedSlice<u
     (placed, found.pages_by_node)
 }
 
-/// What /proc/self/numa_maps says of the mapping at `address`: its policy, the pages on each node, the bytes of a page.
+/// Entry of /proc/self/numa_maps for the mapping at `address`: its policy, the pages on each node, the bytes of a page.
 fn numa_maps<T>(address: *const T) -> (String, BTreeMap<u32, u64>, u64) {
     let maps = std::fs::read_to_string("/proc/self/numa_maps").expect("numa_maps");
     let head = format!("{:x} ", address as usize);

@@ -54,7 +54,6 @@ struct BatchByName {
     templates: usize,
     /// Records in the order in which they arrived.
     text: Vec<u8>,
-    /// Range of the records of each template.
     records: Vec<(PendingTemplate, Range<usize>)>,
 }
 

@@ -78,7 +78,6 @@ impl<'a> SamRecordLine<'a> {
     }
 }
 
-/// Parses a decimal number.
 fn parse_decimal(text: &[u8]) -> Option<u64> {
     let digit = |sum: u64, b: &u8| match b {
         b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(b - b'0')),

@@ -150,7 +150,6 @@ impl SliceValues {
         }
     }
 
-    /// Ends the tags of the current record.
     pub(super) fn end_record_tags(&mut self) {
         let number = match self.tag_list_numbers.get(&self.current_tag_list) {
             Some(&number) => number,

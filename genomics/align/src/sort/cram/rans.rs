@@ -193,7 +193,6 @@ fn write_present_bytes(present: &[bool; 256], out: &mut Vec<u8>, mut write: impl
     }
 }
 
-/// Writes the frequency table and makes the encoder symbols.
 fn write_frequency_table(counts: &[u32; 256], symbols: &mut [EncoderSymbol; 256], out: &mut Vec<u8>) {
     let frequencies = normalize_frequencies(counts);
     let mut start = 0;

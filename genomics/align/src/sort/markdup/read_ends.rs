@@ -1,6 +1,6 @@
 //! Read ends of templates: unclipped positions, strands and summed qualities, which duplicate marking compares.
 
-use super::super::loser_tree::{ORDINAL_BYTES, SortItem};
+use super::super::loser_tree::{SortItem, TEMPLATE_ORDINAL_BYTES};
 use super::super::record::{Record, flag};
 
 /// The ends of a mapped read, from its primary record, as if its clipped bases were aligned. Positions may be beyond
@@ -9,9 +9,9 @@ use super::super::record::{Record, flag};
 pub(super) struct UnclippedRead {
     sequence: u32,
     /// Leftmost base of the read on the reference as if clipped bases were aligned, 0-based; may be negative.
-    five_prime_position: i64,
+    leftmost_base: i64,
     /// Rightmost base of the read on the reference as if clipped bases were aligned, 0-based.
-    last_base: i64,
+    rightmost_base: i64,
     reverse: bool,
     /// Whether the read is read 2 of its pair.
     is_read2: bool,
@@ -35,8 +35,8 @@ impl UnclippedRead {
         let good = record.qualities().iter().filter(|&&q| q >= MIN_SCORED_QUALITY).map(|&q| u64::from(q)).sum::<u64>();
         UnclippedRead {
             sequence: record.sequence_index().unwrap_or(0),
-            five_prime_position: i64::from(position) - clips(&mut record.cigar()),
-            last_base: i64::from(position) + span - 1 + clips(&mut record.cigar().rev()),
+            leftmost_base: i64::from(position) - clips(&mut record.cigar()),
+            rightmost_base: i64::from(position) + span - 1 + clips(&mut record.cigar().rev()),
             reverse: record.has_any_flag(flag::REVERSE),
             is_read2: record.has_any_flag(flag::READ2),
             score: good.try_into().unwrap_or(u32::MAX),
@@ -46,7 +46,7 @@ impl UnclippedRead {
 
     /// Unclipped position of the first sequenced base (5' end).
     fn five_prime(&self) -> u32 {
-        position_bits(if self.reverse { self.last_base } else { self.five_prime_position })
+        position_bits(if self.reverse { self.rightmost_base } else { self.leftmost_base })
     }
 
     /// Whether this read is the left one of its template. Both reads are left if they begin at the same base.
@@ -55,10 +55,10 @@ impl UnclippedRead {
             return self.sequence < mate.sequence;
         }
         match (self.reverse, mate.reverse) {
-            (false, false) => self.five_prime_position <= mate.five_prime_position,
-            (true, true) => self.last_base <= mate.last_base,
-            (false, true) => self.five_prime_position <= mate.last_base,
-            (true, false) => self.last_base <= mate.five_prime_position,
+            (false, false) => self.leftmost_base <= mate.leftmost_base,
+            (true, true) => self.rightmost_base <= mate.rightmost_base,
+            (false, true) => self.leftmost_base <= mate.rightmost_base,
+            (true, false) => self.rightmost_base <= mate.leftmost_base,
         }
     }
 
@@ -118,7 +118,6 @@ mod role {
     pub(super) const LEFT_IS_COMPARED_FLAG: u8 = 1;
     /// The right read is compared with other reads.
     pub(super) const RIGHT_IS_COMPARED_FLAG: u8 = 2;
-    /// Read 2 is on the left.
     pub(super) const READ2_IS_LEFT_FLAG: u8 = 4;
     /// The left read is on the reverse strand.
     pub(super) const LEFT_IS_REVERSE_FLAG: u8 = 8;
@@ -130,7 +129,7 @@ fn role_bit(set: bool, role: u8) -> u8 {
     if set { role } else { 0 }
 }
 
-const PAIR_ENDS_BYTES: usize = ORDINAL_BYTES + 33;
+const PAIR_ENDS_BYTES: usize = TEMPLATE_ORDINAL_BYTES + 33;
 
 impl SortItem for PairEnds {
     type Key = (u64, u64, u32);
@@ -141,8 +140,8 @@ impl SortItem for PairEnds {
     }
 
     fn key(item: &[u8]) -> Self::Key {
-        let kind = u32_at(item, ORDINAL_BYTES + 16) & 0x00ff_ffff;
-        (u64_at(item, ORDINAL_BYTES), u64_at(item, ORDINAL_BYTES + 8), kind)
+        let kind = u32_at(item, TEMPLATE_ORDINAL_BYTES + 16) & 0x00ff_ffff;
+        (u64_at(item, TEMPLATE_ORDINAL_BYTES), u64_at(item, TEMPLATE_ORDINAL_BYTES + 8), kind)
     }
 }
 
@@ -172,7 +171,7 @@ impl PairEnds {
 
     /// Sum of the base qualities of both reads: the pair with the highest sum is kept unmarked.
     pub(super) fn quality_sum(item: &[u8]) -> u32 {
-        u32_at(item, ORDINAL_BYTES + 20)
+        u32_at(item, TEMPLATE_ORDINAL_BYTES + 20)
     }
 
     /// Read name of the pair, from which optical duplicates are found.
@@ -181,7 +180,7 @@ impl PairEnds {
     }
 
     fn has_role(item: &[u8], role: u8) -> bool {
-        item[ORDINAL_BYTES + 19] & role != 0
+        item[TEMPLATE_ORDINAL_BYTES + 19] & role != 0
     }
 
     /// For the left and for the right read of the pair: whether the read is compared with other reads, and whether it
@@ -196,13 +195,13 @@ impl PairEnds {
 
     /// Appends a [`SingleEnd`] item for the left or the right read of a pair, with which single reads are compared.
     pub(super) fn push_single_end(item: &[u8], side: usize, out: &mut Vec<u8>) {
-        let sequence = u32_at(item, ORDINAL_BYTES + 8 * side);
-        let five_prime = u32_at(item, ORDINAL_BYTES + 24 + 4 * side);
-        let library = u16::from_le_bytes([item[ORDINAL_BYTES + 16], item[ORDINAL_BYTES + 17]]);
+        let sequence = u32_at(item, TEMPLATE_ORDINAL_BYTES + 8 * side);
+        let five_prime = u32_at(item, TEMPLATE_ORDINAL_BYTES + 24 + 4 * side);
+        let library = u16::from_le_bytes([item[TEMPLATE_ORDINAL_BYTES + 16], item[TEMPLATE_ORDINAL_BYTES + 17]]);
         let reverse = Self::has_role(item, [role::LEFT_IS_REVERSE_FLAG, role::RIGHT_IS_REVERSE_FLAG][side]);
-        out.extend_from_slice(&[0; ORDINAL_BYTES]);
+        out.extend_from_slice(&[0; TEMPLATE_ORDINAL_BYTES]);
         push_single_key(out, sequence, five_prime, library, reverse, false);
-        out.extend_from_slice(&[0; SINGLE_END_BYTES - ORDINAL_BYTES - 12]);
+        out.extend_from_slice(&[0; SINGLE_END_BYTES - TEMPLATE_ORDINAL_BYTES - 12]);
     }
 }
 
@@ -219,10 +218,10 @@ impl OrientedPair {
     fn outer_ends(&self) -> (i64, i64, Orientation) {
         let (l, r) = (&self.left, &self.right);
         match (l.reverse, r.reverse) {
-            (false, true) => (l.five_prime_position, r.last_base, Orientation::ForwardReverse),
-            (true, false) => (l.last_base, r.five_prime_position, Orientation::ReverseForward),
-            _ if l.reverse == l.is_read2 => (l.five_prime_position, r.last_base, Orientation::FirstForward),
-            _ => (l.five_prime_position, r.last_base, Orientation::FirstReverse),
+            (false, true) => (l.leftmost_base, r.rightmost_base, Orientation::ForwardReverse),
+            (true, false) => (l.rightmost_base, r.leftmost_base, Orientation::ReverseForward),
+            _ if l.reverse == l.is_read2 => (l.leftmost_base, r.rightmost_base, Orientation::FirstForward),
+            _ => (l.leftmost_base, r.rightmost_base, Orientation::FirstReverse),
         }
     }
 
@@ -257,7 +256,7 @@ impl OrientedPair {
 #[derive(Debug)]
 pub(super) struct SingleEnd;
 
-const SINGLE_END_BYTES: usize = ORDINAL_BYTES + 21;
+const SINGLE_END_BYTES: usize = TEMPLATE_ORDINAL_BYTES + 21;
 
 impl SortItem for SingleEnd {
     type Key = (u64, u32);
@@ -269,7 +268,7 @@ impl SortItem for SingleEnd {
 
     /// Sort key: 5' end, library and strand; reads of pairs come first.
     fn key(item: &[u8]) -> Self::Key {
-        (u64_at(item, ORDINAL_BYTES), u32_at(item, ORDINAL_BYTES + 8).swap_bytes())
+        (u64_at(item, TEMPLATE_ORDINAL_BYTES), u32_at(item, TEMPLATE_ORDINAL_BYTES + 8).swap_bytes())
     }
 }
 
@@ -283,16 +282,16 @@ impl SingleEnd {
 
     /// Whether the item is a read of a pair of mapped reads.
     pub(super) fn is_from_pair(item: &[u8]) -> bool {
-        item[ORDINAL_BYTES + 11] == 0
+        item[TEMPLATE_ORDINAL_BYTES + 11] == 0
     }
 
     /// Rank among duplicates, the best first: higher score, then lower position.
     pub(super) fn duplicate_rank(item: &[u8]) -> (std::cmp::Reverse<u32>, u32) {
-        (std::cmp::Reverse(u32_at(item, ORDINAL_BYTES + 12)), u32_at(item, ORDINAL_BYTES + 16))
+        (std::cmp::Reverse(u32_at(item, TEMPLATE_ORDINAL_BYTES + 12)), u32_at(item, TEMPLATE_ORDINAL_BYTES + 16))
     }
 
     /// Whether the item is read 2 of its template.
     pub(super) fn is_read2(item: &[u8]) -> bool {
-        item[ORDINAL_BYTES + 20] != 0
+        item[TEMPLATE_ORDINAL_BYTES + 20] != 0
     }
 }
