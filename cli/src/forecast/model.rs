@@ -2,7 +2,7 @@
 //! files.
 //!
 //! The k-mer counter itself computes the number of partitions, so that forecast and call cannot disagree. All else is
-//! bases times [`Rates`].
+//! bases times [`CostRates`].
 
 use std::path::PathBuf;
 

@@ -188,11 +188,11 @@ impl ReferenceScan<'_> {
         self.find_and_convert_hits(sequences, |_, hits| hits)
     }
 
-    /// Like [`Scan::find_hits`], but keeps only what `make` returns for the hits of each sequence. `make` is called
+    /// Like [`ReferenceScan::find_hits`], but keeps only what `make` returns for the hits of each sequence. `make` is called
     /// on all threads, in any order.
     ///
     /// # Panics
-    /// As [`Scan::find_hits`].
+    /// As [`ReferenceScan::find_hits`].
     pub fn find_and_convert_hits<T: Send>(
         &self,
         sequences: &[&[u8]],

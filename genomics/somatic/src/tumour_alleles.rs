@@ -21,7 +21,7 @@ pub struct TumourAlleleCounts {
     pub normal: [u32; 2],
     /// In the tumour: occurrences of the allele, and of the root.
     pub tumour: [u32; 2],
-    /// Class of the substitution (index into [`genuma_pair::site_tally::SUBSTITUTIONS`]).
+    /// Class of the substitution (index into [`genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES`]).
     pub substitution: u8,
 }
 
