@@ -125,8 +125,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(topology.allowed.cpus.len().max(1));
     let profile = match &args.machine {
         Some(path) => Some(machine_profile::load_matching_profile(path, &topology, args.force)?),
-        None => match machine_profile::path_from_environment() {
-            Some(path) => machine_profile::find_idle_profile(&path, &topology, args.force)?,
+        None => match machine_profile::profile_path_from_environment() {
+            Some(path) => machine_profile::read_idle_profile(&path, &topology, args.force)?,
             None => None,
         },
     };
@@ -161,18 +161,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     logging::print_result(text::format_table(&case, &advice))
 }
 
-/// Chooses a strategy for `genuma run --strategy auto`, and the reason in words. Trials take at most
+/// Chooses a strategy for `genuma run --strategy auto`, and returns it with the reason as text. Trials take at most
 /// [`AUTO_TRIAL_TIME_SHARE`] of the run; when the reads cannot be sampled, the model alone decides.
 pub(crate) fn choose_strategy(
     invocation: &Invocation,
     topology: &Topology,
     threads: usize,
 ) -> anyhow::Result<(Strategy, String)> {
-    let plain_run = |why: &str| Ok((Strategy::PLAIN, why.to_owned()));
+    let plain_run = |why: &str| Ok((Strategy::PLAIN_RUN, why.to_owned()));
     if topology.allowed_memory_nodes().len() < 2 {
         return plain_run("the machine has one NUMA node");
     }
-    let profile = machine_profile::find_profile(None, topology)?;
+    let profile = machine_profile::read_profile(None, topology)?;
     stop_instances_on_interruption();
     // Errors in the reads are reported when the run reads them.
     let sample = ReadSample::take_first_reads(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL).ok();

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::engine::genuma::MAX_READ_BP;
-use genuma_align::engine::{Engine, Genuma, ReadLayout, genuma};
+use genuma_align::engine::{Engine, GenumaEngine, ReadLayout, genuma};
 use genuma_align::header::{CommandProgram, ReadGroup, sam_header};
 use genuma_align::pipeline::{self, AlignInput, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES};
 use genuma_align::placement::{
     self, LoadedIndex, MemoryMeasurements, PlacementRequest, plan_placement, residence_matches_placement,
 };
 use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
-use genuma_align::sort::{self, BamFile, CramFile, Header, Sorter};
+use genuma_align::sort::{self, BamFile, CramFile, SortedFileHeader, Sorter};
 use genuma_farm::assign_cpu_slots;
 use genuma_machine::Topology;
 use genuma_machine::topology::{Sysfs, TopologySource};
@@ -33,7 +33,7 @@ use genuma_reads::{
     StreamOptions,
 };
 use genuma_work::ProgressListener;
-use genuma_work::counters::RunCounting;
+use genuma_work::counters::RunCounterRecorder;
 use genuma_work::publish::{AtomicFile, FileSet};
 use tracing::{debug, info, warn};
 
@@ -188,7 +188,7 @@ struct AlignRun<'a> {
     /// Memory for sorting (bytes).
     sort_memory_bytes: usize,
     progress: UnitProgress,
-    counting: Option<RunCounting>,
+    counting: Option<RunCounterRecorder>,
     started: Instant,
 }
 
@@ -203,7 +203,7 @@ struct OpenedReads {
 /// Aligns the reads and writes the records.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let counting = args.counters.then(RunCounting::start);
+    let counting = args.counters.then(RunCounterRecorder::start);
     let target = args.parse_output()?;
     let memory = if target.is_sorted() { args.sort_memory_bytes()? } else { 0 };
     let genome = CramReference::new(Some(args.reference.clone()));
@@ -213,7 +213,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let groups = lanes::parse_read_groups(&lanes::complete_read_group_ids(&args.read_group, &lanes)?, lanes.len())?;
     let topology = Sysfs::new().topology()?;
     let measured =
-        machine_profile::find_profile(args.machine.as_deref(), &topology)?.map(|profile| node_measurements(&profile));
+        machine_profile::read_profile(args.machine.as_deref(), &topology)?.map(|profile| node_measurements(&profile));
     let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
     let meter = Arc::new(ProgressCounters::default());
     let inflaters = (threads / 4).clamp(1, 8);
@@ -241,7 +241,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         started: start,
     };
     let reads = OpenedReads { stream, first_batch: first, layouts, meter };
-    let aligned: Vec<AlignedInput> = lanes.into_iter().filter_map(StreamLane::into_aligned).collect();
+    let aligned: Vec<AlignedInput> = lanes.into_iter().filter_map(StreamLane::into_aligned_input).collect();
     let done = run.align(reads);
     for (file, tally) in aligned.iter().filter_map(|file| Some((file, file.record_counts()?))) {
         aligned_files::log_record_counts_of_file(&file.path.display().to_string(), tally);
@@ -338,7 +338,7 @@ impl AlignRun<'_> {
         let options = self.args.scoring.to_engine_options(self.read_group_ids())?;
         // I/O error ignored: loading the index reports it.
         let index_bytes = fs::metadata(genuma::index_path(reference)).map_or(0, |file| file.len());
-        let load = || Genuma::load_index(reference, reference, options.clone(), self.threads);
+        let load = || GenumaEngine::load_index(reference, reference, options.clone(), self.threads);
         self.progress.unit_started("load", None);
         let plan =
             plan_placement(self.args.placement.into(), &self.topology, self.node_measurements.as_ref(), index_bytes);
@@ -372,7 +372,7 @@ impl AlignRun<'_> {
         let nearest = engine.nearest_copy();
         let contigs = nearest.contigs();
         for name in (0..contigs.num_contigs()).filter_map(|number| contigs.contig_name(number as i32)) {
-            fasta::check_name(name.as_bytes()).map_err(|fault| {
+            fasta::check_sequence_name(name.as_bytes()).map_err(|fault| {
                 anyhow::anyhow!(
                     "the index has a sequence \"{name}\", whose name {fault}, which SAM forbids: rename it in the reference, \
                      and make the index again"
@@ -399,12 +399,16 @@ impl AlignRun<'_> {
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
             AlignmentOutput::Bam(path) => {
-                let file = BamFile::create(path, Header::sorted_by_coordinate(&header)?, CompressionLevel::default())?;
+                let file = BamFile::create(
+                    path,
+                    SortedFileHeader::sorted_by_coordinate(&header)?,
+                    CompressionLevel::default(),
+                )?;
                 self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_bam(file, &mut set))?
             }
             AlignmentOutput::Cram(path) => {
                 let genome = CramReference::new(Some(self.args.reference.clone()));
-                let file = CramFile::create(path, Header::sorted_by_coordinate(&header)?, &genome)?;
+                let file = CramFile::create(path, SortedFileHeader::sorted_by_coordinate(&header)?, &genome)?;
                 self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_cram(file, &mut set))?
             }
         };
@@ -416,7 +420,7 @@ impl AlignRun<'_> {
             aligned,
             sorted,
             times: seconds,
-            counters: self.counting.map(RunCounting::finish),
+            counters: self.counting.map(RunCounterRecorder::finish),
         };
         drop(self.progress);
         if let Some(warning) = too_long_reads_warning(&outcome.aligned) {
@@ -450,8 +454,8 @@ impl AlignRun<'_> {
         workers: &AlignWorkerPool<'_, E>,
         reads: AlignInput,
         header: &str,
-        write: impl FnOnce(Sorter) -> Result<sort::Summary, sort::Error>,
-    ) -> anyhow::Result<(pipeline::AlignSummary, Duration, Option<sort::Summary>, Duration)> {
+        write: impl FnOnce(Sorter) -> Result<sort::SortSummary, sort::Error>,
+    ) -> anyhow::Result<(pipeline::AlignSummary, Duration, Option<sort::SortSummary>, Duration)> {
         let aligning = Instant::now();
         let options = self.sort_options(header);
         let mut sorter = Sorter::new(&options);
@@ -463,13 +467,12 @@ impl AlignRun<'_> {
         Ok((aligned, align, Some(sorted), sorting.elapsed()))
     }
 
-    /// Options of the sorter for this run.
-    fn sort_options(&self, header: &str) -> sort::Options {
+    fn sort_options(&self, header: &str) -> sort::SortOptions {
         let marking = self.args.mark_duplicates.then(|| {
             let libraries = Some(ReadGroupLibraries::from_header(header));
             Arc::new(MarkdupOptions { libraries, ..MarkdupOptions::default() })
         });
-        sort::Options {
+        sort::SortOptions {
             memory_bytes: self.sort_memory_bytes,
             threads: self.threads,
             work_dir: self.args.work_folder(),
@@ -480,7 +483,7 @@ impl AlignRun<'_> {
 
 /// A warning if reads are unmapped because they are too long for the mapper.
 fn too_long_reads_warning(aligned: &pipeline::AlignSummary) -> Option<String> {
-    let reads = aligned.skipped_reads.get(genuma::TOO_LONG_READS).copied().filter(|reads| *reads > 0)?;
+    let reads = aligned.skipped_reads.get(genuma::TOO_LONG_READS_LABEL).copied().filter(|reads| *reads > 0)?;
     Some(format!(
         "{reads} reads are longer than {MAX_READ_BP} bp and are written as unmapped: align long reads with an aligner made \
          for them, such as `genuma run -- minimap2 -ax map-ont ...`"

@@ -28,13 +28,13 @@ pub(crate) fn log_record_counts_of_file(file: &str, tally: &RecordCounts) {
             "{file}: {records} records; skipped: {secondary} secondary, {supplementary} supplementary; unpaired by their flags: {alone}"
         );
     }
-    let (what, n) = tally.shorter_than_structure.describe("reads are shorter than their read structure");
+    let (what, n) = tally.shorter_than_structure.describe_with_example("reads are shorter than their read structure");
     if n > 0 {
         warn!(
             "{file}: {n} {what} and were left out with their mates; check that --umi describes the reads of this file"
         );
     }
-    for (what, n) in tally.missing_data() {
+    for (what, n) in tally.describe_missing_data() {
         warn!("{file}: {n} {what}; check that the file has all reads of the sample, with all their bases");
     }
 }

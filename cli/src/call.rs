@@ -29,14 +29,16 @@ use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, 
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::gene_annotation::{GeneFile, Genes};
 use genuma_somatic::known_variants::KnownVariants;
-use genuma_somatic::ledger::{MANY_VARIANTS_LEDGER_LINE, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE};
+use genuma_somatic::ledger::{
+    MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE, TOO_MANY_VARIANTS_LEDGER_LINE,
+};
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::{CallJob, CallParams, FinishedCall, Resources};
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::cost::process_cost;
-use genuma_work::counters::RunCounting;
+use genuma_work::counters::RunCounterRecorder;
 use genuma_work::unit::UnitStore;
 use tracing::{debug, info, warn};
 
@@ -52,7 +54,7 @@ use crate::report::markup::{format_count_with_noun, format_duration, group_thous
 use crate::{aligned_files, command_line, counter_table, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
-use provenance::{CallInputs, PLATFORMS};
+use provenance::{CallInputs, SAM_PLATFORMS};
 use result_check::WarningRule;
 use result_files::{CallOutputs, TablePaths};
 use sample_options::{SampleNameOptions, TumourReads};
@@ -117,7 +119,7 @@ pub(crate) struct Args {
     tumor_name: Option<String>,
     /// Sequencing platform of the reads: PL of the read groups in supporting.bam [default: the PL of BAM or CRAM input;
     /// else none]
-    #[arg(long, value_name = "NAME", ignore_case = true, value_parser = PossibleValuesParser::new(PLATFORMS).map(|name| name.to_uppercase()), hide_possible_values = true, help_heading = "Input")]
+    #[arg(long, value_name = "NAME", ignore_case = true, value_parser = PossibleValuesParser::new(SAM_PLATFORMS).map(|name| name.to_uppercase()), hide_possible_values = true, help_heading = "Input")]
     platform: Option<String>,
     #[command(flatten)]
     layout: ReadLayoutArgs,
@@ -243,7 +245,7 @@ pub(crate) struct Args {
 /// Values of `--assay`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum AssayOption {
-    /// As the reads show.
+    /// Determine the assay from the reads.
     Auto,
     /// Whole genome.
     Wgs,
@@ -287,14 +289,14 @@ fn parse_quality(text: &str) -> Result<f64, String> {
 /// plan of a distributed call.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let counting = args.counters.then(RunCounting::start);
+    let counting = args.counters.then(RunCounterRecorder::start);
     let mut job = args.build_job()?;
     let input_files = InputFiles::from_paths(job.input_paths())?;
     if let Some(run) = &args.plan {
         let (reference, warnings) = check_inputs(&job, args.warning_rule())?;
         memory_limits::check_memory_budget(&job.resources, reference)?;
         let Args { shards, partitions, sbatch, out, .. } = &args;
-        return planning::write_plan(
+        return planning::write_distributed_plan(
             &job,
             &PlanRequest { run, shards: *shards, num_partitions: *partitions, sbatch: *sbatch, out, warnings },
         );
@@ -337,7 +339,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             log_warnings(outcome);
             log_result(outcome, &args.out, start);
         }
-        Err(_) if work.remove_unfinished() => warn!("{}", folder::resume_hint(&job.store.work_folder)),
+        Err(_) if work.keep_only_resumable() => warn!("{}", folder::resume_hint(&job.store.work_folder)),
         Err(_) => {}
     }
     drop(undivided);
@@ -434,7 +436,7 @@ impl Args {
             normal_option: Some("--normal-name NAME"),
         };
         let normal = sample_options::choose_normal_reads(&self.normal, self.reference.as_deref())?;
-        let (samples, mut lanes) = self.tumor.samples_and_lanes(normal, names, &self.layout, &options)?;
+        let (samples, mut lanes) = self.tumor.open_samples_and_lanes(normal, names, &self.layout, &options)?;
         if self.plan.is_some() {
             if samples.has_several_tumours() {
                 return Err(UsageError("--plan: several tumours are called in one process, not in a distributed call; give all lanes of one tumour after one --tumor".into()).into());
@@ -499,7 +501,7 @@ impl Args {
             gff: self.gff.as_deref(),
             platform: self.platform.as_deref(),
         }
-        .describe()?;
+        .describe_provenance()?;
         let why = why::parse_traced_variants(&self.why, self.reference.as_deref())?;
         Ok(CallJob {
             lanes,
@@ -591,7 +593,7 @@ fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>
 /// Logs the number of genes, and the features that are left out.
 fn log_genes(gff: &GeneFile, genes: &Genes) {
     let name = gff.path.display();
-    info!("{name}: {}", genes.describe());
+    info!("{name}: {}", genes.describe_genes());
     genes.describe_skipped_features().iter().for_each(|sentence| warn!("{name}: {sentence}"));
 }
 
@@ -746,7 +748,7 @@ fn fingerprint_inputs(
 fn clean_up_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
     let (folder, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.was_created);
     signals::set_interrupt_handler(Some(Box::new(move || {
-        let stays = folder::remove_unfinished_files(&folder);
+        let stays = folder::keep_only_resumable_files(&folder);
         drop(OutputFolder { path: &out, was_created: new });
         stays.then(|| folder::resume_hint(&folder))
     })));
@@ -804,11 +806,11 @@ fn log_warnings(outcome: &CallSummary) {
                 "the normal is too shallow: {count} k-mers of the tumour were skipped because no read of the normal covers them; \
                  sequence the normal deeper, or expect missed variants"
             ),
-            MANY_VARIANTS_LEDGER_LINE => warn!(
+            TOO_MANY_VARIANTS_LEDGER_LINE => warn!(
                 "{count} k-mers of the tumour were skipped because it has more germline variants than a call without a normal can \
                  examine, so indels and structural variants may be missed: give a normal (--normal), or reads of an exome or a panel"
             ),
-            OTHER_SPECIES_LEDGER_LINE => warn!(
+            MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE => warn!(
                 "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped, so long insertions may be \
                  missed: check that both samples are of the same species"
             ),

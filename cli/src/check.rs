@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use genuma_pair::check::{PairCheck, compare_samples};
+use genuma_pair::check::{PairCheck, compare_normal_with_tumours};
 use genuma_pair::library::metrics::PairLibraryMetrics;
 use genuma_pair::pair_summary::PairSummary;
 use genuma_pair::sketch::SketchParams;
@@ -102,7 +102,7 @@ struct OtherTumourReport<'a> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let options = AlignedOptions { reference: CramReference::new(args.reference.clone()), ..AlignedOptions::default() };
-    let (samples, lanes) = args.tumor.samples_and_lanes(
+    let (samples, lanes) = args.tumor.open_samples_and_lanes(
         NormalReads::Files(&args.normal),
         SampleNameOptions::default(),
         &args.layout,
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = command_line::threads_or_all_cpus(args.threads);
     let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgress::start());
     progress.unit_started("check", Some(meter.clone()));
-    let checked = compare_samples(&lanes, samples.tumour_names().len(), SKETCH_PARAMS, threads, &meter)?;
+    let checked = compare_normal_with_tumours(&lanes, samples.tumour_names().len(), SKETCH_PARAMS, threads, &meter)?;
     let pair = |of: &PairCheck| {
         let evidence = &of.evidence;
         let positions = genome.as_ref().map(|genome| {
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         if samples.has_several_tumours() {
             text += &format!("{}{name}\n", if text.is_empty() { "" } else { "\n" });
         }
-        text += &text::format_summary(pair, &of.libraries, of.bases);
+        text += &text::format_pair_summary(pair, &of.libraries, of.bases);
     }
     logging::print_result(text)?;
     let mut set = FileSet::default();

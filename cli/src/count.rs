@@ -163,7 +163,6 @@ impl Args {
         Ok(samples)
     }
 
-    /// Folder of the output.
     fn output_folder(&self) -> &Path {
         self.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
@@ -190,7 +189,7 @@ impl Args {
             memory_bytes: memory - reserve,
             work_dir: work,
             max_scratch_bytes: u64::MAX,
-            partition: Partition::WHOLE,
+            partition: Partition::WHOLE_KMER_SPACE,
             devices: Devices::default(),
         })
     }
@@ -227,11 +226,11 @@ impl Args {
                 &params.work_dir,
                 disk_space::estimate_spill_bytes(&lanes, params.memory_bytes),
             )?;
-            folder::remove_interrupted(&folder)?;
+            folder::remove_interrupted_run(&folder)?;
             outputs::keep_finished_steps_on_interruption(None);
             return self.count_and_write(&target, samples, &lanes, &params, None);
         }
-        let fingerprint = resume::count_fingerprint(&params, self.min_count, samples, &lanes)?;
+        let fingerprint = resume::fingerprint_of_count(&params, self.min_count, samples, &lanes)?;
         let resumable = ResumableCount::open(folder.clone(), fingerprint)?;
         outputs::keep_finished_steps_on_interruption(Some(folder));
         let done = self.count_and_write(&target, samples, &lanes, &params, Some(&resumable));

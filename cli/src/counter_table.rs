@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use genuma_work::counters::{Count, ProcessCounters, RunCounters, VmCounters};
+use genuma_work::counters::{CounterValue, NumaBalancingCounters, ProcessCounters, RunCounters};
 use tracing::info;
 
 use crate::report::markup::group_thousands;
@@ -14,7 +14,7 @@ struct Cell {
     note: Option<(NoteKind, String)>,
 }
 
-/// What a note is about.
+/// Subject of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum NoteKind {
     Missing,
@@ -37,7 +37,7 @@ impl Cell {
         Cell { text, note: None }
     }
 
-    fn from_count(count: &Count, format: fn(u64) -> String) -> Cell {
+    fn from_count(count: &CounterValue, format: fn(u64) -> String) -> Cell {
         let kind = match (count.value, count.at_least) {
             (None, _) => NoteKind::Missing,
             (Some(_), true) => NoteKind::LowerBound,
@@ -55,8 +55,8 @@ impl Cell {
 /// The rows of a set of processes: name and cell. All sets have the same rows.
 fn rows(counters: &ProcessCounters, nodes: &BTreeSet<u32>) -> Vec<(String, Cell)> {
     let seconds = |time: f64| Cell::exact(format!("{time:.2}"));
-    let count = |count: &Count| Cell::from_count(count, group_thousands);
-    let bytes = |count: &Count| Cell::from_count(count, format_bytes);
+    let count = |count: &CounterValue| Cell::from_count(count, group_thousands);
+    let bytes = |count: &CounterValue| Cell::from_count(count, format_bytes);
     let number = |number: u64| Cell::exact(group_thousands(number));
     let fixed = [
         ("user CPU time, s", seconds(counters.user_cpu_s)),
@@ -93,7 +93,7 @@ fn rows(counters: &ProcessCounters, nodes: &BTreeSet<u32>) -> Vec<(String, Cell)
 /// counters of the machine.
 pub(crate) fn format_counter_table(
     columns: &[(String, &ProcessCounters)],
-    machine: Option<&VmCounters>,
+    machine: Option<&NumaBalancingCounters>,
 ) -> Vec<String> {
     let mut nodes: BTreeSet<u32> =
         columns.iter().flat_map(|(_, counters)| counters.resident_bytes_by_node.keys().copied()).collect();
@@ -130,9 +130,8 @@ pub(crate) fn format_counter_table(
     lines
 }
 
-/// The line of the counters of the machine.
-fn format_machine_line(machine: &VmCounters) -> String {
-    let VmCounters { numa_hint_faults, numa_hint_faults_local, numa_pages_migrated } = machine;
+fn format_machine_line(machine: &NumaBalancingCounters) -> String {
+    let NumaBalancingCounters { numa_hint_faults, numa_hint_faults_local, numa_pages_migrated } = machine;
     match (numa_hint_faults.value, numa_hint_faults_local.value, numa_pages_migrated.value) {
         (Some(faults), Some(local), Some(migrated)) => format!(
             "whole machine: {} NUMA hint faults, {} of them local; {} pages migrated",
@@ -147,8 +146,7 @@ fn format_machine_line(machine: &VmCounters) -> String {
     }
 }
 
-/// Logs the table.
-pub(crate) fn log_counter_table(columns: &[(String, &ProcessCounters)], machine: Option<&VmCounters>) {
+pub(crate) fn log_counter_table(columns: &[(String, &ProcessCounters)], machine: Option<&NumaBalancingCounters>) {
     for line in format_counter_table(columns, machine) {
         info!("{line}");
     }
@@ -169,27 +167,31 @@ mod tests {
         ProcessCounters {
             user_cpu_s: 12.345,
             system_cpu_s: 0.5,
-            max_resident_bytes: Count::exact(3 << 30),
+            max_resident_bytes: CounterValue::exact(3 << 30),
             voluntary_switches: 1234,
             involuntary_switches: 7,
-            cpu_migrations: Count::at_least(5, "sampled"),
+            cpu_migrations: CounterValue::at_least(5, "sampled"),
             minor_faults: 100,
             major_faults: 0,
-            disk_read_bytes: Count::exact(0),
-            disk_write_bytes: Count::exact(4096),
-            disk_wait_ms: Count::missing("off"),
-            cycles: Count::missing("forbidden"),
-            instructions: Count::missing("forbidden"),
-            llc_misses: Count { value: Some(9), at_least: false, note: Some("extrapolated".to_owned()) },
-            remote_loads: Count::missing("no PMU"),
+            disk_read_bytes: CounterValue::exact(0),
+            disk_write_bytes: CounterValue::exact(4096),
+            disk_wait_ms: CounterValue::missing("off"),
+            cycles: CounterValue::missing("forbidden"),
+            instructions: CounterValue::missing("forbidden"),
+            llc_misses: CounterValue { value: Some(9), at_least: false, note: Some("extrapolated".to_owned()) },
+            remote_loads: CounterValue::missing("no PMU"),
             resident_bytes_by_node: BTreeMap::from([(0, 300), (2, 100)]),
             resident_missing: None,
         }
     }
 
-    fn machine() -> VmCounters {
-        let count = Count::exact;
-        VmCounters { numa_hint_faults: count(3), numa_hint_faults_local: count(2), numa_pages_migrated: count(1) }
+    fn machine() -> NumaBalancingCounters {
+        let count = CounterValue::exact;
+        NumaBalancingCounters {
+            numa_hint_faults: count(3),
+            numa_hint_faults_local: count(2),
+            numa_pages_migrated: count(1),
+        }
     }
 
     #[test]
@@ -218,9 +220,12 @@ mod tests {
 
     #[test]
     fn hint_faults_that_are_off_are_not_zero() {
-        let off = Count::missing("balancing is off");
-        let machine =
-            VmCounters { numa_hint_faults: off.clone(), numa_hint_faults_local: off.clone(), numa_pages_migrated: off };
+        let off = CounterValue::missing("balancing is off");
+        let machine = NumaBalancingCounters {
+            numa_hint_faults: off.clone(),
+            numa_hint_faults_local: off.clone(),
+            numa_pages_migrated: off,
+        };
         assert_eq!(format_machine_line(&machine), "not counted (-): NUMA hint faults: balancing is off");
     }
 }

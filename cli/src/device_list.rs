@@ -21,11 +21,11 @@ const TIME_LIMIT_VARIABLE: &str = "GENUMA_DEVICE_LIST_SECONDS";
 /// 10 to 20 s.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Interval at which the child is asked whether it has ended, after it closed its output.
+/// Interval at which this process checks whether the child process has ended, after the child closed its output.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Lists the devices and exits, if this process is the child that does so.
-pub(crate) fn list_if_child() -> Option<ExitCode> {
+pub(crate) fn list_devices_if_child() -> Option<ExitCode> {
     let parent = std::env::var_os(CHILD_VARIABLE)?;
     // The parent may be killed while a driver hangs.
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {

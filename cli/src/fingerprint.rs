@@ -51,7 +51,7 @@ impl Fingerprint {
         Ok(format!("{role} {} of {bytes} bytes, changed at {changed} ns", path.display()))
     }
 
-    /// What differs between two lines of `describe_file` for one path: its size, else its modification time.
+    /// Describes how a file changed between two lines of `describe_file`: its size, or otherwise its modification time.
     pub(crate) fn describe_file_change(before: &str, now: &str) -> String {
         let parse = |line: &str| -> Option<(u64, u64)> {
             let (_, numbers) = line.rsplit_once(" of ")?;

@@ -41,7 +41,7 @@ impl FpgaArgs {
         if self.fpga == FpgaChoice::Off {
             return Ok(devices);
         }
-        let fpga = SimulatedFpga::find(&simulator_folder()?, k).map_err(|why| {
+        let fpga = SimulatedFpga::find_simulator(&simulator_folder()?, k).map_err(|why| {
             UsageError(format!(
                 "--fpga sim: {why}, or set {FOLDER_VARIABLE} to the folder that has it, such as target/fpga"
             ))

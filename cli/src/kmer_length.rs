@@ -6,8 +6,8 @@ use genuma_reads::{Lane, ReadEstimate};
 const DEFAULT_KMER_LENGTH: u32 = 31;
 /// Shortest length of k-mers. Chosen: shorter ones are not unique in a large genome.
 const MIN_KMER_LENGTH: u32 = 17;
-/// Largest length of a k-mer as a share of that of the reads. Chosen: two fifths of the k-mers of a read are then at
-/// least as many as of reads of 75 bases with 31-mers; shorter reads would lose most of their depth.
+/// Maximum k as a share of the read length. Chosen: k-mers then start at two fifths of the bases of a read; with a
+/// larger k, short reads would lose most of their k-mer depth.
 const MAX_KMER_SHARE_OF_READ: f64 = 0.6;
 
 /// The length of k-mers: `given`, or the longest odd one of 17 to 31 bases that leaves short reads enough k-mers. Reads

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Write};
 
 use anyhow::Context;
 use clap::{ArgAction, Args};
-use genuma_strategy::instance::STDERR_TARGET;
+use genuma_strategy::instance::STDERR_LOG_TARGET;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, MakeWriter};
@@ -101,7 +101,7 @@ where
 {
     fn format_event(&self, ctx: &FmtContext<'_, S, N>, mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         line.write_str(match *event.metadata().level() {
-            _ if event.metadata().target() == STDERR_TARGET => "",
+            _ if event.metadata().target() == STDERR_LOG_TARGET => "",
             Level::WARN => "genuma: warning: ",
             Level::ERROR => "genuma: error: ",
             _ => "genuma: ",

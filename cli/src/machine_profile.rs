@@ -12,15 +12,15 @@ use tracing::warn;
 pub(crate) const PROFILE_VARIABLE: &str = "GENUMA_MACHINE";
 
 /// The path that the environment variable names.
-pub(crate) fn path_from_environment() -> Option<PathBuf> {
+pub(crate) fn profile_path_from_environment() -> Option<PathBuf> {
     env::var_os(PROFILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
-/// As [`find_profile`], but a profile that was measured under load is an error unless `force` is given.
+/// As [`read_profile`], but a profile that was measured under load is an error unless `force` is given.
 ///
 /// # Errors
-/// As for [`find_profile`], and a profile that was measured under load.
-pub(crate) fn find_idle_profile(
+/// As for [`read_profile`], and a profile that was measured under load.
+pub(crate) fn read_idle_profile(
     path: &Path,
     topology: &Topology,
     force: bool,
@@ -35,8 +35,8 @@ pub(crate) fn find_idle_profile(
 ///
 /// # Errors
 /// The file does not exist or is no profile.
-pub(crate) fn find_profile(path: Option<&Path>, topology: &Topology) -> anyhow::Result<Option<MachineProfile>> {
-    let Some(path) = path.map(Path::to_path_buf).or_else(path_from_environment) else { return Ok(None) };
+pub(crate) fn read_profile(path: Option<&Path>, topology: &Topology) -> anyhow::Result<Option<MachineProfile>> {
+    let Some(path) = path.map(Path::to_path_buf).or_else(profile_path_from_environment) else { return Ok(None) };
     Ok(warn_of_unfit_profile(MachineProfile::read_file(&path)?, &path, topology))
 }
 
@@ -85,7 +85,7 @@ fn check_load(profile: &MachineProfile, path: &Path, force: bool) -> anyhow::Res
     }
 }
 
-/// How the profile's machine differs from this one; `None` if the memory nodes are the same.
+/// Describes how the machine of the profile differs from this one; `None` if the memory nodes are the same.
 fn describe_mismatch(profile: &MachineProfile, topology: &Topology) -> Option<String> {
     let (there, here) = (profile.topology.allowed_memory_nodes(), topology.allowed_memory_nodes());
     (there != here).then(|| format!("describes another machine (memory on nodes {there}, here on {here})"))

@@ -92,7 +92,7 @@ enum Command {
 
 fn main() -> ExitCode {
     allocator::reserve_main_stack();
-    if let Some(done) = device_list::list_if_child() {
+    if let Some(done) = device_list::list_devices_if_child() {
         return done;
     }
     let cli = match Cli::try_parse() {

@@ -20,7 +20,7 @@ use crate::errors::UsageError;
 use crate::forecast::calibrate::{EarlierRun, calibrate_rates};
 use crate::forecast::input;
 use crate::forecast::model::{CallForecast, CallInput};
-use crate::forecast::rates::{MEASURED_RATES, Rates};
+use crate::forecast::rates::{CostRates, MEASURED_RATES};
 use crate::kmer_length::{choose_kmer_length, kmer_length_for_reads};
 use crate::read_layout::ReadLayoutArgs;
 use crate::{command_line, gpu, json_file, logging, size_format};
@@ -143,7 +143,7 @@ pub(crate) struct CallPlan {
     input: CallInput,
     /// Number of earlier runs whose medians the rates are.
     num_earlier_runs: usize,
-    rates: Rates,
+    rates: CostRates,
     forecast: CallForecast,
     /// Devices that will count k-mers in addition to the threads, or the reason why there are none. The times are
     /// those without devices.
@@ -229,7 +229,8 @@ impl Args {
         let options =
             AlignedOptions { reference: CramReference::new(self.reference.clone()), ..AlignedOptions::default() };
         let normal = choose_normal_reads(&self.normal, self.reference.as_deref())?;
-        let (_, lanes) = self.tumor.samples_and_lanes(normal, SampleNameOptions::default(), &self.layout, &options)?;
+        let (_, lanes) =
+            self.tumor.open_samples_and_lanes(normal, SampleNameOptions::default(), &self.layout, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(reference_bases).transpose()?;
         let k = choose_kmer_length(self.k, &lanes);

@@ -80,7 +80,6 @@ impl Drop for PlanProgress {
     }
 }
 
-/// The running unit.
 struct RunningUnit {
     name: String,
     meter: Option<Arc<ProgressCounters>>,

@@ -16,9 +16,10 @@ use crate::{command_line, logging, size_format};
 const KMERS_PER_LOOKUP: usize = 1 << 16;
 /// Number of table reads that each thread has in flight.
 const READS_IN_FLIGHT_PER_THREAD: usize = 64;
-/// Bases of the sequences held in memory (a longer sequence is held whole).
+/// Number of bases of sequences that are read into memory at a time; a longer sequence is read completely.
 const BASES_PER_BATCH: u64 = 1 << 24;
-/// By default the cache has room for one in this many table entries: a twentieth (cadenelli2019, section 5.4.4).
+/// Default size of the cache: one entry for this number of table entries, that is 5 % of them (cadenelli2019, section
+/// 5.4.4).
 const CACHE_ONE_ENTRY_IN: u64 = 20;
 
 /// Look up k-mers in a table that `genuma count` made.

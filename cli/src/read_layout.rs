@@ -26,9 +26,9 @@ pub(crate) struct ReadLayoutArgs {
     normal_umi: Vec<ReadStructure>,
 }
 
-/// Which option has the read structures of a sample.
+/// Option that gives the read structures of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SampleRole {
+pub(crate) enum ReadStructureOption {
     Normal,
     Tumour,
 }
@@ -46,7 +46,7 @@ impl ReadLayoutArgs {
     pub(crate) fn open_lanes(
         &self,
         sample: u8,
-        role: SampleRole,
+        role: ReadStructureOption,
         files: &[PathBuf],
         options: &AlignedOptions,
     ) -> anyhow::Result<Vec<Lane>> {
@@ -64,9 +64,9 @@ impl ReadLayoutArgs {
     }
 
     /// The read structures of a sample; `None` if its reads contain no UMIs.
-    fn read_structures(&self, role: SampleRole) -> Result<Option<ReadStructures>, UsageError> {
+    fn read_structures(&self, role: ReadStructureOption) -> Result<Option<ReadStructures>, UsageError> {
         let (option, given) = match role {
-            SampleRole::Normal if !self.normal_umi.is_empty() => ("--normal-umi", &self.normal_umi),
+            ReadStructureOption::Normal if !self.normal_umi.is_empty() => ("--normal-umi", &self.normal_umi),
             _ => ("--umi", &self.umi),
         };
         let structures = match &given[..] {

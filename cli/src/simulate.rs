@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use genuma_simulate::{
-    Error, GenomeSource, InsertModel, RecurrentErrorParams, SampleRole, SimulationParams, SomaticParams, simulate,
-    stream_reads,
+    Error, GenomeSource, InsertModel, RecurrentErrorParams, SampleRole, SimulationParams, SomaticParams,
+    simulate_to_folder, stream_reads,
 };
 
 use crate::errors::UsageError;
@@ -276,7 +276,7 @@ enum StreamedSample {
 /// Simulates the pair and logs a summary.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let params = args.to_params();
-    let off_target = args.library_args.has_off_target();
+    let off_target = args.library_args.is_off_target_given();
     if off_target && params.capture.is_none() {
         return Err(UsageError(
             "--off-target needs targets: give --capture, --targets or a --library with them".into(),
@@ -308,7 +308,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             done => done.map(drop).map_err(Into::into),
         };
     }
-    let summary = simulate(&params, &args.out, threads)?;
+    let summary = simulate_to_folder(&params, &args.out, threads)?;
     tracing::info!(
         "{}: {} bp, {} germline, {} somatic small and {} structural variants, {} + {} read pairs in {:.1} s",
         args.out.display(),
@@ -327,7 +327,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 mod tests {
     use super::*;
     use clap::Parser;
-    use genuma_simulate::{Adapter, LibraryPreset, TargetSource};
+    use genuma_simulate::{AdapterType, LibraryPreset, TargetSource};
 
     #[derive(Parser)]
     struct TestCli {
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(other.sequencing.library, old.sequencing.library);
         let wgs = parse_params("--library wgs --binned-qualities=false --adapter nextera");
         assert!(!wgs.sequencing.machine.binned_qualities && wgs.sequencing.machine.two_colour);
-        assert_eq!(wgs.sequencing.library.adapter, Some(Adapter::Nextera));
+        assert_eq!(wgs.sequencing.library.adapter, Some(AdapterType::Nextera));
     }
 
     #[test]

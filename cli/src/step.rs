@@ -322,7 +322,7 @@ fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Resul
 fn leave_work_folder_on_interruption(work: &Path) {
     let work = work.to_path_buf();
     signals::set_interrupt_handler(Some(Box::new(move || {
-        genuma_work::folder::remove_unfinished_files(&work);
+        genuma_work::folder::keep_only_resumable_files(&work);
         Some("repeat the command to do the task again".to_owned())
     })));
 }

@@ -35,8 +35,8 @@ use write::SharedOutput;
 const BASE_MEMORY_BYTES: u64 = 40 << 20;
 /// Memory of each thread with its output buffers (bytes). Measured.
 const MEMORY_PER_THREAD_BYTES: u64 = 3 << 20;
-/// Bytes of the entries of all tables together in one k-mer range, if each table has at least one page: a core's own
-/// cache holds them with the result.
+/// Target size in bytes of the entries of all tables in one k-mer range, so that they and the result fit in the cache
+/// of one core.
 const RANGE_ENTRY_BYTES: u64 = 512 << 10;
 /// Size of a table page (bytes).
 const PAGE_BYTES: u64 = 4096;

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// Value of `kind` in the notes of tables with k-mer counts.
 const NOTE_KIND: &str = "genuma k-mer counts";
-/// Bytes of one count.
 const COUNT_BYTES: usize = size_of::<u32>();
 
 /// The note of a table with k-mer counts, stored as JSON.
@@ -55,12 +54,11 @@ impl TableNote {
         (note.kind == NOTE_KIND && (1..=32).contains(&note.k) && !note.samples.is_empty()).then_some(note)
     }
 
-    /// Number of samples behind a panel of normals; `None` if the counts of this table are not numbers of samples.
+    /// Number of samples in a panel of normals; `None` if the counts of this table are not numbers of samples.
     pub(crate) fn num_panel_samples(&self) -> Option<u64> {
         self.made.as_ref().filter(|made| made.counts == TableDerivation::COUNTS_OF_SAMPLES).map(|made| made.samples)
     }
 
-    /// Bytes of each value of the table.
     pub(crate) fn value_bytes(&self) -> usize {
         COUNT_BYTES * self.samples.len()
     }
@@ -73,7 +71,6 @@ impl TableNote {
     }
 }
 
-/// Decodes the counts in a table value.
 pub(crate) fn decode_kmer_counts(value: &[u8]) -> impl Iterator<Item = u32> + '_ {
     value.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
 }

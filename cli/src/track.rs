@@ -19,7 +19,7 @@ use tracing::{info, warn};
 use crate::errors::UsageError;
 use crate::input_files::InputFiles;
 use crate::progress::UnitProgress;
-use crate::read_layout::{ReadLayoutArgs, SampleRole};
+use crate::read_layout::{ReadLayoutArgs, ReadStructureOption};
 use crate::{aligned_files, command_line, json_file, logging, size_format};
 
 /// Track known variants in later samples: relapse, residual disease.
@@ -210,7 +210,8 @@ impl Args {
         }
         let mut lanes = Vec::new();
         for (number, (_, files)) in (0u8..).zip(&samples) {
-            let role = if normal == Some(number.into()) { SampleRole::Normal } else { SampleRole::Tumour };
+            let role =
+                if normal == Some(number.into()) { ReadStructureOption::Normal } else { ReadStructureOption::Tumour };
             lanes.extend(self.open_lanes(number, role, files)?);
         }
         check_lanes_for_one_pass(&lanes)?;
@@ -242,7 +243,7 @@ impl Args {
     }
 
     /// Opens the lanes of one sample.
-    fn open_lanes(&self, number: u8, role: SampleRole, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
+    fn open_lanes(&self, number: u8, role: ReadStructureOption, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
         let genome = CramReference::new(Some(self.reference.clone()));
         let options =
             AlignedOptions { pair_mates: !self.layout.is_single(), reference: genome, ..AlignedOptions::default() };

@@ -160,7 +160,7 @@ fn the_default_memory_keeps_to_the_limit_on_address_space() {
         shell(&folder, "ulimit -v 4000000; exec \"$GENUMA\" count normal_1.fq.gz normal_2.fq.gz -k 21 -t 2 -o x.gkt");
     assert_eq!(counted.code, Some(0), "{}", counted.stderr);
     assert!(folder.join("x.gkt").exists());
-    // More than the limit was asked for: the message names the limit and the option.
+    // More memory than the limit was requested: the message names the limit and the option.
     let asked =
         "ulimit -v 2000000; exec \"$GENUMA\" count normal_1.fq.gz normal_2.fq.gz -k 21 -t 2 -o y.gkt --memory 3G";
     let refused = shell(&folder, asked);

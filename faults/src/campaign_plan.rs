@@ -8,7 +8,7 @@ use fastrand::Rng;
 
 use crate::fault::{FaultRepetition, InjectedFault, SystemCallKind};
 use crate::fault_bench::{FaultBench, JudgedRun};
-use crate::file_damage::{DamageKind, damage_positions};
+use crate::file_damage::{DamageKind, choose_damage_positions};
 use crate::oracle::{RunOutcome, new_verdict};
 use crate::test_cases::TestCase;
 
@@ -33,7 +33,7 @@ pub enum FaultTrial {
 impl FaultTrial {
     /// Returns the two names under which result tables count the trial: the system call and the effect of its fault,
     /// `twice` and `twice`, or `damage` and the kind of damage.
-    pub fn tally_keys(&self) -> (&'static str, &'static str) {
+    pub fn tally_key(&self) -> (&'static str, &'static str) {
         match self {
             FaultTrial::Fault(fault) => (fault.kind.call_kind_name(), fault.what.effect_name()),
             FaultTrial::Twice(_) => ("twice", "twice"),
@@ -55,7 +55,7 @@ impl FaultTrial {
             FaultTrial::Damage { file, harm, at } => {
                 let whole = bench.input_bytes(file)?;
                 let sealed = case.checksummed_files.contains(&file.as_str());
-                match harm.damage_at(&whole, *at) {
+                match harm.apply_damage(&whole, *at) {
                     Some(bytes) => Ok(Some(bench.run_with_damage(case, file, &bytes, sealed)?)),
                     None => Ok(None),
                 }
@@ -85,7 +85,8 @@ impl FromStr for FaultTrial {
         }
         let Some(damage) = text.strip_prefix("damage:") else { return text.parse().map(FaultTrial::Fault) };
         let [word, at, file] = damage.splitn(3, ':').collect::<Vec<_>>()[..] else { return Err(wrong()) };
-        let harm = DamageKind::ALL.into_iter().find(|harm| harm.damage_name() == word).ok_or_else(wrong)?;
+        let harm =
+            DamageKind::ALL_DAMAGE_KINDS.into_iter().find(|harm| harm.damage_name() == word).ok_or_else(wrong)?;
         Ok(FaultTrial::Damage { file: file.to_owned(), harm, at: at.parse().map_err(|_| wrong())? })
     }
 }
@@ -108,9 +109,9 @@ pub struct CampaignLimits {
 pub fn list_trials(bench: &mut FaultBench, case: &TestCase, extent: CampaignLimits) -> anyhow::Result<Vec<FaultTrial>> {
     let seen = bench.count_system_calls(case)?;
     let mut trials = Vec::new();
-    for kind in SystemCallKind::ALL {
+    for kind in SystemCallKind::ALL_CALL_KINDS {
         let calls = seen.num_calls_of_kind(kind);
-        for &(what, every) in kind.fault_series() {
+        for &(what, every) in kind.faults_to_inject() {
             // If each following call fails too, the position of the first matters little.
             let most = if every == FaultRepetition::Once {
                 extent.max_call_numbers
@@ -124,8 +125,12 @@ pub fn list_trials(bench: &mut FaultBench, case: &TestCase, extent: CampaignLimi
     trials.extend((0..extent.pairs).map(|i| FaultTrial::Twice(Duration::from_micros(i * i * 500))));
     for file in case.checksummed_files.iter().chain(case.unchecked_files) {
         let length = bench.input_bytes(file)?.len();
-        for at in damage_positions(length, extent.regions) {
-            trials.extend(DamageKind::ALL.map(|harm| FaultTrial::Damage { file: (*file).to_owned(), harm, at }));
+        for at in choose_damage_positions(length, extent.regions) {
+            trials.extend(DamageKind::ALL_DAMAGE_KINDS.map(|harm| FaultTrial::Damage {
+                file: (*file).to_owned(),
+                harm,
+                at,
+            }));
         }
     }
     Ok(trials)

@@ -48,7 +48,7 @@ pub enum SystemCallKind {
 
 impl SystemCallKind {
     /// All kinds of system calls in which faults can be injected.
-    pub const ALL: [SystemCallKind; 19] = [
+    pub const ALL_CALL_KINDS: [SystemCallKind; 19] = [
         SystemCallKind::Open,
         SystemCallKind::Read,
         SystemCallKind::Write,
@@ -101,7 +101,7 @@ impl SystemCallKind {
     }
 
     /// Returns the faults that a campaign injects into calls of this kind.
-    pub fn fault_series(self) -> &'static [(FaultEffect, FaultRepetition)] {
+    pub fn faults_to_inject(self) -> &'static [(FaultEffect, FaultRepetition)] {
         use FaultEffect::*;
         use FaultRepetition::{Following, Once};
         match self {
@@ -182,7 +182,6 @@ impl FaultEffect {
         FaultEffect::Kill,
     ];
 
-    /// Returns the name of the effect, and its code for the shim.
     fn name_and_shim_code(self) -> (&'static str, &'static str) {
         // Linux errno values.
         match self {
@@ -205,11 +204,6 @@ impl FaultEffect {
     pub fn effect_name(self) -> &'static str {
         self.name_and_shim_code().0
     }
-
-    /// Returns whether a correct program recovers: the run must end as without the fault.
-    pub fn is_recoverable(self) -> bool {
-        matches!(self, FaultEffect::Eintr | FaultEffect::Short)
-    }
 }
 
 /// Which calls fail after the first failing call.
@@ -230,7 +224,7 @@ pub struct InjectedFault {
     pub what: FaultEffect,
     /// Number of the first failing call, from 1.
     pub at: u64,
-    /// Which calls fail after it.
+    /// Calls that fail after the first failing call.
     pub every: FaultRepetition,
 }
 
@@ -242,7 +236,6 @@ impl InjectedFault {
         }
     }
 
-    /// Returns the fault as an argument of the shim.
     pub(crate) fn to_shim_argument(self) -> String {
         format!(
             "{}:{}:{}:{}",
@@ -268,7 +261,7 @@ impl FromStr for InjectedFault {
         let [kind, what, at, step] = text.split(':').collect::<Vec<_>>()[..] else { return Err(wrong()) };
         let step: u64 = step.parse().map_err(|_| wrong())?;
         Ok(InjectedFault {
-            kind: SystemCallKind::ALL.into_iter().find(|k| k.call_kind_name() == kind).ok_or_else(wrong)?,
+            kind: SystemCallKind::ALL_CALL_KINDS.into_iter().find(|k| k.call_kind_name() == kind).ok_or_else(wrong)?,
             what: FaultEffect::ALL.into_iter().find(|w| w.effect_name() == what).ok_or_else(wrong)?,
             at: at.parse().map_err(|_| wrong())?,
             every: if step == 0 { FaultRepetition::Once } else { FaultRepetition::Following(step) },
@@ -282,8 +275,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for kind in SystemCallKind::ALL {
-            for &(what, every) in kind.fault_series() {
+        for kind in SystemCallKind::ALL_CALL_KINDS {
+            for &(what, every) in kind.faults_to_inject() {
                 let fault = InjectedFault { kind, what, at: 17, every };
                 assert_eq!(fault.to_string().parse(), Ok(fault));
             }

@@ -24,7 +24,7 @@ pub enum DamageKind {
 
 impl DamageKind {
     /// All kinds of damage.
-    pub const ALL: [DamageKind; 6] = [
+    pub const ALL_DAMAGE_KINDS: [DamageKind; 6] = [
         DamageKind::Flip,
         DamageKind::Zero,
         DamageKind::Truncate,
@@ -46,7 +46,7 @@ impl DamageKind {
     }
 
     /// Returns the content with this damage at byte `at`; `None` if nothing changes.
-    pub fn damage_at(self, whole: &[u8], at: usize) -> Option<Vec<u8>> {
+    pub fn apply_damage(self, whole: &[u8], at: usize) -> Option<Vec<u8>> {
         if at >= whole.len() {
             return None;
         }
@@ -74,7 +74,7 @@ impl DamageKind {
 }
 
 /// Returns positions to damage: the first 64 bytes, the last 16, and at least `regions` evenly spaced ones.
-pub fn damage_positions(length: usize, regions: usize) -> Vec<usize> {
+pub fn choose_damage_positions(length: usize, regions: usize) -> Vec<usize> {
     let step = (length / regions.max(1)).max(1);
     let mut places: Vec<usize> =
         (0..length.min(64)).chain((0..length).step_by(step)).chain(length.saturating_sub(16)..length).collect();
@@ -90,14 +90,14 @@ mod tests {
     #[test]
     fn each_harm_changes_the_file_where_it_should() {
         let whole: Vec<u8> = (0..2000_u32).map(|i| (i % 251) as u8 + 1).collect();
-        for harm in DamageKind::ALL {
-            for at in damage_positions(whole.len(), 10) {
-                let damaged = harm.damage_at(&whole, at).expect("other bytes");
+        for harm in DamageKind::ALL_DAMAGE_KINDS {
+            for at in choose_damage_positions(whole.len(), 10) {
+                let damaged = harm.apply_damage(&whole, at).expect("other bytes");
                 assert_eq!(damaged[..at], whole[..at], "{harm:?} at {at}");
                 assert_ne!(damaged, whole);
             }
         }
-        assert_eq!(DamageKind::Zero.damage_at(&[0; 9], 3), None);
-        assert_eq!(DamageKind::Flip.damage_at(&[0; 9], 9), None);
+        assert_eq!(DamageKind::Zero.apply_damage(&[0; 9], 3), None);
+        assert_eq!(DamageKind::Flip.apply_damage(&[0; 9], 9), None);
     }
 }

@@ -15,7 +15,8 @@ use crate::test_cases::TestCase;
 pub enum RunOutcome {
     /// Exit code 0 and the same bytes as without the fault.
     Same,
-    /// Exit code 1 and one line that names the file; no new file under a final name, no file left behind.
+    /// Correct refusal: exit code 1, one error line that names the file, no new file under a final name and no
+    /// temporary file.
     Refused,
     /// Killed as intended. Each final name has its old or its complete new file, and a repeated run made all results.
     Killed,
@@ -28,7 +29,7 @@ pub enum RunOutcome {
     Differs,
     /// Violation: the run failed, and a final name has a new file or none.
     Changed,
-    /// Violation: the run failed and left a file behind that is not a result.
+    /// Violation: the run failed and did not remove a file that is not a result.
     LeftoverFile,
     /// Violation: the run panicked.
     Panic,
@@ -50,7 +51,7 @@ pub enum RunOutcome {
 
 impl RunOutcome {
     /// All outcomes of a run.
-    pub const ALL: [RunOutcome; 16] = [
+    pub const ALL_OUTCOMES: [RunOutcome; 16] = [
         RunOutcome::Same,
         RunOutcome::Refused,
         RunOutcome::Killed,

@@ -28,11 +28,11 @@ pub struct ProcessResult {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitKind {
-    /// With this exit code.
+    /// The process exited with this code.
     Exit(i32),
     /// The process was ended by the signal with this number.
     Signal(i32),
-    /// It exceeded [`RUN_TIME_LIMIT`] and was killed.
+    /// The process exceeded [`RUN_TIME_LIMIT`] and was killed.
     Hung,
 }
 

@@ -47,7 +47,7 @@ pub struct CampaignTally {
 impl CampaignTally {
     /// Counts a run with a fault by its outcome, and keeps its violation if there is one.
     pub fn add_trial(&mut self, case: &TestCase, trial: &FaultTrial, judged: &JudgedRun) {
-        let (kind, what) = trial.tally_keys();
+        let (kind, what) = trial.tally_key();
         let outcome = judged.verdict.outcome;
         let cell = self.cells.entry((case.subcommand(), kind, what, outcome)).or_default();
         cell.add(RunAndFaultCount { runs: 1, faults: judged.num_faults });
@@ -102,7 +102,7 @@ impl CampaignTally {
         text.push('\n');
         text += &format_row("runs", verbs.iter().copied().chain(["all"]));
         text += &format_rule(verbs.len() + 1);
-        for outcome in RunOutcome::ALL {
+        for outcome in RunOutcome::ALL_OUTCOMES {
             let cells = verbs.iter().map(|verb| self.sum_cells(|key| key.0 == *verb && key.3 == outcome).runs);
             let all = self.sum_cells(|key| key.3 == outcome).runs;
             text += &format_row(outcome.outcome_name(), cells.chain([all]).map(format_count));

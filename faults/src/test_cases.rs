@@ -30,7 +30,8 @@ pub enum TestInput {
     Recording,
     /// `probe/machine.json`, a profile of this machine's memory.
     Machine,
-    /// `begun-call/calls` of a call interrupted after its units, and `begun-count/work` of an interrupted count.
+    /// Work folders to resume from: `begun-call/calls` of a call that was interrupted after its units, and
+    /// `begun-count/work` of an interrupted count.
     InterruptedWork,
     /// `planned/run`, a distributed call with all steps done except the last.
     PlannedRun,

@@ -2,7 +2,7 @@
 //! has.
 #![no_main]
 
-use genuma_flash::{LookupResults, PageAccess, Table, TableOptions, TableSpec, TableWriter};
+use genuma_flash::{LookupResults, PageReadMethod, Table, TableOptions, TableSpec, TableWriter};
 use genuma_fuzz::InputFile;
 use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize};
 use libfuzzer_sys::fuzz_target;
@@ -40,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
     file[CONTENT..PAGE].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(input.path(), &file).expect("/dev/shm can be written");
     let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
-    let options = TableOptions { access: PageAccess::Pread, placement, ..TableOptions::default() };
+    let options = TableOptions { access: PageReadMethod::Pread, placement, ..TableOptions::default() };
     let table = Table::open(input.path(), &options).expect("only the page is unusual");
     let mut entries = table.read_entries().expect("memory");
     let (mut keys, mut values) = (Vec::new(), Vec::new());

@@ -18,7 +18,7 @@ use object_store::{ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
 
 use crate::bucket_options::BucketOptions;
 use crate::error::Error;
-use crate::retry::{AttemptError, Request};
+use crate::retry::{AttemptError, RequestDescription};
 use crate::store_location::{BucketLocation, StorageProvider};
 
 /// Maximum length of the text of an error response in a message, in characters.
@@ -184,8 +184,12 @@ impl ErrorResponse {
 }
 
 /// Classifies the error of a request. The caller handles [`Error::ObjectRemoved`].
-pub fn classify_error(location: &BucketLocation, task: Request<'_>, error: &object_store::Error) -> AttemptError {
-    let Request { action, object } = task;
+pub fn classify_error(
+    location: &BucketLocation,
+    task: RequestDescription<'_>,
+    error: &object_store::Error,
+) -> AttemptError {
+    let RequestDescription { action, object } = task;
     let (object, reason) = (object.to_owned(), error_message(error));
     match error {
         _ if is_missing_bucket(error) => {
@@ -299,7 +303,7 @@ mod tests {
     #[test]
     fn errors_are_classified() {
         let location = BucketLocation { provider: StorageProvider::S3, bucket: "b".into(), prefix: String::new() };
-        let task = Request { action: "read", object: "s3://b/x" };
+        let task = RequestDescription { action: "read", object: "s3://b/x" };
         let of = |inner: Box<dyn StdError + Send + Sync>| {
             let http = HttpError::new_boxed(HttpErrorKind::Request, inner);
             classify_error(&location, task, &object_store::Error::Generic { store: "S3", source: Box::new(http) })

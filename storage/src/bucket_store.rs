@@ -21,7 +21,7 @@ use crate::bucket_client::{BucketClient, classify_error, error_message, is_not_i
 use crate::bucket_options::BucketOptions;
 use crate::error::Error;
 use crate::network_thread::NetworkThread;
-use crate::retry::{AttemptError, Request, retry};
+use crate::retry::{AttemptError, RequestDescription, retry};
 use crate::store_location::{BucketLocation, is_object_name};
 use crate::temp_object::TempObject;
 
@@ -105,7 +105,7 @@ impl BucketStore {
         let first = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
         let head = GetOptions { head: true, ..GetOptions::default() };
         let url = self.url(name);
-        let task = Request { action: "read", object: &url };
+        let task = RequestDescription { action: "read", object: &url };
         let found = self.retry(task, || match self.get(name, first.clone()) {
             Err(e) if is_range_not_satisfiable(&e) => self.get(name, head.clone()).map_err(|e| self.classify(task, &e)),
             got => got.map_err(|e| self.classify(task, &e)),
@@ -121,7 +121,7 @@ impl BucketStore {
     /// See [`RunStore::object_names`](crate::RunStore::object_names).
     pub fn object_names(&self) -> Result<Vec<String>, Error> {
         let location = self.location.to_string();
-        let task = Request { action: "list", object: &location };
+        let task = RequestDescription { action: "list", object: &location };
         let prefix = (!self.location.prefix.is_empty()).then(|| Key::from(self.location.prefix.as_str()));
         let listed = self.retry(task, || {
             let listing = self.client.store.list_with_delimiter(prefix.as_ref());
@@ -137,7 +137,7 @@ impl BucketStore {
     /// See [`RunStore::remove`](crate::RunStore::remove).
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let url = self.url(name);
-        let task = Request { action: "remove", object: &url };
+        let task = RequestDescription { action: "remove", object: &url };
         let key = self.key(name);
         let removed =
             self.retry(task, || self.block_on(self.client.store.delete(&key)).map_err(|e| self.classify(task, &e)));
@@ -188,7 +188,7 @@ impl BucketStore {
         mut sink: impl FnMut(u64, &[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let url = self.url(&found.name);
-        let task = Request { action: "read", object: &url };
+        let task = RequestDescription { action: "read", object: &url };
         let mut at = range.start;
         if at == range.end {
             return Ok(());
@@ -224,7 +224,7 @@ impl BucketStore {
     }
 
     /// Classifies the error "range not satisfiable": the object was removed, replaced or truncated.
-    fn out_of_range_error(&self, found: &BucketObject, task: Request<'_>) -> AttemptError {
+    fn out_of_range_error(&self, found: &BucketObject, task: RequestDescription<'_>) -> AttemptError {
         let head = GetOptions { head: true, ..GetOptions::default() };
         match self.get(&found.name, head) {
             Err(e) => self.classify(task, &e),
@@ -243,11 +243,15 @@ impl BucketStore {
         Key::from(self.location.object_key(name))
     }
 
-    fn classify(&self, task: Request<'_>, error: &object_store::Error) -> AttemptError {
+    fn classify(&self, task: RequestDescription<'_>, error: &object_store::Error) -> AttemptError {
         classify_error(&self.location, task, error)
     }
 
-    fn retry<T>(&self, task: Request<'_>, attempt: impl FnMut() -> Result<T, AttemptError>) -> Result<T, Error> {
+    fn retry<T>(
+        &self,
+        task: RequestDescription<'_>,
+        attempt: impl FnMut() -> Result<T, AttemptError>,
+    ) -> Result<T, Error> {
         retry(self.options.retry_timeout, task, attempt)
     }
 
@@ -413,8 +417,8 @@ impl Upload<'_> {
         self.bucket.classify(self.request(), error)
     }
 
-    fn request(&self) -> Request<'_> {
-        Request { action: "write", object: &self.url }
+    fn request(&self) -> RequestDescription<'_> {
+        RequestDescription { action: "write", object: &self.url }
     }
 }
 

@@ -14,7 +14,7 @@ pub enum Error {
     InvalidLocation {
         /// The location as the user gave it.
         location: String,
-        /// What is wrong with it.
+        /// What is wrong with the location.
         reason: String,
     },
     /// The environment variables do not configure access to the bucket.

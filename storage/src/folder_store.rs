@@ -129,7 +129,7 @@ impl FolderObject {
     }
 
     /// Path in `/proc/self/fd` by which the file can be opened as long as this object keeps it open.
-    pub(crate) fn open_path(&self, range: Range<u64>) -> Result<PathBuf, Error> {
+    pub(crate) fn proc_fd_path(&self, range: Range<u64>) -> Result<PathBuf, Error> {
         self.check_len(range.end)?;
         Ok(Path::new("/proc/self/fd").join(self.file.as_raw_fd().to_string()))
     }

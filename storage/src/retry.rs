@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::temp_object::random_number;
 
-/// The first pause between attempts, and the longest.
+/// Pause after the first failed attempt.
 const INITIAL_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
-/// This many failed attempts are not reported: a busy service rejects some requests.
+/// Number of failed attempts that are not logged: a busy service rejects some requests.
 const SILENT_TRIES: u32 = 3;
 /// Number of attempts to get credentials from the machine, which may have none.
 const MAX_CREDENTIAL_TRIES: u32 = 3;
@@ -24,9 +25,9 @@ pub enum AttemptError {
     Permanent(Error),
 }
 
-/// What a request does and to which object, for messages.
+/// Action of a request and its object, for messages.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct RequestDescription<'a> {
     /// `read`, `write`, `list` or `remove`.
     pub action: &'static str,
     /// The object or the run store.
@@ -37,7 +38,7 @@ pub struct Request<'a> {
 /// started is not interrupted.
 pub(crate) fn retry<T>(
     timeout: Duration,
-    task: Request<'_>,
+    task: RequestDescription<'_>,
     mut attempt: impl FnMut() -> Result<T, AttemptError>,
 ) -> Result<T, Error> {
     let (start, mut tries) = (Instant::now(), 0);
@@ -52,7 +53,7 @@ pub(crate) fn retry<T>(
             Err(AttemptError::NoCredentials(_)) => {}
             Err(AttemptError::Transient(reason)) => {
                 let elapsed = start.elapsed();
-                let Request { action, object } = task;
+                let RequestDescription { action, object } = task;
                 if elapsed + pause > timeout {
                     let (object, seconds) = (object.to_owned(), elapsed.as_secs());
                     return Err(Error::RetriesExhausted { action, object, reason, tries, seconds });
@@ -82,7 +83,7 @@ fn backoff_pause(tries: u32, random: u64) -> Duration {
 mod tests {
     use super::*;
 
-    const REQUEST: Request<'_> = Request { action: "read", object: "s3://b/x" };
+    const REQUEST: RequestDescription<'_> = RequestDescription { action: "read", object: "s3://b/x" };
 
     #[test]
     fn pauses_grow_to_a_limit() {

@@ -203,7 +203,7 @@ impl StoredObject {
         self.check_range(&range)?;
         Ok(match &self.0 {
             FoundObject::Folder(found) => LocalCopy {
-                path: found.open_path(range)?,
+                path: found.proc_fd_path(range)?,
                 object_offset: 0,
                 _keep_alive: KeepAlive::OpenFile(found.clone()),
             },

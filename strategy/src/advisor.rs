@@ -67,7 +67,7 @@ pub enum StopReason {
     TooShort,
     /// The budget was spent.
     Spent,
-    /// Another trial would not have been worth its time.
+    /// Another trial would have taken more time than it was expected to save.
     Clear,
 }
 
@@ -90,7 +90,8 @@ pub struct Advice {
     pub stopped: StopReason,
 }
 
-/// Minimum gain (ratio of run times) that is worth leaving the plain run (chosen).
+/// Minimum gain (ratio of the time of the plain run to that of a strategy) for which the strategy is advised instead of
+/// the plain run (chosen).
 pub const MIN_WORTHWHILE_GAIN: f64 = 1.02;
 /// Maximum number of trials of a race.
 const MAX_TRIALS: usize = 64;
@@ -126,8 +127,8 @@ pub fn advise_strategy<E>(
 ) -> Result<Advice, E> {
     let AdviceRequest { machine, threads, .. } = *question;
     let mut refused = Vec::new();
-    let mut feasible = vec![Strategy::PLAIN];
-    for &strategy in question.strategies.iter().filter(|strategy| **strategy != Strategy::PLAIN) {
+    let mut feasible = vec![Strategy::PLAIN_RUN];
+    for &strategy in question.strategies.iter().filter(|strategy| **strategy != Strategy::PLAIN_RUN) {
         let unpredicted = || predict_run(machine, &question.app, &strategy, threads).err().map(|e| e.to_string());
         match refuse(strategy).or_else(unpredicted) {
             Some(why) => refused.push(RefusedStrategy { strategy, why }),
@@ -145,9 +146,9 @@ pub fn advise_strategy<E>(
         _ => StopReason::TooShort,
     };
     if stopped == StopReason::TooShort && spending.can_afford(expected_s(&app, foretold)) {
-        let trial = run(Strategy::PLAIN)?;
+        let trial = run(Strategy::PLAIN_RUN)?;
         spending.spent_s += trial.spent_s;
-        app = app.calibrated_to(machine, threads, trial.read_s);
+        app = app.calibrated_to_measured_run(machine, threads, trial.read_s);
         foretold = plain(&app);
         spending.budget_s = question.budget.unwrap_or(0.0) * foretold.seconds;
         first = Some(trial);
@@ -160,8 +161,8 @@ pub fn advise_strategy<E>(
     let rules = RaceRules { budget: f64::INFINITY, sample, ..RaceRules::default() };
     let mut race = TrialRace::new(&select_race_candidates(&ranked), foretold, rules);
     let mut considered: Vec<ConsideredStrategy> = ranked.iter().map(ConsideredStrategy::from_candidate).collect();
-    if !ranked.iter().any(|one| one.strategy == Strategy::PLAIN) {
-        let plain = RaceCandidate { strategy: Strategy::PLAIN, prediction: foretold };
+    if !ranked.iter().any(|one| one.strategy == Strategy::PLAIN_RUN) {
+        let plain = RaceCandidate { strategy: Strategy::PLAIN_RUN, prediction: foretold };
         considered.push(ConsideredStrategy::from_candidate(&plain));
     }
     let mut note = |race: &mut TrialRace, strategy: Strategy, trial: TrialResult| {
@@ -172,7 +173,7 @@ pub fn advise_strategy<E>(
         }
     };
     if let Some(trial) = first {
-        note(&mut race, Strategy::PLAIN, trial);
+        note(&mut race, Strategy::PLAIN_RUN, trial);
         let mut longest_s = trial.spent_s;
         stopped = StopReason::Clear;
         for _ in 1..MAX_TRIALS {
@@ -187,15 +188,15 @@ pub fn advise_strategy<E>(
             note(&mut race, strategy, trial);
         }
     }
-    let verdict = race.current_verdict();
-    let strategy = if verdict.gain >= MIN_WORTHWHILE_GAIN { verdict.strategy } else { Strategy::PLAIN };
+    let verdict = race.verdict_so_far();
+    let strategy = if verdict.gain >= MIN_WORTHWHILE_GAIN { verdict.strategy } else { Strategy::PLAIN_RUN };
     let TrialBudget { budget_s, spent_s } = spending;
     Ok(Advice { strategy, verdict, considered, refused, budget_s, spent_s, stopped })
 }
 
 /// Predicts the plain run, even if its memory does not suffice, because it would be run anyway.
 fn predict_plain_run(machine: &MachineModel, app: &ApplicationModel, threads: u32) -> RunPrediction {
-    let fits = |app: &ApplicationModel| predict_run(machine, app, &Strategy::PLAIN, threads);
+    let fits = |app: &ApplicationModel| predict_run(machine, app, &Strategy::PLAIN_RUN, threads);
     let smaller = || fits(&ApplicationModel { index_bytes: 0, private_bytes: 0, ..*app });
     let none = RunPrediction { seconds: f64::NAN, low: f64::NAN, high: f64::NAN };
     fits(app).or_else(|_| smaller()).unwrap_or(none)

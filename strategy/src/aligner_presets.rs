@@ -1,6 +1,6 @@
 //! Model parameters of known aligners, and their correction by a calibration run.
 
-use crate::model::{ApplicationModel, MachineModel, predict_aligning_seconds};
+use crate::model::{ApplicationModel, MachineModel, predict_alignment_seconds};
 use crate::strategy::Strategy;
 
 /// Memory per thread in addition to the index, bytes: buffers of reads and records (estimate).
@@ -97,8 +97,8 @@ impl AlignerPreset {
 impl ApplicationModel {
     /// Returns the model scaled so that a read of the plain run with `threads` threads takes the measured `seconds`,
     /// without loading the index. CPU time, memory accesses and lock transfers are scaled by the same factor.
-    pub fn calibrated_to(&self, machine: &MachineModel, threads: u32, seconds: f64) -> Self {
-        let predicted = predict_aligning_seconds(machine, self, Strategy::PLAIN, threads) / self.reads;
+    pub fn calibrated_to_measured_run(&self, machine: &MachineModel, threads: u32, seconds: f64) -> Self {
+        let predicted = predict_alignment_seconds(machine, self, Strategy::PLAIN_RUN, threads) / self.reads;
         let factor = seconds / predicted;
         Self { cpu: self.cpu * factor, touches: self.touches * factor, handovers: self.handovers * factor, ..*self }
     }
@@ -141,14 +141,14 @@ mod tests {
 
     #[test]
     fn calibrated_it_takes_what_was_measured() {
-        let machine = published_servers::server_machine("intel").unwrap();
+        let machine = published_servers::published_server_model("intel").unwrap();
         let app = find_aligner_preset("bowtie2").to_application_model(3_900_000_000, 1e6);
-        let before = predict_aligning_seconds(&machine, &app, Strategy::PLAIN, 64);
-        let app = app.calibrated_to(&machine, 64, 30e-6);
-        assert!((predict_aligning_seconds(&machine, &app, Strategy::PLAIN, 64) - 30.0).abs() < 1e-3);
+        let before = predict_alignment_seconds(&machine, &app, Strategy::PLAIN_RUN, 64);
+        let app = app.calibrated_to_measured_run(&machine, 64, 30e-6);
+        assert!((predict_alignment_seconds(&machine, &app, Strategy::PLAIN_RUN, 64) - 30.0).abs() < 1e-3);
         assert!((before - 30.0).abs() > 1.0, "{before}");
         // Loading time is added, and other strategies keep their ratio.
-        let whole = predict_run(&machine, &app, &Strategy::PLAIN, 64).unwrap().seconds;
+        let whole = predict_run(&machine, &app, &Strategy::PLAIN_RUN, 64).unwrap().seconds;
         assert!((whole - 30.0 - 3.9 / 2.0).abs() < 1e-3, "{whole}");
     }
 }

@@ -17,7 +17,7 @@ use crate::invocation::{InputMode, Invocation, ReadDependence, ReadFiles};
 const CHUNK_BASES: u64 = 400_000;
 
 /// Limits at which a chunk ends.
-pub(crate) const CHUNK_LIMIT: BatchLimit =
+pub(crate) const TEXT_CHUNK_LIMIT: BatchLimit =
     BatchLimit { target_bases: CHUNK_BASES, max_reads: 8192, min_reads: 0, max_bases: CHUNK_BASES };
 
 /// Returns the lanes of `reads`. Files of aligned reads are read with the options `aligned`.
@@ -48,7 +48,7 @@ pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -
 
 /// Returns the read files as a command line names them: one text, or one each for read 1 and read 2. Lanes are
 /// separated by commas.
-pub(crate) fn display_files(reads: &ReadFiles) -> Vec<String> {
+pub(crate) fn read_file_names(reads: &ReadFiles) -> Vec<String> {
     let join = |files: Vec<&PathBuf>| files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(",");
     match reads {
         ReadFiles::Unnamed => Vec::new(),
@@ -60,7 +60,7 @@ pub(crate) fn display_files(reads: &ReadFiles) -> Vec<String> {
 }
 
 /// Returns a read's template name as it appears in a record: the first word of the header, without `/1` or `/2`.
-pub(crate) fn template_name(header: &[u8]) -> &[u8] {
+pub(crate) fn template_name_in_record(header: &[u8]) -> &[u8] {
     let end = header.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(header.len());
     match &header[..end] {
         [name @ .., b'/', b'0'..=b'9'] if !name.is_empty() => name,
@@ -84,7 +84,6 @@ struct ChunkTemplate {
 }
 
 impl TextChunk {
-    /// Returns the number of templates.
     pub(crate) fn num_templates(&self) -> usize {
         self.templates.len()
     }
@@ -95,7 +94,7 @@ impl TextChunk {
     }
 
     /// Returns the number of reads of template `i`.
-    pub(crate) fn reads_of_template(&self, i: usize) -> u32 {
+    pub(crate) fn num_reads_of_template(&self, i: usize) -> u32 {
         self.templates[i].reads
     }
 
@@ -110,7 +109,7 @@ impl TextChunk {
 
     fn push_template(&mut self, template: &[ReadRef<'_>], feed: InputMode) {
         let start = self.texts[0].len() + 1;
-        let name = start..start + template_name(template[0].name).len();
+        let name = start..start + template_name_in_record(template[0].name).len();
         self.templates.push(ChunkTemplate { name, reads: template.len() as u32 });
         for (mate, read) in template.iter().enumerate() {
             self.write_read(read, if feed == InputMode::Two { mate } else { 0 });
@@ -120,7 +119,9 @@ impl TextChunk {
     /// Returns whether a read with this header, the next in the file, is the mate of the last read.
     fn is_mate(&self, header: &[u8]) -> bool {
         let last = self.templates.len().wrapping_sub(1);
-        self.templates.get(last).is_some_and(|t| t.reads == 1 && self.name_of_template(last) == template_name(header))
+        self.templates
+            .get(last)
+            .is_some_and(|t| t.reads == 1 && self.name_of_template(last) == template_name_in_record(header))
     }
 
     /// Returns whether the next read may be the mate of the last read.
@@ -207,7 +208,7 @@ impl InstanceBatch {
         self.filled.notify_all();
     }
 
-    /// Waits for chunk `i`; `None` behind the last.
+    /// Waits for chunk `i`; `None` if `i` is after the last chunk.
     pub(crate) fn wait_for_chunk(&self, i: usize) -> Option<Arc<TextChunk>> {
         let open = |filling: &mut BatchState| filling.chunks.len() <= i && !filling.ended;
         let filling = self.filled.wait_while(self.lock_state(), open).unwrap_or_else(PoisonError::into_inner);
@@ -220,8 +221,7 @@ impl InstanceBatch {
         filling.unwrap_or_else(PoisonError::into_inner).reads
     }
 
-    /// Releases the text of the batch.
-    pub(crate) fn clear_text(&self) {
+    pub(crate) fn release_text(&self) {
         self.lock_state().chunks.clear();
     }
 
@@ -233,12 +233,12 @@ impl InstanceBatch {
     }
 
     /// Returns the number of templates whose records have been delivered to the merger.
-    pub(crate) fn delivered_templates(&self) -> usize {
+    pub(crate) fn num_delivered_templates(&self) -> usize {
         self.lock_state().delivered
     }
 
     /// Sets the number of templates whose records have been delivered to the merger.
-    pub(crate) fn set_delivered(&self, templates: usize) {
+    pub(crate) fn set_num_delivered_templates(&self, templates: usize) {
         self.lock_state().delivered = templates;
     }
 }

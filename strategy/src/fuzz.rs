@@ -8,7 +8,7 @@ use crate::batching::InstanceBatch;
 use crate::invocation::InputMode;
 use crate::merge::{AlignerOutputError, AssignedBatches, SamParser};
 
-/// The batches of a process, and the records delivered so far.
+/// The batches assigned to a process in a test, and the records that the parser has delivered so far.
 struct TestBatches {
     batches: Vec<Arc<InstanceBatch>>,
     records: Mutex<Vec<u8>>,

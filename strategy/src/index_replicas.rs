@@ -407,7 +407,7 @@ mod tests {
             more => panic!("one copy for one node, not {more:?}"),
         }
         // No memory policy is requested.
-        let plain = prepare_index(&invocation, Strategy::PLAIN, &[cpu_slot(&[0], None)]).expect("nothing to do");
+        let plain = prepare_index(&invocation, Strategy::PLAIN_RUN, &[cpu_slot(&[0], None)]).expect("nothing to do");
         assert!(plain.note.is_none() && plain.invocations == [invocation]);
     }
 

@@ -11,7 +11,7 @@ mod stderr_logging;
 pub(crate) use parent_death::kill_with_parent_thread;
 pub(crate) use pipe_pacing::PipePacing;
 pub(crate) use process_pipe::ProcessPipe;
-pub use stderr_logging::{STDERR_TARGET, StderrLogging};
+pub use stderr_logging::{STDERR_LOG_TARGET, StderrLogging};
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -194,7 +194,7 @@ pub enum StartError {
     /// The CPUs or the memory policy are refused.
     #[error(transparent)]
     Place(#[from] genuma_machine::placement::Error),
-    /// This process is about to exit.
+    /// This process is exiting, so no further instance may start.
     #[error("interrupted")]
     Ending,
 }
@@ -227,7 +227,7 @@ impl Instance {
     pub(crate) fn start_sampling(&mut self) {
         let group = self.process_id();
         if let Some(counters) = &mut self.counters {
-            counters.started(move || processes_of_group(group));
+            counters.start_sampling(move || processes_of_group(group));
         }
     }
 
@@ -237,7 +237,7 @@ impl Instance {
         self.counters.take().map(|counters| counters.finish(usage))
     }
 
-    /// Waits until the process exits, then kills children that it left behind.
+    /// Waits until the process exits, then kills those of its children that are still running.
     pub(crate) fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
         if let Some((status, _)) = self.ended {
             return Ok(status);

@@ -28,11 +28,11 @@ pub struct Invocation {
     pub threads: Option<usize>,
     /// The index, if known.
     pub index: Option<AlignerIndex>,
-    /// Where the command alone would write its records.
+    /// Destination to which the command without genuma would write its records.
     pub output: OutputTarget,
-    /// What the aligner writes: SAM text, or alignments of `bwa aln`.
+    /// Output format of the aligner: SAM text, or the alignments of `bwa aln`.
     pub format: OutputFormat,
-    /// What the result for a read depends on besides the read.
+    /// Other reads on which the result for a read depends.
     pub depends: ReadDependence,
     /// Whether repeated plain runs give the same records in the same order.
     pub determinism: Determinism,
@@ -108,7 +108,7 @@ pub enum IndexLoading {
     Built,
 }
 
-/// Where the aligner writes its records: standard output, or a file that the command names.
+/// Destination of the aligner's records: standard output, or a file that the command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputTarget {
     /// The aligner writes its records to standard output.
@@ -127,12 +127,13 @@ pub enum OutputFormat {
     Sai,
 }
 
-/// What the result for a read depends on, besides the read and its mate.
+/// Other reads on which the result for a read depends, besides its mate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadDependence {
     /// Nothing: reads may be distributed in any way.
     Nothing,
-    /// The other reads of its block. A block ends behind the first pair (or read) at which it has `bases` bases.
+    /// The other reads of its block. A block ends after the first pair (or read) with which it has at least `bases`
+    /// bases.
     Blocks {
         /// Bases of a block, bp.
         bases: u64,
@@ -153,9 +154,9 @@ pub enum ReadDependence {
 /// Reproducibility of a plain run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Determinism {
-    /// The same bytes each time.
+    /// Every run writes the same bytes.
     Exact,
-    /// The same records, in an order that depends on timing.
+    /// Every run writes the same records, in an order that depends on timing.
     Unordered,
     /// Records depend on timing or on which reads an instance gets. The text says why.
     Loose(String),

@@ -49,7 +49,7 @@ pub enum AlignerOutputError {
     InvalidFormat {
         /// The format that the output should have: SAM or SAI.
         format: &'static str,
-        /// How the output differs from its format, for the user.
+        /// Description of the error in the output, for the user.
         what: String,
     },
     /// The header differs between instances.
@@ -67,7 +67,6 @@ pub(crate) trait AssignedBatches {
     fn accept_header(&self, header: Vec<u8>) -> Result<(), AlignerOutputError>;
 }
 
-/// Returns a name as text for messages.
 pub(crate) fn name_for_message(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

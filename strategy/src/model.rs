@@ -94,13 +94,14 @@ pub(crate) fn predict_run(
     }
     let groups = machine.nodes_by_instance(k);
     check_memory_fits(machine, app, strategy, threads, &groups)?;
-    let seconds = predict_aligning_seconds(machine, app, *strategy, threads) + predict_load_seconds(machine, app, k);
+    let seconds =
+        predict_alignment_seconds(machine, app, *strategy, threads) + predict_index_load_seconds(machine, app, k);
     let factor = app.spread.exp();
     Ok(RunPrediction { seconds, low: seconds / factor, high: seconds * factor })
 }
 
 /// Predicts the time of the run without loading the index, s, whether or not the copies fit.
-pub(crate) fn predict_aligning_seconds(
+pub(crate) fn predict_alignment_seconds(
     machine: &MachineModel,
     app: &ApplicationModel,
     strategy: Strategy,
@@ -111,7 +112,7 @@ pub(crate) fn predict_aligning_seconds(
 
 /// Predicts the time until each instance has loaded its index, s. One thread per instance copies the cached file. If
 /// copies and cached file do not fit, all copies are read from disk one after another.
-pub(crate) fn predict_load_seconds(machine: &MachineModel, app: &ApplicationModel, instances: u32) -> f64 {
+pub(crate) fn predict_index_load_seconds(machine: &MachineModel, app: &ApplicationModel, instances: u32) -> f64 {
     let index = app.index_bytes as f64;
     let k = f64::from(instances);
     let memory: f64 = machine.nodes.iter().map(|node| node.memory_bytes as f64).sum();

@@ -7,7 +7,7 @@ use std::fs;
 
 use genuma_machine::IdSet;
 use genuma_machine::placement::MemoryPolicy;
-use genuma_work::proc_parsing::{resident_bytes_by_node, stat_fields};
+use genuma_work::proc_parsing::{resident_bytes_by_node, stat_fields_after_name};
 use serde::Serialize;
 
 pub(crate) use index_files::IndexFiles;
@@ -20,20 +20,19 @@ const MIN_RANGE_BYTES: u64 = 64 << 10;
 /// and thread buffers may look like a small index.
 const MISPLACED_TOLERANCE: f64 = 0.1;
 
-/// Bytes on each node.
-pub(crate) type NodeBytes = BTreeMap<u32, u64>;
+pub(crate) type BytesByNode = BTreeMap<u32, u64>;
 
 /// Bytes of an instance's memory on each NUMA node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PagePlacement {
     /// All memory, bytes by node.
-    pub all: NodeBytes,
+    pub all: BytesByNode,
     /// Memory of the index, bytes by node: large ranges except for files that are not the index.
-    pub index: NodeBytes,
+    pub index: BytesByNode,
 }
 
 /// Returns the memory of all processes of a process group; `None` if they have ended or the kernel does not report it.
-pub(crate) fn pages_of_group(group: u32, index: &IndexFiles) -> Option<PagePlacement> {
+pub(crate) fn page_placement_of_group(group: u32, index: &IndexFiles) -> Option<PagePlacement> {
     let mut pages = PagePlacement::default();
     for id in processes_of_group(group) {
         if let Ok(maps) = fs::read_to_string(format!("/proc/{id}/numa_maps")) {
@@ -68,7 +67,6 @@ struct Process {
     group: u32,
 }
 
-/// Returns all processes.
 fn processes() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -77,18 +75,18 @@ fn processes() -> Vec<Process> {
 
 /// Parses parent and process group from `stat` (proc_pid_stat(5), fields 4 and 5).
 fn parse_process(id: u32, stat: &str) -> Option<Process> {
-    let mut fields = stat_fields(stat).skip(1);
+    let mut fields = stat_fields_after_name(stat).skip(1);
     Some(Process { id, parent: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()? })
 }
 
 impl PagePlacement {
     /// Returns the later sample, unless the instance has freed memory of its index since, as it does before it ends.
-    pub(crate) fn choose_later_sample(self, later: PagePlacement) -> PagePlacement {
+    pub(crate) fn later_sample_with_index(self, later: PagePlacement) -> PagePlacement {
         let index = |pages: &PagePlacement| pages.index.values().sum::<u64>();
         if index(&later) < index(&self) { self } else { later }
     }
 
-    /// Adds the ranges of a `numa_maps` file (numa(7)).
+    /// Adds the pages of all ranges in the text of a `numa_maps` file (numa(7)).
     fn add_numa_maps(&mut self, maps: &str, index: &IndexFiles) {
         for line in maps.lines() {
             let on = resident_bytes_by_node(line);
@@ -134,7 +132,7 @@ impl PagePlacement {
 }
 
 /// Formats the shares, such as `node 0 60%, node 1 40%`.
-pub fn format_node_shares(on: &NodeBytes) -> String {
+pub fn format_node_shares(on: &BytesByNode) -> String {
     let all: u64 = on.values().sum();
     let share = |(node, bytes): (&u32, &u64)| format!("node {node} {:.0}%", 100.0 * *bytes as f64 / all.max(1) as f64);
     on.iter().map(share).collect::<Vec<_>>().join(", ")
@@ -155,15 +153,15 @@ mod tests {
 ";
 
     fn on(bytes: &[(u32, u64)]) -> PagePlacement {
-        PagePlacement { all: NodeBytes::new(), index: bytes.iter().copied().collect() }
+        PagePlacement { all: BytesByNode::new(), index: bytes.iter().copied().collect() }
     }
 
     #[test]
     fn an_instance_that_gives_its_index_back_has_had_it() {
         let (whole, half, more) = (on(&[(0, 8), (1, 8)]), on(&[(1, 8)]), on(&[(0, 16), (1, 16)]));
-        assert_eq!(whole.clone().choose_later_sample(half.clone()), whole);
-        assert_eq!(half.choose_later_sample(whole.clone()), whole);
-        assert_eq!(whole.choose_later_sample(more.clone()), more);
+        assert_eq!(whole.clone().later_sample_with_index(half.clone()), whole);
+        assert_eq!(half.later_sample_with_index(whole.clone()), whole);
+        assert_eq!(whole.later_sample_with_index(more.clone()), more);
     }
 
     #[test]
@@ -204,9 +202,9 @@ mod tests {
         let group = parse_process(std::process::id(), &stat).expect("a process").group;
         // The kernel may be built without NUMA.
         if fs::metadata("/proc/self/numa_maps").is_ok() {
-            let pages = pages_of_group(group, &IndexFiles::default()).expect("pages of a living process");
+            let pages = page_placement_of_group(group, &IndexFiles::default()).expect("pages of a living process");
             assert!(pages.all.values().sum::<u64>() > 0);
         }
-        assert_eq!(pages_of_group(u32::MAX, &IndexFiles::default()), None);
+        assert_eq!(page_placement_of_group(u32::MAX, &IndexFiles::default()), None);
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use genuma_machine::placement::{MemoryPolicy, ScopedMemoryPolicy, pin};
 use genuma_work::cost::process_cost;
-use genuma_work::counters::{ChildCounters, RunCounting, wait_for_child};
+use genuma_work::counters::{ChildCounters, RunCounterRecorder, wait_for_child};
 use genuma_work::signals::{forward_signals_to, stop_forwarding_signals};
 
 use crate::cpu_layout::CpuSlot;
@@ -19,9 +19,8 @@ use crate::page_placement::{PagePlacement, processes_of_tree};
 use crate::run::{InstanceSummary, RunSummary, finish_counting};
 use crate::strategy::Strategy;
 
-/// Placeholder for the number of threads.
 const THREADS_PLACEHOLDER: &str = "{threads}";
-/// What a shell adds to the number of the signal that killed a program, for the exit code.
+/// Number that shells add to that of a signal for the exit code of a program that the signal killed.
 const EXIT_CODE_OF_SIGNAL: i32 = 128;
 
 /// A command line of any program.
@@ -38,7 +37,7 @@ pub struct PlacedCommand {
     "{strategy}: genuma does not know {program} and cannot divide its input, so only one instance is possible: use --strategy \
      default, local, interleave, weighted or bind; if it aligns reads, name them with --reads"
 )]
-pub struct OneInstanceOnly {
+pub struct SeveralInstancesError {
     strategy: Strategy,
     program: String,
 }
@@ -70,10 +69,10 @@ impl PlacedCommand {
     ///
     /// # Errors
     /// It has several.
-    pub fn check_strategy(&self, strategy: Strategy) -> Result<(), OneInstanceOnly> {
+    pub fn check_strategy(&self, strategy: Strategy) -> Result<(), SeveralInstancesError> {
         match strategy.instances {
             1 => Ok(()),
-            _ => Err(OneInstanceOnly { strategy, program: self.program_name() }),
+            _ => Err(SeveralInstancesError { strategy, program: self.program_name() }),
         }
     }
 
@@ -83,11 +82,11 @@ impl PlacedCommand {
     /// The program cannot be started, or the CPUs or the memory policy are refused.
     pub fn run(&self, cpu_slot: &CpuSlot) -> Result<RunSummary, StartError> {
         let (start, before) = (Instant::now(), process_cost());
-        let own = self.has_counters.then(RunCounting::start);
+        let own = self.has_counters.then(RunCounterRecorder::start);
         let mut counters = self.has_counters.then(ChildCounters::before_start);
         let id = self.start(cpu_slot)?.id();
         if let Some(counters) = &mut counters {
-            counters.started(move || processes_of_tree(id));
+            counters.start_sampling(move || processes_of_tree(id));
         }
         wait_until_ended(id);
         stop_forwarding_signals();

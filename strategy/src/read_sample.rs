@@ -20,7 +20,7 @@ use crate::invocation::ReadFiles;
 
 /// Reads per batch while copying.
 const READS_PER_BATCH: usize = 1024;
-/// The part has one of this many reads of the sample.
+/// Divisor of the number of reads of the sample that gives the number of reads of its part.
 const PART_DIVISOR: u64 = 4;
 
 /// Reason why no sample can be taken.

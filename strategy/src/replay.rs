@@ -25,7 +25,7 @@ pub use published_runs::PublishedRun;
 pub enum Error {
     /// A line of the table is invalid.
     #[error(transparent)]
-    Table(#[from] published_runs::Error),
+    Table(#[from] published_runs::TableLineError),
     /// The table names a server, aligner or data set that is not described.
     #[error("{what} '{name}' is not described; the replay knows the servers, aligners and data sets of lenis2017")]
     Unknown {
@@ -44,14 +44,14 @@ pub enum Error {
 
 /// An aligner and the data set that it aligned in the published runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct AlignmentJob {
+pub struct PublishedWorkload {
     /// Name of the aligner.
     pub aligner: String,
     /// Name of the data set.
     pub dataset: String,
 }
 
-impl AlignmentJob {
+impl PublishedWorkload {
     fn from_run(run: &PublishedRun) -> Self {
         Self { aligner: run.aligner.clone(), dataset: run.dataset.clone() }
     }
@@ -69,10 +69,11 @@ impl AlignmentJob {
 }
 
 /// Application models fitted to the runs of one server.
-pub(crate) type FittedApplications = BTreeMap<AlignmentJob, ApplicationModel>;
+pub(crate) type FittedApplications = BTreeMap<PublishedWorkload, ApplicationModel>;
 
 fn server_model(server: &str) -> Result<MachineModel, Error> {
-    published_servers::server_machine(server).ok_or_else(|| Error::Unknown { what: "server", name: server.to_owned() })
+    published_servers::published_server_model(server)
+        .ok_or_else(|| Error::Unknown { what: "server", name: server.to_owned() })
 }
 
 /// Fits all aligners to `server`'s runs with all threads and its plain runs with fewer. Runs with fewer threads and a
@@ -84,20 +85,20 @@ pub fn fit_server(runs: &[PublishedRun], server: &str) -> Result<FittedApplicati
     let machine = server_model(server)?;
     let of_server = || runs.iter().filter(|run| run.server == server);
     let most = of_server().map(|run| run.threads).max().unwrap_or(0);
-    let useful = || of_server().filter(|run| run.threads == most || run.strategy == Strategy::PLAIN);
-    let mut jobs: BTreeMap<&str, Vec<AlignmentJob>> = BTreeMap::new();
+    let useful = || of_server().filter(|run| run.threads == most || run.strategy == Strategy::PLAIN_RUN);
+    let mut jobs: BTreeMap<&str, Vec<PublishedWorkload>> = BTreeMap::new();
     for run in useful() {
         let jobs = jobs.entry(&run.aligner).or_default();
-        if !jobs.contains(&AlignmentJob::from_run(run)) {
-            jobs.push(AlignmentJob::from_run(run));
+        if !jobs.contains(&PublishedWorkload::from_run(run)) {
+            jobs.push(PublishedWorkload::from_run(run));
         }
     }
     let mut fitted = FittedApplications::new();
     for (aligner, mut jobs) in jobs {
         jobs.sort();
-        let workloads = jobs.iter().map(AlignmentJob::workload).collect::<Result<Vec<_>, _>>()?;
+        let workloads = jobs.iter().map(PublishedWorkload::workload).collect::<Result<Vec<_>, _>>()?;
         let observe = |run: &PublishedRun| {
-            let workload = jobs.iter().position(|job| *job == AlignmentJob::from_run(run))?;
+            let workload = jobs.iter().position(|job| *job == PublishedWorkload::from_run(run))?;
             Some(RunObservation { workload, strategy: run.strategy, threads: run.threads, seconds: run.seconds })
         };
         let of_aligner = useful().filter(|run| run.aligner == aligner);
@@ -109,7 +110,7 @@ pub fn fit_server(runs: &[PublishedRun], server: &str) -> Result<FittedApplicati
 
 /// Returns for each job the geometric mean of the other aligners' parameters on the same reads.
 pub(crate) fn fit_from_other_aligners(fitted: &FittedApplications) -> FittedApplications {
-    let of = |job: &AlignmentJob, own: &ApplicationModel| {
+    let of = |job: &PublishedWorkload, own: &ApplicationModel| {
         let others: Vec<&ApplicationModel> = fitted
             .iter()
             .filter(|(other, _)| other.aligner != job.aligner && other.dataset == job.dataset)
@@ -136,7 +137,7 @@ pub struct ReplayCase {
     /// Name of the server.
     pub server: String,
     /// The aligner and data set.
-    pub job: AlignmentJob,
+    pub job: PublishedWorkload,
     /// Threads of all instances together.
     pub threads: u32,
     runs: Vec<PublishedRun>,
@@ -156,7 +157,7 @@ impl ReplayCase {
     /// Returns the fastest measured strategy and its time, s.
     pub fn fastest_strategy(&self) -> (Strategy, f64) {
         let best = self.runs.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        best.map_or((Strategy::PLAIN, f64::NAN), |run| (run.strategy, run.seconds))
+        best.map_or((Strategy::PLAIN_RUN, f64::NAN), |run| (run.strategy, run.seconds))
     }
 
     /// Returns the time of `strategy` relative to the best, minus 1; infinite if not measured.
@@ -172,14 +173,14 @@ impl ReplayCase {
 pub fn list_replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<ReplayCase>, Error> {
     let of_server = || runs.iter().filter(|run| run.server == server);
     let threads = of_server().map(|run| run.threads).max().unwrap_or(0);
-    let mut by_job: BTreeMap<AlignmentJob, Vec<PublishedRun>> = BTreeMap::new();
+    let mut by_job: BTreeMap<PublishedWorkload, Vec<PublishedRun>> = BTreeMap::new();
     for run in of_server().filter(|run| run.threads == threads) {
-        by_job.entry(AlignmentJob::from_run(run)).or_default().push(run.clone());
+        by_job.entry(PublishedWorkload::from_run(run)).or_default().push(run.clone());
     }
-    let case = |(job, runs): (AlignmentJob, Vec<PublishedRun>)| {
+    let case = |(job, runs): (PublishedWorkload, Vec<PublishedRun>)| {
         let case = ReplayCase { server: server.to_owned(), job, threads, runs };
         let name = || format!("{} {} {}, {threads} threads", case.job.aligner, case.server, case.job.dataset);
-        if case.measured_run(Strategy::PLAIN).is_none() {
+        if case.measured_run(Strategy::PLAIN_RUN).is_none() {
             return Err(Error::NoPlain(name()));
         }
         Ok(case)
@@ -202,7 +203,7 @@ pub enum BaselineRule {
 
 impl BaselineRule {
     /// The rules that the model is compared with, in the order of the table.
-    pub const ALL: [BaselineRule; 4] =
+    pub const ALL_RULES: [BaselineRule; 4] =
         [BaselineRule::Default, BaselineRule::Interleave, BaselineRule::Instances, BaselineRule::Paper];
 
     /// Returns the name of the rule for the report.
@@ -224,7 +225,7 @@ impl BaselineRule {
         // the two large ones.
         let fits = machine.nodes.iter().all(|node| index_bytes * 3 <= node.memory_bytes);
         match self {
-            BaselineRule::Default => Strategy::PLAIN,
+            BaselineRule::Default => Strategy::PLAIN_RUN,
             BaselineRule::Interleave => interleave,
             BaselineRule::Instances => instances,
             BaselineRule::Paper if fits => instances,

@@ -19,19 +19,19 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use genuma_reads::{ProgressCounters, ReadStream, RecordCounts, StreamLane, StreamOptions};
 use genuma_work::cost::process_cost;
-use genuma_work::counters::{ProcessCounters, RunCounting, VmCounters};
+use genuma_work::counters::{NumaBalancingCounters, ProcessCounters, RunCounterRecorder};
 use serde::Serialize;
 
-use crate::batching::{BatchCutter, CHUNK_LIMIT, lanes_of_read_files};
+use crate::batching::{BatchCutter, TEXT_CHUNK_LIMIT, lanes_of_read_files};
 use crate::cpu_layout::CpuSlot;
 use crate::instance::{self, StderrLogging};
 use crate::invocation::{Invocation, ReadDependence};
 use crate::merge::{AlignerOutputError, HeaderProgram};
-use crate::page_placement::{NodeBytes, PagePlacement};
+use crate::page_placement::{BytesByNode, PagePlacement};
 use crate::strategy::Strategy;
 use crate::thread_placement::ThreadPlacement;
 
@@ -88,10 +88,10 @@ pub struct RunSummary {
     pub instances: Vec<InstanceSummary>,
     /// Files of aligned reads with the counts of their records.
     pub aligned: Vec<(PathBuf, RecordCounts)>,
-    /// What genuma itself used, if that was asked for.
+    /// Counters of genuma itself; `None` unless counters were requested.
     pub own_counters: Option<ProcessCounters>,
-    /// Counters of the whole machine, if they were asked for.
-    pub machine_counters: Option<VmCounters>,
+    /// NUMA counters of the whole machine; `None` unless counters were requested.
+    pub machine_counters: Option<NumaBalancingCounters>,
 }
 
 /// CPUs, memory policy, batches and processes of one instance.
@@ -115,7 +115,7 @@ pub struct InstanceSummary {
     pub as_asked: Option<bool>,
     /// Placement of its threads when its pages were sampled.
     pub threads_found: Option<ThreadPlacement>,
-    /// What its processes used, if that was asked for.
+    /// Counters of the processes of the instance; `None` unless counters were requested.
     pub counters: Option<ProcessCounters>,
 }
 
@@ -143,7 +143,7 @@ pub enum Error {
     Output {
         /// Name of the instance.
         who: String,
-        /// How the output differs from what the instance should write.
+        /// Error in the output of the instance.
         fault: AlignerOutputError,
         /// Last lines of its standard error.
         words: Vec<String>,
@@ -211,7 +211,7 @@ impl RunPlan {
         );
         let start = Instant::now();
         let before = process_cost();
-        let counters = self.has_counters.then(RunCounting::start);
+        let counters = self.has_counters.then(RunCounterRecorder::start);
         let invocation = &self.invocations[0];
         let inflaters = (self.threads / 8).clamp(1, 8);
         let options = StreamOptions {
@@ -219,7 +219,7 @@ impl RunPlan {
             whole_headers: true,
             progress: meter,
             batches_ahead: 4,
-            ..StreamOptions::new(CHUNK_LIMIT)
+            ..StreamOptions::new(TEXT_CHUNK_LIMIT)
         };
         let lanes = lanes_of_read_files(&invocation.reads, &invocation.aligned)?;
         let mut stream = ReadStream::open(&lanes, options)?;
@@ -273,13 +273,15 @@ impl RunPlan {
 }
 
 /// Returns what genuma itself used, and the counters of the machine.
-pub(crate) fn finish_counting(counting: Option<RunCounting>) -> (Option<ProcessCounters>, Option<VmCounters>) {
-    counting.map(RunCounting::finish).map(|counters| (counters.process, counters.machine)).unzip()
+pub(crate) fn finish_counting(
+    counting: Option<RunCounterRecorder>,
+) -> (Option<ProcessCounters>, Option<NumaBalancingCounters>) {
+    counting.map(RunCounterRecorder::finish).map(|counters| (counters.process, counters.machine)).unzip()
 }
 
 /// The files of aligned reads with the counts of their records.
 fn record_counts_of_lanes(lanes: Vec<StreamLane>) -> Vec<(PathBuf, RecordCounts)> {
-    let aligned = lanes.into_iter().filter_map(StreamLane::into_aligned);
+    let aligned = lanes.into_iter().filter_map(StreamLane::into_aligned_input);
     aligned.filter_map(|aligned| Some((aligned.path.clone(), aligned.record_counts()?.clone()))).collect()
 }
 
@@ -318,7 +320,7 @@ impl RunSummary {
     }
 
     /// Returns the bytes of all instances' indexes by node.
-    pub fn index_bytes_by_node(&self) -> NodeBytes {
+    pub fn index_bytes_by_node(&self) -> BytesByNode {
         let mut sum = BTreeMap::new();
         for pages in self.instances.iter().filter_map(|instance| instance.pages.as_ref()) {
             for (&node, &bytes) in &pages.index {
@@ -326,10 +328,5 @@ impl RunSummary {
             }
         }
         sum
-    }
-
-    /// Returns the wall time.
-    pub fn wall_time(&self) -> Duration {
-        Duration::from_secs_f64(self.wall_s)
     }
 }

@@ -23,7 +23,7 @@ pub enum InstanceMemoryPolicy {
 
 impl InstanceMemoryPolicy {
     /// All memory policies, in the order in which they are listed to users.
-    pub const ALL: [InstanceMemoryPolicy; 5] = [
+    pub const ALL_MEMORY_POLICIES: [InstanceMemoryPolicy; 5] = [
         InstanceMemoryPolicy::Default,
         InstanceMemoryPolicy::Local,
         InstanceMemoryPolicy::Interleave,
@@ -60,7 +60,7 @@ pub struct ParseStrategyError(String);
 
 impl Strategy {
     /// The plain run: one instance with the default memory policy.
-    pub const PLAIN: Strategy = Strategy { instances: 1, memory: InstanceMemoryPolicy::Default };
+    pub const PLAIN_RUN: Strategy = Strategy { instances: 1, memory: InstanceMemoryPolicy::Default };
 }
 
 impl fmt::Display for Strategy {
@@ -81,7 +81,10 @@ impl FromStr for Strategy {
             Some((n, memory)) => (n.parse().map_err(|_| wrong())?, memory),
             None => (1, word),
         };
-        let memory = InstanceMemoryPolicy::ALL.into_iter().find(|m| m.policy_name() == memory).ok_or_else(wrong)?;
+        let memory = InstanceMemoryPolicy::ALL_MEMORY_POLICIES
+            .into_iter()
+            .find(|m| m.policy_name() == memory)
+            .ok_or_else(wrong)?;
         if instances == 0 {
             return Err(wrong());
         }
@@ -109,13 +112,13 @@ mod tests {
 
     #[test]
     fn words_and_back() {
-        for memory in InstanceMemoryPolicy::ALL {
+        for memory in InstanceMemoryPolicy::ALL_MEMORY_POLICIES {
             for instances in [1, 2, 16] {
                 let strategy = Strategy { instances, memory };
                 assert_eq!(strategy.to_string().parse(), Ok(strategy));
             }
         }
-        assert_eq!("default".parse(), Ok(Strategy::PLAIN));
+        assert_eq!("default".parse(), Ok(Strategy::PLAIN_RUN));
         assert_eq!("8xbind".parse(), Ok(Strategy { instances: 8, memory: InstanceMemoryPolicy::Bind }));
     }
 

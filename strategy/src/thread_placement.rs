@@ -3,7 +3,7 @@
 use std::fs;
 
 use genuma_machine::IdSet;
-use genuma_work::proc_parsing::stat_fields;
+use genuma_work::proc_parsing::stat_fields_after_name;
 use serde::Serialize;
 
 use crate::page_placement::processes_of_group;
@@ -20,7 +20,7 @@ pub struct ThreadPlacement {
 }
 
 /// Returns the threads of all processes of a process group; `None` if they have ended.
-pub(crate) fn threads_of_group(group: u32) -> Option<ThreadPlacement> {
+pub(crate) fn thread_placement_of_group(group: u32) -> Option<ThreadPlacement> {
     let mut threads = ThreadPlacement::default();
     for id in processes_of_group(group) {
         for task in fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten() {
@@ -37,7 +37,7 @@ impl ThreadPlacement {
     /// Adds a thread by its `status` and `stat` (proc_pid_status(5); proc_pid_stat(5), field 39).
     fn add_thread(&mut self, status: &str, stat: &str) {
         let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        let last = stat_fields(stat).nth(36);
+        let last = stat_fields_after_name(stat).nth(36);
         self.number += 1;
         if let Some(allowed) = allowed.and_then(|list| list.trim().parse::<IdSet>().ok()) {
             allowed.iter().for_each(|cpu| self.may_run_on.insert(cpu));

@@ -39,7 +39,7 @@ impl Default for RaceRules {
     }
 }
 
-/// Which strategy won the race of trials, and how certain its gain is.
+/// Strategy that won the race of trials, with the confidence interval of its gain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RaceVerdict {
     /// Fastest strategy; the plain run if nothing is faster.
@@ -87,14 +87,15 @@ pub(crate) struct TrialRace {
 impl TrialRace {
     /// Creates a race of `candidates`. The plain run is always the first candidate; `plain` is its prediction.
     pub(crate) fn new(candidates: &[RaceCandidate], plain: RunPrediction, rules: RaceRules) -> Self {
-        let plain = RaceCandidate { strategy: Strategy::PLAIN, prediction: plain };
-        let others = candidates.iter().copied().filter(|c| c.strategy != Strategy::PLAIN);
+        let plain = RaceCandidate { strategy: Strategy::PLAIN_RUN, prediction: plain };
+        let others = candidates.iter().copied().filter(|c| c.strategy != Strategy::PLAIN_RUN);
         let runners = std::iter::once(plain).chain(others);
         let runners = runners.map(|candidate| RacingStrategy { candidate, trials: Vec::new() }).collect();
         Self { rules, runners, spent: 0.0 }
     }
 
-    /// Returns the strategy to try next; `None` if no trial is worth its price or the budget is spent.
+    /// Returns the strategy to try next; `None` if no trial is expected to save more time than it takes, or if the time
+    /// for trials is used up.
     pub(crate) fn next_strategy(&self) -> Option<Strategy> {
         if let Some(fresh) = self.runners.iter().find(|runner| runner.trials.is_empty()) {
             return Some(fresh.candidate.strategy);
@@ -130,8 +131,8 @@ impl TrialRace {
         runner.trials.push((seconds / sample).ln());
     }
 
-    /// Returns the winner by the trials so far.
-    pub(crate) fn current_verdict(&self) -> RaceVerdict {
+    /// Returns the winner according to the trials that have been recorded.
+    pub(crate) fn verdict_so_far(&self) -> RaceVerdict {
         let means = self.log_mean_times();
         let best = index_of_min(&means).unwrap_or(0);
         let gain = means[0] - means[best];
@@ -220,12 +221,12 @@ const MAX_RACING_STRATEGIES: usize = 4;
 /// binding.
 pub(crate) fn select_race_candidates(ranked: &[RaceCandidate]) -> Vec<RaceCandidate> {
     let mut chosen: Vec<RaceCandidate> = Vec::new();
-    for candidate in ranked.iter().filter(|c| c.strategy != Strategy::PLAIN) {
+    for candidate in ranked.iter().filter(|c| c.strategy != Strategy::PLAIN_RUN) {
         let alike = |other: &RaceCandidate| {
             let ratio = other.prediction.seconds / candidate.prediction.seconds;
             other.strategy.instances == candidate.strategy.instances && (ratio - 1.0).abs() < SAME_TIME_TOLERANCE
         };
-        let plain_again = ranked.iter().any(|c| c.strategy == Strategy::PLAIN && alike(c));
+        let plain_again = ranked.iter().any(|c| c.strategy == Strategy::PLAIN_RUN && alike(c));
         if !plain_again && !chosen.iter().any(alike) {
             chosen.push(*candidate);
         }
@@ -294,11 +295,11 @@ mod tests {
     #[test]
     fn clear_cases_need_one_trial_each() {
         let mut race = race();
-        assert_eq!(race.next_strategy(), Some(Strategy::PLAIN));
-        let trials = run(&mut race, |strategy, _| if strategy == Strategy::PLAIN { 20.0 } else { 90.0 });
+        assert_eq!(race.next_strategy(), Some(Strategy::PLAIN_RUN));
+        let trials = run(&mut race, |strategy, _| if strategy == Strategy::PLAIN_RUN { 20.0 } else { 90.0 });
         assert_eq!(trials, 3);
-        let verdict = race.current_verdict();
-        assert_eq!(verdict.strategy, Strategy::PLAIN);
+        let verdict = race.verdict_so_far();
+        assert_eq!(verdict.strategy, Strategy::PLAIN_RUN);
         assert_eq!((verdict.gain, verdict.low, verdict.high), (1.0, 1.0, 1.0));
     }
 
@@ -314,8 +315,8 @@ mod tests {
         let trials = run(&mut race, seconds);
         assert!(trials > 4, "{trials}");
         assert!(race.spent <= race.rules.budget * 45.0, "{}", race.spent);
-        let verdict = race.current_verdict();
-        assert_ne!(verdict.strategy, Strategy::PLAIN);
+        let verdict = race.verdict_so_far();
+        assert_ne!(verdict.strategy, Strategy::PLAIN_RUN);
         assert!(verdict.low < verdict.gain && verdict.gain < verdict.high);
         assert!(verdict.low > 2.0 && verdict.high < 3.5, "{verdict:?}");
     }
@@ -323,14 +324,14 @@ mod tests {
     #[test]
     fn the_model_stands_in_for_what_was_not_tried() {
         let mut race = race();
-        assert_eq!(race.current_verdict().strategy.to_string(), "interleave");
-        assert!((race.current_verdict().gain - 2.0).abs() < 1e-9);
+        assert_eq!(race.verdict_so_far().strategy.to_string(), "interleave");
+        assert!((race.verdict_so_far().gain - 2.0).abs() < 1e-9);
         // The machine is twice as fast as predicted, and the same is assumed for the other strategies.
-        race.record_trial(Strategy::PLAIN, 0.05);
-        assert!((race.current_verdict().gain - 2.0).abs() < 1e-9);
+        race.record_trial(Strategy::PLAIN_RUN, 0.05);
+        assert!((race.verdict_so_far().gain - 2.0).abs() < 1e-9);
         race.record_trial("8xbind".parse().unwrap(), 1e-6);
-        race.record_trial(Strategy::PLAIN, f64::NAN);
-        assert!((race.current_verdict().gain - 2.0).abs() < 1e-9);
+        race.record_trial(Strategy::PLAIN_RUN, f64::NAN);
+        assert!((race.verdict_so_far().gain - 2.0).abs() < 1e-9);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use genuma_strategy::replay::report::{EvaluatedCase, ReplayReport, max_of, mean_of, replay_runs_of_table};
+use genuma_strategy::replay::report::{EvaluatedCase, ReplayReport, maximum, mean, replay_runs_of_table};
 use genuma_strategy::replay::{BaselineRule, PublishedRun, fit_server, list_replay_cases, published_runs};
 
 const FILE: &str = "lenis2017.csv";
@@ -24,8 +24,8 @@ fn the_model_alone_is_better_than_the_papers_rule() {
         let of: Vec<&EvaluatedCase> = report().judged.iter().filter(|judged| judged.learnt_on == from).collect();
         assert_eq!(of.len(), 8);
         assert!(of.iter().all(|judged| judged.case.server != from));
-        let mean = mean_of(of.iter().map(|judged| judged.model_regret()));
-        let most = max_of(of.iter().map(|judged| judged.model_regret()));
+        let mean = mean(of.iter().map(|judged| judged.model_regret()));
+        let most = maximum(of.iter().map(|judged| judged.model_regret()));
         assert!(mean <= 0.04 && most <= 0.40, "learnt on {from}: mean {mean}, max {most}");
     }
 }
@@ -33,8 +33,8 @@ fn the_model_alone_is_better_than_the_papers_rule() {
 #[test]
 fn pilots_make_it_better_still() {
     let raced = || report().judged.iter().map(EvaluatedCase::mean_race_regret);
-    assert!(mean_of(raced()) <= 0.015, "{}", mean_of(raced()));
-    assert!(max_of(raced()) <= 0.05, "{}", max_of(raced()));
+    assert!(mean(raced()) <= 0.015, "{}", mean(raced()));
+    assert!(maximum(raced()) <= 0.05, "{}", maximum(raced()));
     for judged in &report().judged {
         for race in &judged.races {
             let choice = judged.case.relative_regret(race.strategy);
@@ -46,9 +46,9 @@ fn pilots_make_it_better_still() {
 #[test]
 fn simple_rules_score_as_published() {
     let regret = |rule: BaselineRule| {
-        let n = BaselineRule::ALL.iter().position(|other| *other == rule).unwrap();
+        let n = BaselineRule::ALL_RULES.iter().position(|other| *other == rule).unwrap();
         let of = |judged: &EvaluatedCase| judged.case.relative_regret(judged.rules[n]);
-        [mean_of(report().judged.iter().map(of)), max_of(report().judged.iter().map(of))]
+        [mean(report().judged.iter().map(of)), maximum(report().judged.iter().map(of))]
     };
     let near = |found: [f64; 2], told: [f64; 2]| found.iter().zip(told).all(|(a, b)| (a - b).abs() < 0.001);
     assert!(near(regret(BaselineRule::Paper), [0.040, 0.403]), "{:?}", regret(BaselineRule::Paper));

@@ -1,11 +1,11 @@
-//! What a unit of work or the process costs: wall-clock time, CPU time and memory.
+//! Cost of a unit of work or of the process: wall-clock time, CPU time and memory.
 
 use std::fs;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::proc_parsing::{peak_resident_bytes, stat_fields};
+use crate::proc_parsing::{peak_resident_bytes, stat_fields_after_name};
 use crate::rusage;
 
 /// Resources that one unit of a run used: wall time, CPU time and peak memory.
@@ -34,10 +34,11 @@ pub struct ProcessCost {
     pub peak_bytes: u64,
 }
 
-/// Measures what this process has used so far (proc_pid_stat(5), fields 14 to 17; `VmHWM` of proc_pid_status(5)).
+/// Measures the CPU time and peak memory of this process (proc_pid_stat(5), fields 14 to 17; `VmHWM` of
+/// proc_pid_status(5)).
 pub fn process_cost() -> ProcessCost {
     let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return rusage_cost() };
-    let fields: Vec<&str> = stat_fields(&stat).collect();
+    let fields: Vec<&str> = stat_fields_after_name(&stat).collect();
     // Linux reports CPU time in clock ticks of 1/100 s on all architectures.
     let seconds = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0) / 100.0;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Counts what a set of processes used: by wait4(2) and getrusage(2), by perf events, and by samples of `/proc`.
+//! Counts resources that a set of processes used: by wait4(2) and getrusage(2), by perf events, and by samples of
+//! `/proc`. A missing counter comes with the reason; so does a counter that may be too small.
 //!
-//! A counter that cannot be had says why. A counter that may be too small says so, too.
 
 mod perf_events;
 
@@ -17,14 +17,14 @@ use crate::cost::process_cost;
 use crate::rusage;
 pub use crate::rusage::{ResourceUsage, wait_for_child};
 use perf_events::{PerfCounts, PerfEvents, PerfScope};
-pub use proc_files::VmCounters;
-use proc_files::{VmSnapshot, why_no_disk_wait};
+pub use proc_files::NumaBalancingCounters;
+use proc_files::{VmstatSnapshot, disk_wait_missing_reason};
 use sampler::{ProcSampler, ProcSamples};
 
-/// One counter.
+/// Value of a counter of the kernel, with a note if it is missing, too small or estimated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Count {
-    /// The number; `None` if it could not be had.
+pub struct CounterValue {
+    /// The counted number; `None` if the system does not provide it.
     pub value: Option<u64>,
     /// Whether the true number may be higher.
     pub at_least: bool,
@@ -32,34 +32,36 @@ pub struct Count {
     pub note: Option<String>,
 }
 
-impl Count {
-    /// An exact number.
-    pub fn exact(value: u64) -> Count {
-        Count { value: Some(value), at_least: false, note: None }
+impl CounterValue {
+    /// An exact value.
+    pub fn exact(value: u64) -> CounterValue {
+        CounterValue { value: Some(value), at_least: false, note: None }
     }
 
-    /// A number that may be too small, and why.
-    pub fn at_least(value: u64, note: impl Into<String>) -> Count {
-        Count { value: Some(value), at_least: true, note: Some(note.into()) }
+    /// A lower bound of the true value, with the reason.
+    pub fn at_least(value: u64, note: impl Into<String>) -> CounterValue {
+        CounterValue { value: Some(value), at_least: true, note: Some(note.into()) }
     }
 
-    /// A number that could not be had, and why.
-    pub fn missing(note: impl Into<String>) -> Count {
-        Count { value: None, at_least: false, note: Some(note.into()) }
+    /// A missing value, with the reason.
+    pub fn missing(note: impl Into<String>) -> CounterValue {
+        CounterValue { value: None, at_least: false, note: Some(note.into()) }
     }
 
     /// Combines the counts of two processes. One that is missing leaves a lower bound.
-    fn combine(self, other: Count, add: impl Fn(u64, u64) -> u64) -> Count {
+    fn combine(self, other: CounterValue, add: impl Fn(u64, u64) -> u64) -> CounterValue {
         let note = self.note.or(other.note);
         match (self.value, other.value) {
-            (Some(a), Some(b)) => Count { value: Some(add(a, b)), at_least: self.at_least || other.at_least, note },
-            (None, None) => Count { value: None, at_least: false, note },
-            (one, two) => Count { value: one.or(two), at_least: true, note },
+            (Some(a), Some(b)) => {
+                CounterValue { value: Some(add(a, b)), at_least: self.at_least || other.at_least, note }
+            }
+            (None, None) => CounterValue { value: None, at_least: false, note },
+            (one, two) => CounterValue { value: one.or(two), at_least: true, note },
         }
     }
 }
 
-/// What a set of processes used: an instance of a program, or genuma itself.
+/// Resources that a set of processes used: those of an instance of a program, or genuma itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessCounters {
     /// CPU time in user mode, s.
@@ -67,31 +69,31 @@ pub struct ProcessCounters {
     /// CPU time in the kernel, s.
     pub system_cpu_s: f64,
     /// Peak resident memory of the largest process, bytes.
-    pub max_resident_bytes: Count,
+    pub max_resident_bytes: CounterValue,
     /// Context switches of threads that waited.
     pub voluntary_switches: u64,
     /// Context switches of threads that could have gone on.
     pub involuntary_switches: u64,
     /// Moves of threads to another CPU.
-    pub cpu_migrations: Count,
+    pub cpu_migrations: CounterValue,
     /// Page faults without access to a disk.
     pub minor_faults: u64,
     /// Page faults that read from a disk.
     pub major_faults: u64,
     /// Bytes read from disks.
-    pub disk_read_bytes: Count,
+    pub disk_read_bytes: CounterValue,
     /// Bytes written to disks.
-    pub disk_write_bytes: Count,
+    pub disk_write_bytes: CounterValue,
     /// Time that threads waited for disks, ms, summed over threads.
-    pub disk_wait_ms: Count,
+    pub disk_wait_ms: CounterValue,
     /// CPU cycles.
-    pub cycles: Count,
+    pub cycles: CounterValue,
     /// Instructions.
-    pub instructions: Count,
+    pub instructions: CounterValue,
     /// Misses of the last-level cache.
-    pub llc_misses: Count,
+    pub llc_misses: CounterValue,
     /// Loads from the memory of other nodes.
-    pub remote_loads: Count,
+    pub remote_loads: CounterValue,
     /// Resident memory by node, bytes, in the sample with the most memory.
     pub resident_bytes_by_node: BTreeMap<u32, u64>,
     /// Why the resident memory is missing.
@@ -100,7 +102,7 @@ pub struct ProcessCounters {
 
 /// Whether counters come from samples of the threads: CPU migrations without perf events, and time waited for disks.
 fn needs_thread_samples(perf: &PerfEvents) -> bool {
-    !perf.counts_migrations() || why_no_disk_wait().is_none()
+    !perf.counts_migrations() || disk_wait_missing_reason().is_none()
 }
 
 /// Note of counts that come from samples of the threads in `/proc`.
@@ -109,21 +111,21 @@ const SAMPLED_THREADS: &str = "from samples of /proc, which miss threads that en
 impl ProcessCounters {
     fn new(usage: ResourceUsage, perf: PerfCounts, samples: ProcSamples) -> ProcessCounters {
         let disk = |bytes: u64| match fs::exists("/proc/self/io") {
-            Ok(true) => Count::exact(bytes),
-            _ => Count::missing("the kernel does not account for disk access (no /proc/self/io)"),
+            Ok(true) => CounterValue::exact(bytes),
+            _ => CounterValue::missing("the kernel does not account for disk access (no /proc/self/io)"),
         };
         let PerfCounts { cycles, instructions, llc_misses, remote_loads, cpu_migrations } = perf;
         ProcessCounters {
             user_cpu_s: usage.user_cpu_s,
             system_cpu_s: usage.system_cpu_s,
-            max_resident_bytes: Count::exact(usage.max_resident_bytes),
+            max_resident_bytes: CounterValue::exact(usage.max_resident_bytes),
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
             // Exact by perf events; otherwise what the samples saw.
             cpu_migrations: match (cpu_migrations.value, samples.migrations()) {
-                (None, Ok(sampled)) => Count::at_least(sampled, SAMPLED_THREADS),
+                (None, Ok(sampled)) => CounterValue::at_least(sampled, SAMPLED_THREADS),
                 (None, Err(why)) => {
-                    Count::missing(format!("{}; {why}", cpu_migrations.note.as_deref().unwrap_or_default()))
+                    CounterValue::missing(format!("{}; {why}", cpu_migrations.note.as_deref().unwrap_or_default()))
                 }
                 (Some(_), _) => cpu_migrations,
             },
@@ -132,8 +134,8 @@ impl ProcessCounters {
             disk_read_bytes: disk(usage.disk_read_bytes),
             disk_write_bytes: disk(usage.disk_write_bytes),
             disk_wait_ms: match samples.disk_wait_ms() {
-                Ok(waited) => Count::at_least(waited, SAMPLED_THREADS),
-                Err(why) => Count::missing(why),
+                Ok(waited) => CounterValue::at_least(waited, SAMPLED_THREADS),
+                Err(why) => CounterValue::missing(why),
             },
             cycles,
             instructions,
@@ -154,13 +156,13 @@ impl ProcessCounters {
 
     /// Adds the counters of a later process of the same instance.
     #[must_use]
-    pub fn with_later_process(self, later: ProcessCounters) -> ProcessCounters {
+    pub fn add_later_process(self, later: ProcessCounters) -> ProcessCounters {
         let total = |by_node: &BTreeMap<u32, u64>| by_node.values().sum::<u64>();
         let (resident, missing) = match total(&self.resident_bytes_by_node) > total(&later.resident_bytes_by_node) {
             true => (self.resident_bytes_by_node, self.resident_missing),
             false => (later.resident_bytes_by_node, later.resident_missing),
         };
-        let sum = |one: Count, two: Count| one.combine(two, |a, b| a + b);
+        let sum = |one: CounterValue, two: CounterValue| one.combine(two, |a, b| a + b);
         ProcessCounters {
             user_cpu_s: self.user_cpu_s + later.user_cpu_s,
             system_cpu_s: self.system_cpu_s + later.system_cpu_s,
@@ -200,7 +202,7 @@ impl ChildCounters {
     }
 
     /// Starts to sample `/proc` for the started processes, whose IDs `processes` returns.
-    pub fn started(&mut self, processes: impl FnMut() -> Vec<u32> + Send + 'static) {
+    pub fn start_sampling(&mut self, processes: impl FnMut() -> Vec<u32> + Send + 'static) {
         self.sampler = Some(ProcSampler::start(Box::new(processes), needs_thread_samples(&self.perf)));
     }
 
@@ -212,8 +214,10 @@ impl ChildCounters {
         if usage.max_resident_bytes <= own {
             let why = "less than genuma itself had when it started the process, so from samples of /proc";
             counters.max_resident_bytes = match sampled {
-                Some(bytes) => Count::at_least(bytes, why),
-                None => Count::missing("the process ended before the first sample, and had less memory than genuma"),
+                Some(bytes) => CounterValue::at_least(bytes, why),
+                None => {
+                    CounterValue::missing("the process ended before the first sample, and had less memory than genuma")
+                }
             };
         }
         counters
@@ -248,28 +252,28 @@ impl OwnCounters {
 /// Counters of a run in this process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunCounters {
-    /// What this process used.
+    /// Counters of this process.
     pub process: ProcessCounters,
-    /// Counters of the whole machine during the run.
-    pub machine: VmCounters,
+    /// NUMA counters of the whole machine during the run.
+    pub machine: NumaBalancingCounters,
 }
 
-/// Counts a run in this process.
+/// Records the counters of a run in this process.
 #[derive(Debug)]
-pub struct RunCounting {
+pub struct RunCounterRecorder {
     own: OwnCounters,
-    machine: VmSnapshot,
+    machine: VmstatSnapshot,
 }
 
-impl RunCounting {
+impl RunCounterRecorder {
     /// Starts to count.
-    pub fn start() -> RunCounting {
-        RunCounting { own: OwnCounters::start(), machine: VmSnapshot::read() }
+    pub fn start() -> RunCounterRecorder {
+        RunCounterRecorder { own: OwnCounters::start(), machine: VmstatSnapshot::read() }
     }
 
     /// Returns the counters up to now.
     pub fn finish(self) -> RunCounters {
-        RunCounters { process: self.own.finish(), machine: self.machine.counts_until(&VmSnapshot::read()) }
+        RunCounters { process: self.own.finish(), machine: self.machine.counts_until(&VmstatSnapshot::read()) }
     }
 }
 

@@ -92,11 +92,6 @@ impl DiskBuckets {
         self.buckets.len()
     }
 
-    /// Whether the number of buckets is 0.
-    pub fn has_no_buckets(&self) -> bool {
-        self.buckets.is_empty()
-    }
-
     /// Appends a value to bucket number `index`.
     ///
     /// # Errors

@@ -91,9 +91,9 @@ impl WorkFolder {
         remove_work_folder(&self.path);
     }
 
-    /// Removes everything except what a later run can resume from. See [`remove_unfinished_files`].
-    pub fn remove_unfinished(self) -> bool {
-        remove_unfinished_files(&self.path)
+    /// Removes everything except what a later run can resume from. See [`keep_only_resumable_files`].
+    pub fn keep_only_resumable(self) -> bool {
+        keep_only_resumable_files(&self.path)
     }
 }
 
@@ -124,7 +124,7 @@ fn resolve_links(path: &Path) -> PathBuf {
 /// Cleans the work folder after a run that did not finish: keeps what a run with `--resume` can use and removes the
 /// other files of genuma. Without any finished unit, removes the whole folder. Returns whether results of finished
 /// units were kept.
-pub fn remove_unfinished_files(path: &Path) -> bool {
+pub fn keep_only_resumable_files(path: &Path) -> bool {
     let has_units = file_names(path).is_ok_and(|names| names.iter().any(|n| is_unit_result(n)));
     if has_units {
         // A file that cannot be removed does no harm: the next run overwrites it.
@@ -147,7 +147,7 @@ pub fn resume_hint(path: &Path) -> String {
 ///
 /// # Errors
 /// Another run holds the lock, or a system call failed.
-pub fn remove_interrupted(path: &Path) -> Result<(), Error> {
+pub fn remove_interrupted_run(path: &Path) -> Result<(), Error> {
     if path.join(LOCK_FILE).exists() {
         WorkFolder::open(path, false)?.remove();
     }
@@ -167,7 +167,6 @@ fn is_unit_result(name: &str) -> bool {
     name.ends_with(".unit") && !name.starts_with('.')
 }
 
-/// Whether genuma creates files with this name in its work folder.
 fn is_genuma_file(name: &str) -> bool {
     name.ends_with(".unit")
         || name.ends_with(".bins")
@@ -235,7 +234,7 @@ mod tests {
         for name in ["count.unit", "count.bins", "read.bins", "reads.bins", ".recruit.unit.partial", "reference.fa"] {
             fs::write(path.join(name), "x").unwrap();
         }
-        assert!(work.remove_unfinished());
+        assert!(work.keep_only_resumable());
         let left = |path| {
             let mut names = file_names(path).unwrap();
             names.sort();
@@ -248,16 +247,16 @@ mod tests {
         assert_eq!(left(&path), stays);
         let work = WorkFolder::open(&path, false).unwrap();
         assert_eq!(left(&path), [LOCK_FILE]);
-        assert!(!work.remove_unfinished());
+        assert!(!work.keep_only_resumable());
         assert!(!path.exists());
 
         drop(WorkFolder::open(&path, true).unwrap());
-        remove_interrupted(&path).unwrap();
+        remove_interrupted_run(&path).unwrap();
         assert!(!path.exists());
         fs::create_dir(&path).unwrap();
         fs::write(path.join("thesis.tex"), "x").unwrap();
         assert!(error_text(WorkFolder::open(&path, false)).contains("holds other files"));
-        remove_interrupted(&path).unwrap();
+        remove_interrupted_run(&path).unwrap();
         assert_eq!(left(&path), ["thesis.tex"]);
     }
 

@@ -68,7 +68,7 @@ impl<S> OrderedSection<S> {
     }
 
     /// [`OrderedSection::run`] that closes the section afterwards: threads that wait get `None`.
-    pub fn run_last<T>(&self, number: u64, work: impl FnOnce(&mut S) -> T) -> Option<T> {
+    pub fn run_and_close<T>(&self, number: u64, work: impl FnOnce(&mut S) -> T) -> Option<T> {
         self.run_then(number, None, work)
     }
 
@@ -97,7 +97,7 @@ mod tests {
             loop {
                 let number = number.fetch_add(1, Relaxed);
                 let go_on = match number {
-                    500 => section.run_last(number, |seen| seen.push(number)),
+                    500 => section.run_and_close(number, |seen| seen.push(number)),
                     _ => section.run(number, |seen| seen.push(number)),
                 };
                 if go_on.is_none() || number == 500 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Returns the fields of a `stat` file after the command name, which may contain spaces. The first is field 3 of
 /// proc_pid_stat(5).
-pub fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
+pub fn stat_fields_after_name(stat: &str) -> impl Iterator<Item = &str> {
     stat.rsplit(')').next().unwrap_or_default().split_whitespace()
 }
 

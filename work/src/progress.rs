@@ -48,12 +48,12 @@ impl ProgressCounters {
     }
 
     /// Number of reads that a reader has delivered in input order so far; each mate counts as one.
-    pub fn reads(&self) -> u64 {
+    pub fn num_reads(&self) -> u64 {
         self.reads.load(Relaxed)
     }
 
     /// Number of read pairs given to worker threads so far.
-    pub fn pairs(&self) -> u64 {
+    pub fn num_pairs(&self) -> u64 {
         self.pairs.load(Relaxed)
     }
 

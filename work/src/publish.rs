@@ -77,7 +77,7 @@ pub(crate) fn remove_partial_files() {
     }
 }
 
-/// What an output path refers to.
+/// Kind of file that an output path refers to.
 enum OutputTarget {
     /// A regular file to create or replace: the path with all symbolic links resolved.
     File(PathBuf),
@@ -417,7 +417,7 @@ struct RenameLog(Vec<Rename>);
 #[derive(Debug)]
 struct Rename {
     target: PathBuf,
-    /// Where the file that had the name before is kept; `None` if there was none.
+    /// Backup path of the replaced file; `None` if no file was replaced.
     backup: Option<PathBuf>,
 }
 

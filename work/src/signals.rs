@@ -19,7 +19,7 @@ use crate::critical_section;
 pub use crate::critical_section::{CriticalSection, enter_critical_section};
 use crate::publish::remove_partial_files;
 
-/// What a subcommand does when it is interrupted. Returns a message for the user.
+/// Function that a subcommand runs when it is interrupted. Returns a message for the user.
 type InterruptHandler = Box<dyn FnOnce() -> Option<String> + Send>;
 
 /// Maximum time to wait for the signal thread to clean up before [`exit_after_failure`] exits anyway.

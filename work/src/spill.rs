@@ -25,9 +25,9 @@ pub enum Error {
         if *.operation == "write" { .file.write_error_advice() } else { .file.read_error_advice() }
     )]
     Io {
-        /// What failed: `read`, `write` or `use`.
+        /// Failed operation: `read`, `write` or `use`.
         operation: &'static str,
-        /// What the spill file contains, and where it is; for messages.
+        /// Contents and location of the spill file, for messages.
         file: SpillFileName,
         /// Bytes in the file so far.
         file_bytes: u64,

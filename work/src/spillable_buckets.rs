@@ -32,7 +32,6 @@ impl MemoryBudget {
     }
 }
 
-/// The values of one bucket that are in memory.
 #[derive(Debug)]
 struct InMemoryBucket<T> {
     values: Vec<T>,
@@ -67,13 +66,8 @@ impl<T: Serialize + DeserializeOwned> SpillableBuckets<T> {
     }
 
     /// Number of buckets, empty ones included.
-    pub fn len(&self) -> usize {
+    pub fn num_buckets(&self) -> usize {
         self.in_memory.len()
-    }
-
-    /// Whether the number of buckets is 0.
-    pub fn is_empty(&self) -> bool {
-        self.in_memory.is_empty()
     }
 
     /// Adds a value that takes `bytes` of memory to the bucket with number `index`.
@@ -122,14 +116,14 @@ mod tests {
             let text = |i: usize| "x".repeat(i % 50);
             (0..300).for_each(|i| buckets.push_value(i % 3, (i, text(i)), 50).unwrap());
             let mut seen = Vec::new();
-            for bucket in 0..buckets.len() {
+            for bucket in 0..buckets.num_buckets() {
                 for (i, value) in buckets.take_bucket(bucket).unwrap() {
                     assert_eq!((i % 3, &value), (bucket, &text(i)));
                     others.push_value(i % 2, i, 8).unwrap();
                 }
                 assert_eq!(buckets.take_bucket(bucket).unwrap(), []);
             }
-            (0..others.len()).for_each(|bucket| seen.append(&mut others.take_bucket(bucket).unwrap()));
+            (0..others.num_buckets()).for_each(|bucket| seen.append(&mut others.take_bucket(bucket).unwrap()));
             seen.sort_unstable();
             assert!(seen.into_iter().eq(0..300), "{budget_bytes}");
             // All memory of the budget is available again.

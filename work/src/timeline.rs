@@ -169,7 +169,7 @@ pub fn resident_bytes() -> Option<u64> {
     Some(kib?.parse::<u64>().ok()? * 1024)
 }
 
-/// What the process has used since it started (proc_pid_status(5), proc_pid_io(5)).
+/// Resources that the process has used since it started (proc_pid_status(5), proc_pid_io(5)).
 fn process_usage() -> UsageSample {
     let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let field = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);

@@ -30,14 +30,14 @@ const MAX_SAMPLES_PER_TRIAL: u32 = 4;
 /// Minimum reads of a sample for each instance, so that all instances work from the first quarter of the sample on:
 /// reads are dealt out in chunks of 400,000 bases.
 const MIN_READS_PER_INSTANCE: u64 = 32_000;
-/// Minimum blocks of the first quarter for each instance, for aligners that work in blocks of reads.
+/// Minimum number of blocks per instance in the first quarter of a sample, for aligners that process reads in blocks.
 const MIN_BLOCKS_PER_INSTANCE: u64 = 2;
-/// The first part of a sample is this fraction of the sample: one quarter.
+/// Divisor of a sample's number of reads that gives the number of reads in its first part: one quarter of the sample.
 const FIRST_PART_DIVISOR: u64 = 4;
 /// Minimum size of a block of reads (bases).
 const MIN_BLOCK_BASES: u64 = 50_000;
-/// Minimum share of a sample's time that counts as aligning. It bounds the estimate when loading the index hides the
-/// time of aligning.
+/// Minimum share of a sample's time that counts as aligning. It limits the estimate when most of the time is spent on
+/// loading the index.
 const MIN_ALIGNING_SHARE: f64 = 0.05;
 
 /// Number of reads of a trial, and the expected time of the trial (s). Each trial loads the index twice.

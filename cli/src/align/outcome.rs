@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use genuma_align::engine::Program;
+use genuma_align::engine::AlignerProgram;
 use genuma_align::pipeline::AlignSummary;
 use genuma_align::placement::{IndexResidence, PlacementPlan};
 use genuma_align::sort;
@@ -35,12 +35,12 @@ pub(crate) struct StageTimes {
 /// A finished run of `genuma align`.
 pub(crate) struct AlignOutcome {
     pub(crate) command: String,
-    pub(crate) program: Program,
+    pub(crate) program: AlignerProgram,
     pub(crate) placement: IndexPlacementResult,
     pub(crate) aligned: AlignSummary,
-    pub(crate) sorted: Option<sort::Summary>,
+    pub(crate) sorted: Option<sort::SortSummary>,
     pub(crate) times: StageTimes,
-    /// What the run used, if that was asked for.
+    /// CPU time, memory and page placement of the run; `None` unless counters were requested.
     pub(crate) counters: Option<RunCounters>,
 }
 

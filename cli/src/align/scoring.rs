@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use genuma_align::engine::genuma::{Options, ScoringOptions};
+use genuma_align::engine::genuma::{GenumaEngineOptions, ScoringOptions};
 
 use crate::errors::UsageError;
 
@@ -73,7 +73,7 @@ impl ScoringArgs {
     ///
     /// # Errors
     /// The scores contradict each other.
-    pub(crate) fn to_engine_options(&self, read_groups: Vec<String>) -> Result<Options, UsageError> {
+    pub(crate) fn to_engine_options(&self, read_groups: Vec<String>) -> Result<GenumaEngineOptions, UsageError> {
         let defaults = ScoringOptions::default();
         let scale = i32::from(self.match_score.unwrap_or(1));
         let scaled_number = |said: Option<u16>, plain: i32| said.map_or(plain * scale, i32::from);
@@ -88,21 +88,21 @@ impl ScoringArgs {
             unpaired_penalty: scaled_number(self.unpaired_penalty, defaults.unpaired_penalty),
             min_score: scaled_number(self.min_score, defaults.min_score),
         };
-        if let Some(fault) = scores.find_error() {
+        if let Some(fault) = scores.validation_error() {
             return Err(UsageError(fault.to_owned()));
         }
-        Ok(Options {
+        Ok(GenumaEngineOptions {
             scores,
             report_all: self.report_all,
             supplementary_as_secondary: self.supplementary_as_secondary,
             soft_clip_supplementary: self.soft_clips,
             max_xa_placements: self
                 .max_xa_placements
-                .map_or(Options::default().max_xa_placements, |two| two.0.map(|n| n as usize)),
+                .map_or(GenumaEngineOptions::default().max_xa_placements, |two| two.0.map(|n| n as usize)),
             ignore_alt: self.ignore_alt,
             copy_comments: self.comments,
             read_groups,
-            ..Options::default()
+            ..GenumaEngineOptions::default()
         })
     }
 }

@@ -7,7 +7,7 @@ use genuma_reads::{BatchLimit, Error, ReadBatch, ReadStream, StreamLane, StreamO
 struct SequencingUnit {
     /// Flowcell and lane, or instrument and lane for older Illumina names.
     read_group_id: String,
-    /// The same with the barcode, if the read has one (SAM: PU).
+    /// Flowcell and lane, followed by the sample barcode if the read name has one (SAM: PU).
     platform_unit: String,
     platform: &'static str,
 }

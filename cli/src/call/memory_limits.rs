@@ -9,7 +9,8 @@ use crate::errors::UsageError;
 use crate::forecast::model;
 use crate::size_format;
 
-/// Budgets below this were meant in a larger unit than bytes. Chosen: no machine has so little memory.
+/// A memory budget (bytes) below this value is refused: the user probably omitted the unit, such as G. Chosen: no
+/// machine has so little memory.
 const MIN_BUDGET_WITH_UNIT_BYTES: u64 = 1 << 16;
 
 /// Returns an error if the memory budget is too small for the number of threads, or for a reference of this many

@@ -9,8 +9,8 @@ use genuma_somatic::panel_of_normals::PanelOfNormals;
 use crate::errors::UsageError;
 use crate::table_note::TableNote;
 
-/// Default of `--panel-min-samples`: the minimum number of normals that have a k-mer. A k-mer of one normal may be a
-/// variant of that person alone.
+/// Default of `--panel-min-samples`: the minimum number of normals that have a k-mer. A k-mer that only one normal has
+/// may be a private variant of that person.
 const DEFAULT_MIN_NORMALS: u32 = 2;
 
 /// Opens a panel of normals and checks its parameters.

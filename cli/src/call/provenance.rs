@@ -21,7 +21,7 @@ use url::Url;
 use crate::command_line;
 
 /// Sequencing platforms that the SAM specification allows as `PL`.
-pub(super) const PLATFORMS: [&str; 12] = [
+pub(super) const SAM_PLATFORMS: [&str; 12] = [
     "CAPILLARY",
     "DNBSEQ",
     "ELEMENT",
@@ -61,7 +61,7 @@ impl CallInputs<'_> {
     ///
     /// # Errors
     /// Metadata or the header of a file cannot be read.
-    pub(super) fn describe(&self) -> anyhow::Result<Provenance> {
+    pub(super) fn describe_provenance(&self) -> anyhow::Result<Provenance> {
         let mut inputs = Vec::new();
         for lane in self.lanes.iter().filter(|lane| !matches!(lane.files, LaneFiles::Reference(_))) {
             for path in lane.paths() {
@@ -78,7 +78,7 @@ impl CallInputs<'_> {
         for (role, path) in others.into_iter().filter_map(|(role, path)| Some((role, path?))) {
             inputs.push(describe_file(role, path)?);
         }
-        let platforms = (0..).take(self.samples.len()).map(|sample| self.platform_of_sample(sample));
+        let platforms = (0..).take(self.samples.num_samples()).map(|sample| self.platform_of_sample(sample));
         Ok(Provenance {
             command_line: command_line::quoted_command_line_without_resume(),
             inputs,
@@ -104,7 +104,7 @@ impl CallInputs<'_> {
 fn choose_platform(platforms: &BTreeSet<String>, sample: &str) -> Option<String> {
     let mut all = platforms.iter();
     match (all.next(), all.next()) {
-        (Some(platform), None) if PLATFORMS.contains(&platform.as_str()) => Some(platform.clone()),
+        (Some(platform), None) if SAM_PLATFORMS.contains(&platform.as_str()) => Some(platform.clone()),
         (Some(platform), None) if platform.is_empty() => None,
         (None, _) => None,
         _ => {

@@ -4,12 +4,12 @@ use anyhow::bail;
 use genuma_somatic::pipeline::FinishedCall;
 use genuma_somatic::result_warnings::{ResultWarning, find_result_warnings};
 
-/// Which warnings withhold the results.
+/// Rule that decides which warnings prevent the results from being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WarningRule {
     /// None (`--force`).
     Accept,
-    /// Those after which the results mean nothing.
+    /// Only warnings that make the results meaningless.
     Usual,
     /// All (`--strict`).
     Strict,

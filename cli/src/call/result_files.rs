@@ -34,7 +34,7 @@ pub(crate) const REPORT_FILE: &str = "report.html";
 const VCF_FILE: &str = "somatic.vcf.gz";
 const CONTIGS_FILE: &str = "contigs.fa";
 const SUPPORTING_READS_FILE: &str = "supporting.bam";
-/// Names of the index of the BAM file. Which of the two is written depends on the length of the longest sequence.
+/// Possible names of the index of the BAM file: CSI if a reference sequence is too long for BAI, otherwise BAI.
 const SUPPORTING_READS_INDEX_FILES: [&str; 2] = ["supporting.bam.bai", "supporting.bam.csi"];
 const SUMMARY_FILE: &str = "summary.json";
 /// Prefix of the names of the MultiQC files.
@@ -222,7 +222,7 @@ fn annotate_records(
     genes.annotate_records(genome, records);
     vcf::add_annotation_lines(header, &gff.file_name());
     let bytes = fs::metadata(&gff.path).with_context(|| gff.path.display().to_string())?.len();
-    Ok(genes.summarize(&gff.path, bytes, records))
+    Ok(genes.summarize_annotation(&gff.path, bytes, records))
 }
 
 /// Names of the files of an earlier run that this run replaces or removes.

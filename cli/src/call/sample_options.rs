@@ -12,13 +12,12 @@ use genuma_somatic::sample_names::SampleNames;
 use tracing::warn;
 
 use crate::errors::UsageError;
-use crate::read_layout::{ReadLayoutArgs, SampleRole};
+use crate::read_layout::{ReadLayoutArgs, ReadStructureOption};
 
 /// The values of all `--tumor` options, in the given order. `REQUIRED`: whether the command needs at least one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TumourReads<const REQUIRED: bool>(Vec<TumourFiles>);
 
-/// Name and read files of one tumour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TumourFiles {
     name: Option<String>,
@@ -111,7 +110,6 @@ fn read_group_sample(
     Ok(is_complete.then_some(name))
 }
 
-/// Reads of the normal sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NormalReads<'a> {
     /// Read files.
@@ -172,7 +170,7 @@ fn choose_sample_names(
     Ok(SampleNames::from_names(normal, tumours.iter().enumerate().map(own)))
 }
 
-/// Maximum length of a sample name. Chosen: file systems allow as much in a file name.
+/// Maximum length of a sample name in characters. Chosen: the name is used in file names, which file systems limit.
 const MAX_SAMPLE_NAME_CHARS: usize = 255;
 
 /// Parses a sample name: letters, digits, `.`, `_` and `-`, as VCF columns and read groups allow.
@@ -207,7 +205,7 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
     /// # Errors
     /// There are too many tumours, two samples have the same name, a file has no mate file, or the read structures do
     /// not fit the layout ([`UsageError`]); a file cannot be read, or is not of one sample.
-    pub(crate) fn samples_and_lanes(
+    pub(crate) fn open_samples_and_lanes(
         &self,
         normal: NormalReads<'_>,
         names_given: SampleNameOptions<'_>,
@@ -232,13 +230,15 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
             .into());
         }
         let mut lanes = match normal {
-            NormalReads::Files(files) => layout.open_lanes(NORMAL_SAMPLE, SampleRole::Normal, files, options)?,
+            NormalReads::Files(files) => {
+                layout.open_lanes(NORMAL_SAMPLE, ReadStructureOption::Normal, files, options)?
+            }
             NormalReads::Reference(path) => {
                 vec![Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Reference(path.to_owned()))]
             }
         };
         for (sample, tumour) in (TUMOUR_SAMPLE..).zip(&tumours) {
-            lanes.extend(layout.open_lanes(sample, SampleRole::Tumour, &tumour.files, options)?);
+            lanes.extend(layout.open_lanes(sample, ReadStructureOption::Tumour, &tumour.files, options)?);
         }
         for lane in remove_empty_lanes(&mut lanes)? {
             let paths: Vec<String> = lane.paths().map(|path| path.display().to_string()).collect();

@@ -24,10 +24,10 @@ use genuma_work::parallel::map_in_order;
 use genuma_work::spill;
 use genuma_work::timeline::Timeline;
 
-use crate::report::call::calls_with_pileups;
+use crate::report::call::choose_calls_with_pileups;
 use crate::report::markup::format_date;
 
-/// What was found out about the records after they were built.
+/// Annotations of the records, which are computed after the records: screened sequences, genes and consequences.
 pub(crate) struct RecordFindings {
     /// Calls whose new sequence is that of a screened sequence.
     pub(crate) screened_calls: Vec<ScreenHit>,
@@ -49,7 +49,7 @@ pub(crate) fn build_summary(
     let firsts = first_records(records, finished.events.len());
     let mut calls: Vec<ReportedEvent> =
         firsts.into_iter().map(|record| reported_call(record, &finished.genome)).collect();
-    let drawn = calls_with_pileups(&calls);
+    let drawn = choose_calls_with_pileups(&calls);
     let pictures = draw_pictures(finished, &drawn, job.resources.threads)?;
     drawn.into_iter().zip(pictures).for_each(|(call, picture)| calls[call].picture = picture);
     Ok(CallSummary {
@@ -59,7 +59,7 @@ pub(crate) fn build_summary(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         samples: job.samples.names().to_vec(),
         has_normal: job.samples.has_normal(),
-        inputs: (0..).take(job.samples.len()).map(|sample| input_paths(&job.lanes, sample)).collect(),
+        inputs: (0..).take(job.samples.num_samples()).map(|sample| input_paths(&job.lanes, sample)).collect(),
         reference: job.reference.as_ref().map(|path| path.display().to_string()),
         panel: job.panel.as_ref().map(|panel| panel.table.display().to_string()),
         known: job.known.as_ref().map(|known| known.path.display().to_string()),
@@ -88,7 +88,7 @@ pub(crate) fn build_summary(
     })
 }
 
-/// The library properties without those of the reads that take the place of a missing normal.
+/// The library metrics. In a tumour-only call, those of the reference that replaces the normal are removed.
 fn reported_libraries(libraries: PairLibraryMetrics, samples: &SampleNames) -> PairLibraryMetrics {
     match samples.has_normal() {
         true => libraries,
@@ -145,8 +145,8 @@ fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
     }
 }
 
-/// Maximum number of read pairs of one sample, with the change and without, from which the pairs of a picture are
-/// chosen.
+/// Maximum number of read pairs of one sample from which the rows of a read pileup are chosen, separately for pairs
+/// with and without the change.
 const MAX_CANDIDATE_PAIRS: usize = 200;
 
 /// Draws the reads of some events side by side.

@@ -11,7 +11,7 @@ use genuma_somatic::target_depth::FinishedTargets;
 /// are the names of the samples, the normal first.
 pub(crate) fn format_target_table(finished: &FinishedTargets, genome: &Reference, samples: &SampleNames) -> String {
     let order: Vec<usize> =
-        (usize::from(TUMOUR_SAMPLE)..samples.len()).chain(samples.has_normal().then_some(0)).collect();
+        (usize::from(TUMOUR_SAMPLE)..samples.num_samples()).chain(samples.has_normal().then_some(0)).collect();
     let mut text = String::from("#chrom\tstart\tend\tname");
     for &sample in &order {
         // Writing to a string cannot fail.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use genuma_reads::ProgressCounters;
 use genuma_work::ProgressListener;
-use genuma_work::counters::{RunCounters, RunCounting};
+use genuma_work::counters::{RunCounterRecorder, RunCounters};
 use genuma_work::timeline::{Timeline, TimelineRecorder};
 
 use crate::allocator;
@@ -14,12 +14,12 @@ use crate::progress::UnitProgress;
 pub(crate) struct CallWatcher {
     progress: UnitProgress,
     recorder: TimelineRecorder,
-    counting: Mutex<Option<RunCounting>>,
+    counting: Mutex<Option<RunCounterRecorder>>,
 }
 
 impl CallWatcher {
     /// Starts the progress display and the timeline recorder. `counting` has begun with the command.
-    pub(crate) fn start(counting: Option<RunCounting>) -> CallWatcher {
+    pub(crate) fn start(counting: Option<RunCounterRecorder>) -> CallWatcher {
         CallWatcher {
             progress: UnitProgress::start(),
             recorder: TimelineRecorder::start(),
@@ -27,10 +27,10 @@ impl CallWatcher {
         }
     }
 
-    /// Ends counting and returns the counters; `None` if they were not asked for.
+    /// Ends counting and returns the counters; `None` if they were not requested.
     pub(crate) fn take_counters(&self) -> Option<RunCounters> {
         let counting = self.counting.lock().unwrap_or_else(PoisonError::into_inner).take();
-        counting.map(RunCounting::finish)
+        counting.map(RunCounterRecorder::finish)
     }
 
     /// The resource use of the call up to now.

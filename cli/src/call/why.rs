@@ -5,14 +5,14 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use genuma_reads::fasta::Reference;
 use genuma_simulate::evaluate::vcf::{self, VcfRecord};
-use genuma_somatic::change::{Breakend, Change, Side, left_align_allele};
+use genuma_somatic::change::{Breakend, Change, RetainedSide, left_align_allele};
 use genuma_somatic::variant_trace::{TraceReport, TracedVariant};
 
 use tracing::warn;
 
 use crate::errors::UsageError;
 
-/// Translates each element of `asked`, a VCF file or `CHROM:POS:REF>ALT`, into questions.
+/// Parses the values of `--why`: each is a VCF file or a variant written as `CHROM:POS:REF>ALT`.
 ///
 /// # Errors
 /// It is neither a file nor a variant, a position or REF base does not match the reference, or a record has an ALT
@@ -70,7 +70,7 @@ fn question_from_record(record: &VcfRecord, genome: &Reference) -> anyhow::Resul
     let Some(start) = pos.checked_sub(1).filter(|&p| p < seq.len()) else {
         bail!("{chrom} has {} bases, so there is no position {pos}", seq.len());
     };
-    let end = |pos: usize, side: Side| Breakend { chrom: index, pos, side };
+    let end = |pos: usize, side: RetainedSide| Breakend { chrom: index, pos, side };
     let last = || -> anyhow::Result<usize> {
         let last = record.absolute_info_value("END").context("INFO has no END")?;
         if last <= start + 1 || last >= seq.len() {
@@ -81,16 +81,18 @@ fn question_from_record(record: &VcfRecord, genome: &Reference) -> anyhow::Resul
     let join =
         |a: Breakend, b: Breakend| Change::Junction { ends: [a.min(b), a.max(b)], inserted: Vec::new(), homology: 0 };
     let changes = match alternate.as_str() {
-        "<DEL>" => vec![join(end(start, Side::Left), end(last()?, Side::Right))],
-        "<DUP>" | "<DUP:TANDEM>" => vec![join(end(start + 1, Side::Right), end(last()? - 1, Side::Left))],
+        "<DEL>" => vec![join(end(start, RetainedSide::Left), end(last()?, RetainedSide::Right))],
+        "<DUP>" | "<DUP:TANDEM>" => {
+            vec![join(end(start + 1, RetainedSide::Right), end(last()? - 1, RetainedSide::Left))]
+        }
         "<INV>" => {
             let last = last()?;
             vec![
-                join(end(start, Side::Left), end(last - 1, Side::Left)),
-                join(end(start + 1, Side::Right), end(last, Side::Right)),
+                join(end(start, RetainedSide::Left), end(last - 1, RetainedSide::Left)),
+                join(end(start + 1, RetainedSide::Right), end(last, RetainedSide::Right)),
             ]
         }
-        _ if alternate.contains(['[', ']']) => vec![parse_breakend(alternate, end(start, Side::Left), genome)?],
+        _ if alternate.contains(['[', ']']) => vec![parse_breakend(alternate, end(start, RetainedSide::Left), genome)?],
         _ => {
             let bases = |text: &str| text.bytes().all(|b| b"ACGTN".contains(&b)) && !text.is_empty();
             if !bases(reference) || !bases(alternate) {
@@ -127,9 +129,9 @@ fn parse_breakend(alternative: &str, here: Breakend, genome: &Reference) -> anyh
     let mate_end = Breakend {
         chrom: contig_index(chrom, genome)?,
         pos: pos.checked_sub(1).context("positions start at 1")?,
-        side: if bracket == '[' { Side::Right } else { Side::Left },
+        side: if bracket == '[' { RetainedSide::Right } else { RetainedSide::Left },
     };
-    let here = Breakend { side: if first { Side::Right } else { Side::Left }, ..here };
+    let here = Breakend { side: if first { RetainedSide::Right } else { RetainedSide::Left }, ..here };
     let letters = if first { after } else { before }.unwrap_or_default().as_bytes();
     // One letter is the base at the breakend. The other letters are inserted between the two ends.
     let inserted = if first { letters.split_last().map(|l| l.1) } else { letters.split_first().map(|l| l.1) };
@@ -175,7 +177,7 @@ mod tests {
         question_from_record(&record, &genome()).map(|q| q.changes)
     }
 
-    fn ends(changes: &[Change]) -> Vec<[(usize, usize, Side); 2]> {
+    fn ends(changes: &[Change]) -> Vec<[(usize, usize, RetainedSide); 2]> {
         let ends = |change: &Change| match change {
             Change::Junction { ends, .. } => ends.map(|e| (e.chrom, e.pos, e.side)),
             other => panic!("no junction: {other:?}"),
@@ -206,7 +208,7 @@ mod tests {
 
     #[test]
     fn symbolic_alleles_are_the_junctions_they_make() {
-        use Side::{Left, Right};
+        use RetainedSide::{Left, Right};
         // Bases 6 to 15 are deleted, duplicated or inverted.
         let end: &[(&str, &str)] = &[("END", "15")];
         assert_eq!(ends(&record(5, "<DEL>", end).unwrap()), [[(0, 4, Left), (0, 15, Right)]]);
@@ -222,7 +224,7 @@ mod tests {
 
     #[test]
     fn breakends_are_read_as_they_are_written() {
-        use Side::{Left, Right};
+        use RetainedSide::{Left, Right};
         for (alternate, expected) in [
             ("A[HLA:2:9[", [(0, 4, Left), (1, 8, Right)]),
             ("A]HLA:2:9]", [(0, 4, Left), (1, 8, Left)]),

@@ -12,8 +12,8 @@ use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use crate::size_format;
 
 /// Contamination levels: at a lower interval end of 0.01 or more the sample is reported as contaminated, at 0.03 or
-/// more as highly contaminated. Empirical: 1% contamination puts a foreign allele into one read in 200, like
-/// sequencing errors.
+/// more as highly contaminated. Empirical: at 1% contamination a foreign allele is in one read in 200, about as often
+/// as sequencing errors.
 const CONTAMINATION_LEVELS: [f64; 2] = [0.01, 0.03];
 /// A substitution is reported as damage if its error rate is more than this many times the median rate of all six
 /// substitutions. Empirical: without damage they differ less than twofold.
@@ -31,7 +31,7 @@ fn format_estimate(value: &Estimate) -> String {
 
 /// Formats the comparison of one tumour with the normal as text, one property a line. `bases` are the sequenced bases
 /// of the normal and of the tumour.
-pub(crate) fn format_summary(pair: &PairSummary, libraries: &PairLibraryMetrics, bases: [u64; 2]) -> String {
+pub(crate) fn format_pair_summary(pair: &PairSummary, libraries: &PairLibraryMetrics, bases: [u64; 2]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<28}{value}");

@@ -19,8 +19,8 @@ use genuma_work::{folder, signals};
 use crate::multiqc::CountedSample;
 use crate::{command_line, json_file};
 
-/// One in this many k-mers of a table is stored as hot: tables keep their hot k-mers, those with the highest counts,
-/// in memory. Chosen.
+/// Number of k-mers of a table for each hot k-mer. Hot k-mers are those with the highest counts, which readers keep in
+/// memory. Chosen.
 const HOT_KMER_ONE_IN: u64 = 1024;
 /// Maximum number of hot k-mers of a table.
 const MAX_HOT_KMERS: u64 = 1 << 16;
@@ -71,7 +71,7 @@ impl KmerOutput {
 /// On an interruption, leaves the finished stages in the work folder, if there is one, and removes all other files.
 pub(crate) fn keep_finished_steps_on_interruption(folder: Option<PathBuf>) {
     signals::set_interrupt_handler(Some(Box::new(move || {
-        folder.filter(|folder| folder::remove_unfinished_files(folder)).map(|folder| folder::resume_hint(&folder))
+        folder.filter(|folder| folder::keep_only_resumable_files(folder)).map(|folder| folder::resume_hint(&folder))
     })));
 }
 
@@ -164,7 +164,6 @@ impl CountOutcome<'_> {
         Ok(())
     }
 
-    /// For each sample the values for MultiQC.
     pub(crate) fn multiqc_rows(&self) -> impl Iterator<Item = CountedSample<'_>> {
         let named = self.note.samples.iter().zip(&self.stats.bases);
         named.zip(self.spectra).map(|((sample, bases), spectrum)| CountedSample { sample, bases: *bases, spectrum })

@@ -19,8 +19,9 @@ use crate::progress::UnitProgress;
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 
-/// Names of the two stages whose results are kept: reading the input, and counting.
+/// Name of the stage that reads the input; its result is kept for a resumed run.
 const READ_STEP: &str = "read";
+/// Name of the stage that counts k-mers; its result is kept for a resumed run.
 const COUNT_STEP: &str = "count";
 
 /// Work folder of a count that writes to `out`: a hidden folder of its own in `folder`.
@@ -30,7 +31,7 @@ pub(crate) fn work_folder_for(folder: &Path, out: &Path) -> PathBuf {
 }
 
 /// Lists everything that the result of a count depends on. The lanes carry the numbers of their samples.
-pub(crate) fn count_fingerprint(
+pub(crate) fn fingerprint_of_count(
     params: &CountParams,
     min_count: u32,
     samples: &[NamedFiles],
@@ -123,7 +124,7 @@ impl ResumableCount {
         let ResumableCount { work, store } = self;
         if succeeded {
             work.remove();
-        } else if work.remove_unfinished() {
+        } else if work.keep_only_resumable() {
             warn!("{}", folder::resume_hint(&store.work_folder));
         }
     }

@@ -48,7 +48,7 @@ const BASES_PER_SHARD: u64 = 25_000_000_000;
 ///
 /// # Errors
 /// Reads cannot be read or divided into shards; the run store has another plan; the plan cannot be written.
-pub(crate) fn write_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Result<()> {
+pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Result<()> {
     if request.sbatch && request.run.contains("://") {
         bail!("--sbatch: give --plan a folder that all machines can access, because the logs are written there");
     }

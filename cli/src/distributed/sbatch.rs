@@ -71,7 +71,6 @@ pub(crate) fn render_sbatch_script(plan: &DistributedPlan, genuma: &Path) -> Str
     text
 }
 
-/// Quotes a string for a shell.
 fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

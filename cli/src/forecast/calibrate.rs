@@ -12,7 +12,7 @@ use genuma_work::timeline::Timeline;
 use serde::Deserialize;
 
 use super::model::{CallInput, UnitForecast};
-use super::rates::{MEASURED_RATES, Rates};
+use super::rates::{CostRates, MEASURED_RATES};
 
 /// The values of a `summary.json` that a forecast needs.
 #[derive(Debug, Clone, Deserialize)]
@@ -33,14 +33,14 @@ pub(crate) struct EarlierRun {
     timeline: Timeline,
 }
 
-/// Bounds of a plausible ratio of measured to expected cost. A ratio outside comes from something else than the
-/// machine's speed. Empirical.
+/// Bounds of a plausible ratio of measured to expected cost. A ratio outside these bounds has another cause than the
+/// speed of the machine. Empirical.
 const PLAUSIBLE_RATIOS: (f64, f64) = (0.02, 50.0);
 
 /// Start of the ledger line with the number of partitions.
 const PARTITIONS_LINE_START: &str = "partitions of the k-mer space";
 
-/// Starts of the ledger lines that a forecast reads, up to version 0.2.0, and their present descriptions.
+/// Ledger lines that a forecast reads: start of the description up to version 0.2.0, and present description.
 const RENAMED_LINES: [(&str, &str); 2] = [
     ("partitions that the k-mers were counted in", PARTITIONS_LINE_START),
     ("pairs in a packed copy in the work folder", PACKED_READS_LEDGER_LINE),
@@ -120,8 +120,7 @@ impl EarlierRun {
         self.ledger.lines.iter().any(|line| line.description == PACKED_READS_LEDGER_LINE)
     }
 
-    /// The forecast of a unit of the run at the given rates.
-    fn unit_forecast(&self, rates: &Rates, name: &str) -> Option<UnitForecast> {
+    fn unit_forecast(&self, rates: &CostRates, name: &str) -> Option<UnitForecast> {
         self.call_input().forecast_unit(name, self.partitions(), self.had_packed_reads(), rates)
     }
 
@@ -133,7 +132,7 @@ impl EarlierRun {
 
     /// Ratio of a unit's measured memory to the forecast at [`MEASURED_RATES`], counting only the memory of the rate
     /// that `without` sets to zero. Known only if the unit used more memory than all units before it.
-    fn memory_ratio(&self, name: &str, without: impl FnOnce(&mut Rates)) -> Option<f64> {
+    fn memory_ratio(&self, name: &str, without: impl FnOnce(&mut CostRates)) -> Option<f64> {
         self.resources.as_ref()?;
         let at = self.units.iter().position(|cost| cost.name == name && !cost.resumed)?;
         let before = self.units[..at].iter().map(|cost| cost.peak_bytes).max().unwrap_or(0);
@@ -181,7 +180,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// [`MEASURED_RATES`] scaled by the median ratios of earlier runs; rates without data stay as they are.
-pub(crate) fn calibrate_rates(runs: &[EarlierRun]) -> Rates {
+pub(crate) fn calibrate_rates(runs: &[EarlierRun]) -> CostRates {
     let mut rates = MEASURED_RATES;
     let time = |name: &str| median(runs.iter().filter_map(|run| run.cpu_time_ratio(name))).unwrap_or(1.0);
     let (count, place, judge) = (time("count"), time("place"), time("judge"));
@@ -198,7 +197,7 @@ pub(crate) fn calibrate_rates(runs: &[EarlierRun]) -> Rates {
     rates.write_cpu_s *= judge;
     rates.busy_share = median(runs.iter().filter_map(EarlierRun::busy_share)).unwrap_or(rates.busy_share);
     rates.watts = median(runs.iter().filter_map(EarlierRun::mean_watts));
-    let memory = |name: &str, without: fn(&mut Rates)| {
+    let memory = |name: &str, without: fn(&mut CostRates)| {
         median(runs.iter().filter_map(|run| run.memory_ratio(name, without))).unwrap_or(1.0)
     };
     let assemble = memory("assemble", |rates| (rates.candidate_kmer_bytes, rates.candidate_pair_bytes) = (0.0, 0.0));
@@ -222,7 +221,7 @@ mod tests {
             let cpu_s = cpu_s * times;
             json!({"name": name, "cpu_s": cpu_s, "wall_s": cpu_s / 2.0 / busy, "peak_bytes": peak, "resumed": false})
         };
-        let Rates {
+        let CostRates {
             count_cpu_s: count,
             extra_partition_cpu_s: again,
             pack_reads_cpu_s: record,
@@ -236,7 +235,7 @@ mod tests {
             ..
         } = MEASURED_RATES;
         // The genome is four times as large as the one that the rates hold for.
-        let Rates {
+        let CostRates {
             tenfold_genome_read_growth: tenfold,
             tenfold_genome_placement_growth: tenfold_places,
             tenfold_genome_call_growth: tenfold_found,
@@ -296,15 +295,15 @@ mod tests {
         assert_eq!(calibrate_rates(&[]), MEASURED_RATES);
         let runs = [(1.0, 0.5, 1), (2.0, 0.7, 3), (9.0, 0.8, 1)].map(|(t, b, p)| run(summary(t, b, p)));
         let rates = calibrate_rates(&runs);
-        let times = |of: fn(&Rates) -> f64| of(&rates) / of(&MEASURED_RATES);
+        let times = |of: fn(&CostRates) -> f64| of(&rates) / of(&MEASURED_RATES);
         for of in [
-            |r: &Rates| r.count_cpu_s,
-            |r: &Rates| r.extra_partition_cpu_s,
-            |r: &Rates| r.reread_files_cpu_s,
-            |r: &Rates| r.assemble_cpu_s,
-            |r: &Rates| r.scan_reference_cpu_s,
-            |r: &Rates| r.recruit_cpu_s,
-            |r: &Rates| r.judge_cpu_s,
+            |r: &CostRates| r.count_cpu_s,
+            |r: &CostRates| r.extra_partition_cpu_s,
+            |r: &CostRates| r.reread_files_cpu_s,
+            |r: &CostRates| r.assemble_cpu_s,
+            |r: &CostRates| r.scan_reference_cpu_s,
+            |r: &CostRates| r.recruit_cpu_s,
+            |r: &CostRates| r.judge_cpu_s,
         ] {
             assert!(near(times(of), 2.0), "{rates:?}");
         }

@@ -2,7 +2,7 @@
 //! files.
 //!
 //! The k-mer counter itself computes the number of partitions, so that forecast and call cannot disagree. All else is
-//! bases times [`Rates`].
+//! bases times [`CostRates`].
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use genuma_somatic::count::{
 use genuma_somatic::pipeline::{CallParams, Resources};
 use serde::Serialize;
 
-use super::rates::{Rates, SMALL_GENOME_GBP};
+use super::rates::{CostRates, SMALL_GENOME_GBP};
 use crate::size_format;
 
 /// Minimum memory of a call, however small its input (bytes). Measured: 90 MiB with two threads on 0.2 Mbp. A call
@@ -24,12 +24,12 @@ use crate::size_format;
 const BASE_MEMORY_BYTES: u64 = 96 << 20;
 /// Memory for the reads that a thread holds (bytes).
 const MEMORY_PER_THREAD_BYTES: u64 = 16 << 20;
-/// Memory that a call leaves unused when it computes how much is left (bytes).
+/// Memory that a call keeps in reserve when it computes the remaining memory (bytes).
 const RESERVED_MEMORY_BYTES: u64 = 256 << 20;
 /// Memory for looking up a million k-mers in a panel, in addition to the table's filter: k-mers, table pages and
 /// results (bytes).
 const PANEL_LOOKUP_BYTES: u64 = 40 << 20;
-/// Number of pairs per thread from which the library statistics take no more memory.
+/// Number of pairs per thread above which the memory of library statistics no longer grows.
 const LIBRARY_SATURATION_PAIRS: f64 = 65_536.0;
 
 /// Minimum memory of a call with this many threads, without a reference (bytes). A call with less is refused.
@@ -75,7 +75,7 @@ pub(crate) struct CallInput {
 pub(crate) struct PanelSize {
     /// Size of the k-mer pages of the panel table in bytes.
     pub(crate) page_bytes: u64,
-    /// Filter and index (bytes). They are loaded if half of the memory that is left has room for them.
+    /// Size of filter and index in bytes. They are loaded if they fit in half of the remaining memory.
     pub(crate) filter_and_index_bytes: u64,
 }
 
@@ -158,7 +158,7 @@ impl CallInput {
     }
 
     /// The forecast of the call at these rates.
-    pub(crate) fn forecast_call(&self, rates: &Rates) -> CallForecast {
+    pub(crate) fn forecast_call(&self, rates: &CostRates) -> CallForecast {
         let Resources { threads, memory, .. } = self.resources;
         let min_memory_bytes = min_call_memory_bytes(threads, self.reference_bases);
         if memory < min_memory_bytes {
@@ -228,7 +228,7 @@ impl CallInput {
 
     /// Memory for evidence about the samples while reads are counted (bytes): a k-mer sketch for each tumour, and
     /// library statistics for each sample in each thread.
-    pub(crate) fn sketch_and_library_bytes(&self, rates: &Rates) -> u64 {
+    pub(crate) fn sketch_and_library_bytes(&self, rates: &CostRates) -> u64 {
         let tumours = self.num_samples.saturating_sub(1).max(1) as f64;
         // On average half as many k-mers are held as at most; a small genome has fewer.
         let sampled = KMER_SKETCH_PARAMS
@@ -264,7 +264,7 @@ impl CallInput {
 
     /// Smallest memory budget (bytes), searched from `least` upwards, that no unit is expected to exceed. A search is
     /// needed because some units use more memory when the budget is larger.
-    fn sufficient_memory_bytes(&self, least: u64, rates: &Rates) -> u64 {
+    fn sufficient_memory_bytes(&self, least: u64, rates: &CostRates) -> u64 {
         let mut memory = least;
         for _ in 0..16 {
             let input = CallInput { resources: Resources { memory, ..self.resources.clone() }, ..self.clone() };
@@ -287,7 +287,7 @@ impl CallInput {
         name: &str,
         partitions: u32,
         reads_are_packed: bool,
-        rates: &Rates,
+        rates: &CostRates,
     ) -> Option<UnitForecast> {
         let planned = CountForecast { partitions, peak_memory_bytes: 0, spilled_bytes: 0 };
         CallWork::new(self, rates, reads_are_packed).unit_forecasts(&planned).into_iter().find(|unit| unit.name == name)
@@ -297,7 +297,7 @@ impl CallInput {
 /// Computes the forecasts of the units of a call.
 struct CallWork<'a> {
     input: &'a CallInput,
-    rates: &'a Rates,
+    rates: &'a CostRates,
     /// Bases of all tumour samples together, in units of 10^9.
     tumour_gbases: f64,
     /// Bases of all samples together, in units of 10^9.
@@ -314,7 +314,7 @@ struct CallWork<'a> {
 }
 
 impl<'a> CallWork<'a> {
-    fn new(input: &'a CallInput, rates: &'a Rates, reads_are_packed: bool) -> Self {
+    fn new(input: &'a CallInput, rates: &'a CostRates, reads_are_packed: bool) -> Self {
         let giga = |n: u64| n as f64 / 1e9;
         let reference_bytes = input.reference_bases.unwrap_or(0);
         let base = (rates.base_bytes + rates.thread_bytes * input.resources.threads as f64) as u64;
@@ -393,7 +393,7 @@ impl<'a> CallWork<'a> {
         }
     }
 
-    /// Memory that every unit uses before the panel was looked up (bytes).
+    /// Memory in bytes that every unit uses, without the panel of normals.
     fn base_bytes_without_panel(&self) -> u64 {
         self.base_bytes - self.panel_counts_bytes
     }

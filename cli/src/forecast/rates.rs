@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Cost of a call per unit of input.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Rates {
+pub(crate) struct CostRates {
     /// Count k-mers in one partition: CPU s per Gbase of all samples.
     pub(crate) count_cpu_s: f64,
     /// Read the reads and cut them into super-k-mers once more for each further partition: CPU s per Gbase of all
@@ -78,7 +78,7 @@ pub(crate) struct Rates {
     pub(crate) write_bytes: f64,
     /// Recruited pairs in the work folder (bytes per Gbase of all samples).
     pub(crate) recruited_disk_bytes: f64,
-    /// Recruited pairs in memory while they are genotyped, if there is room for all (bytes per Gbase of all samples).
+    /// Memory of recruited pairs during genotyping if all fit in memory (bytes per Gbase of all samples).
     pub(crate) recruited_memory_bytes: f64,
     /// Files of finished units (bytes per Gbase of the tumour).
     pub(crate) unit_file_bytes: f64,
@@ -102,7 +102,7 @@ pub(crate) const MEASURED_MACHINE: &str = "AMD EPYC virtual machine (Zen 4), 2 c
 /// --library wgs` at 30x/30x, 2×150 bp. `extra_partition_cpu_s` and `scan_reference_cpu_s` are from earlier runs;
 /// `busy_share` and `disk_bytes_per_s` are guesses. `genuma plan --from` replaces them by rates of earlier runs on
 /// the user's machine.
-pub(crate) const MEASURED_RATES: Rates = Rates {
+pub(crate) const MEASURED_RATES: CostRates = CostRates {
     count_cpu_s: 19.0,
     extra_partition_cpu_s: 8.0,
     pack_reads_cpu_s: 1.2,

@@ -5,7 +5,7 @@ use genuma_somatic::distributed_call::StepKind;
 use genuma_somatic::pipeline::Resources;
 
 use super::model::{CallInput, UnitForecast, min_call_memory_bytes};
-use super::rates::Rates;
+use super::rates::CostRates;
 
 /// Forecast of one task of a step.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ const MIN_STEP_MEMORY_BYTES: u64 = 512 << 20;
 
 impl CallInput {
     /// Forecast of each step when the reads are in `shards` shards. `self.resources` are the resources of one task.
-    pub(crate) fn forecast_steps(&self, shards: u32, grid: BinGrid, rates: &Rates) -> Vec<StepForecast> {
+    pub(crate) fn forecast_steps(&self, shards: u32, grid: BinGrid, rates: &CostRates) -> Vec<StepForecast> {
         let Resources { threads, memory, .. } = self.resources;
         let (shards, parts) = (f64::from(shards.max(1)), f64::from(grid.num_partitions));
         let unit = |name: &str| self.forecast_unit(name, 1, true, rates);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Checks that HTML elements are closed in the reverse order of their opening.
-pub(crate) fn assert_nested(html: &str) {
+pub(crate) fn assert_html_is_nested(html: &str) {
     const VOID: [&str; 5] = ["meta", "link", "input", "br", "!DOCTYPE"];
     let mut open: Vec<&str> = Vec::new();
     let mut rest = html;

@@ -90,7 +90,7 @@ impl RunOutcome<'_> {
         Ok(())
     }
 
-    /// Logs the counters of the instances, of genuma itself and of the machine, if they were asked for.
+    /// Logs the counters of the instances, of genuma itself and of the machine, if counters were requested.
     fn log_counters(&self) {
         let instances = &self.summary.instances;
         let name = |n: usize| match instances.len() {

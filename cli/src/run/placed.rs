@@ -1,4 +1,5 @@
-//! `genuma run` with a program that is no aligner: places it, and passes on all else.
+//! `genuma run` with a program that is not an aligner: places its threads and memory, and passes its input, output and
+//! exit code through.
 
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_strategy::placed_command::PlacedCommand;
@@ -26,7 +27,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     args.read_args.check_unused(&program)?;
     command.check_installed()?;
     let (strategy, why) = match args.strategy.as_str() {
-        "auto" => (Strategy::PLAIN, format!("genuma has no model of {program}, so choose another one with --strategy")),
+        "auto" => {
+            (Strategy::PLAIN_RUN, format!("genuma has no model of {program}, so choose another one with --strategy"))
+        }
         word => parse_strategy(word)?,
     };
     command.check_strategy(strategy).map_err(|e| UsageError(e.to_string()))?;

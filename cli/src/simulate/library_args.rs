@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use genuma_reads::ReadStructures;
 use genuma_simulate::{
-    Adapter, AmpliconParams, CaptureParams, InsertModel, LibraryPreset, Relationship, SimulationParams, TargetSource,
-    UmiParams,
+    AdapterType, AmpliconParams, CaptureParams, InsertModel, LibraryPreset, Relationship, SimulationParams,
+    TargetSource, UmiParams,
 };
 
 /// Default depth outside the targets relative to the depth of the targets.
@@ -281,7 +281,7 @@ impl LibraryArgs {
     }
 
     /// Whether `--off-target` was given.
-    pub(crate) fn has_off_target(&self) -> bool {
+    pub(crate) fn is_off_target_given(&self) -> bool {
         self.off_target.is_some()
     }
 
@@ -340,8 +340,8 @@ impl LibraryArgs {
         let library = &mut params.sequencing.library;
         if let Some(adapter) = self.adapter {
             library.adapter = Some(match adapter {
-                AdapterKind::Truseq => Adapter::Truseq,
-                AdapterKind::Nextera => Adapter::Nextera,
+                AdapterKind::Truseq => AdapterType::Truseq,
+                AdapterKind::Nextera => AdapterType::Nextera,
             });
         }
         if let Some(model) = self.insert_model {

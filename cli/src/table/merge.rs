@@ -18,7 +18,7 @@ pub(crate) type TableKmerCounts = EntryBatch<u32>;
 
 /// Consecutive entries of a k-mer table: ascending k-mers and their counts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SortedEntries<'a> {
+pub(crate) struct EntrySlice<'a> {
     pub(crate) keys: &'a [u64],
     pub(crate) counts: &'a [u32],
 }
@@ -32,8 +32,8 @@ struct MergedEntries {
 }
 
 impl MergedEntries {
-    fn first_entries(&self, samples: usize) -> SortedEntries<'_> {
-        SortedEntries { keys: &self.keys[..self.num_entries], counts: &self.counts[..self.num_entries * samples] }
+    fn first_entries(&self, samples: usize) -> EntrySlice<'_> {
+        EntrySlice { keys: &self.keys[..self.num_entries], counts: &self.counts[..self.num_entries * samples] }
     }
 
     /// Makes room for this many entries of one sample, and clears the block.
@@ -53,13 +53,13 @@ type LowHigh<T> = [T; 2];
 /// An input of a pairwise merge.
 enum MergeInput<'a> {
     /// Entries of a table.
-    Table(LowHigh<SortedEntries<'a>>),
+    Table(LowHigh<EntrySlice<'a>>),
     /// Entries made by an earlier merge.
     Merged(LowHigh<MergedEntries>),
 }
 
 impl MergeInput<'_> {
-    fn runs(&self) -> LowHigh<SortedEntries<'_>> {
+    fn runs(&self) -> LowHigh<EntrySlice<'_>> {
         match self {
             MergeInput::Table(runs) => *runs,
             MergeInput::Merged(blocks) => blocks.each_ref().map(|block| block.first_entries(1)),
@@ -112,7 +112,7 @@ impl TableMerger {
     }
 
     /// The result of the last merge, in two runs.
-    pub(crate) fn last_merge_result(&self) -> LowHigh<SortedEntries<'_>> {
+    pub(crate) fn last_merge_result(&self) -> LowHigh<EntrySlice<'_>> {
         self.merged.each_ref().map(|block| block.first_entries(self.num_samples))
     }
 
@@ -127,8 +127,8 @@ impl TableMerger {
             .map(|(piece, range)| {
                 let (keys, counts) = (&piece.keys[range.clone()], &piece.values[range.clone()]);
                 let at = keys.partition_point(|&key| key < middle);
-                let low = SortedEntries { keys: &keys[..at], counts: &counts[..at] };
-                MergeInput::Table([low, SortedEntries { keys: &keys[at..], counts: &counts[at..] }])
+                let low = EntrySlice { keys: &keys[..at], counts: &counts[..at] };
+                MergeInput::Table([low, EntrySlice { keys: &keys[at..], counts: &counts[at..] }])
             })
             .collect();
         let any = MergeFilter { in_both: false, only_first: false, min_count: 1, max_count: u64::MAX };
@@ -236,7 +236,7 @@ impl TableMerger {
 }
 
 /// Copies the entries of one run that the filter keeps.
-fn filter_run(node: MergeFilter, run: SortedEntries<'_>, block: &mut MergedEntries) {
+fn filter_run(node: MergeFilter, run: EntrySlice<'_>, block: &mut MergedEntries) {
     block.reserve(run.keys.len());
     let (keys, counts) = (&mut block.keys[..run.keys.len()], &mut block.counts[..run.keys.len()]);
     let mut filled = 0;
@@ -250,8 +250,8 @@ fn filter_run(node: MergeFilter, run: SortedEntries<'_>, block: &mut MergedEntri
 /// Merges both halves of two inputs.
 fn merge_pair<W: CountReducer>(
     node: MergeFilter,
-    a: LowHigh<SortedEntries<'_>>,
-    b: LowHigh<SortedEntries<'_>>,
+    a: LowHigh<EntrySlice<'_>>,
+    b: LowHigh<EntrySlice<'_>>,
     out: &mut LowHigh<MergedEntries>,
 ) {
     let [low, high] = out;
@@ -281,8 +281,8 @@ fn merge_pair<W: CountReducer>(
 
 /// State of a merge of two runs.
 struct PairMerge<'a> {
-    a: SortedEntries<'a>,
-    b: SortedEntries<'a>,
+    a: EntrySlice<'a>,
+    b: EntrySlice<'a>,
     i: usize,
     j: usize,
     keys: &'a mut [u64],
@@ -292,9 +292,9 @@ struct PairMerge<'a> {
 
 impl<'a> PairMerge<'a> {
     #[inline(always)]
-    fn new(a: SortedEntries<'a>, b: SortedEntries<'a>, out: &'a mut MergedEntries) -> PairMerge<'a> {
+    fn new(a: EntrySlice<'a>, b: EntrySlice<'a>, out: &'a mut MergedEntries) -> PairMerge<'a> {
         let n = a.keys.len() + b.keys.len();
-        let same = |run: SortedEntries<'a>| SortedEntries { keys: run.keys, counts: &run.counts[..run.keys.len()] };
+        let same = |run: EntrySlice<'a>| EntrySlice { keys: run.keys, counts: &run.counts[..run.keys.len()] };
         let (keys, counts) = (&mut out.keys[..n], &mut out.counts[..n]);
         PairMerge { a: same(a), b: same(b), i: 0, j: 0, keys, counts, num_entries: 0 }
     }

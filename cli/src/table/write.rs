@@ -8,7 +8,7 @@ use genuma_reads::dna;
 use genuma_work::ordered_section::{OrderedSection, PanicGuard};
 use genuma_work::publish::{AtomicFile, PartialFile};
 
-use super::merge::SortedEntries;
+use super::merge::EntrySlice;
 use crate::count::outputs::KmerOutput;
 use crate::table_note::TableNote;
 
@@ -99,13 +99,13 @@ impl<'o, 'w> SharedOutput<'o, 'w> {
 
 impl ThreadWriter<'_, '_> {
     /// Writes the k-mers of range `number`, with counts of `samples` samples. Returns false if writing has stopped.
-    pub(crate) fn write_range(&mut self, number: u64, runs: &[SortedEntries<'_>], samples: usize) -> bool {
+    pub(crate) fn write_range(&mut self, number: u64, runs: &[EntrySlice<'_>], samples: usize) -> bool {
         match self {
             ThreadWriter::Table(hand) => {
                 let count_of_bytes = |count: &[u8; 4]| u64::from(u32::from_ne_bytes(*count));
                 let weight = |value: &[u8]| value.as_chunks::<4>().0.iter().map(count_of_bytes).sum();
                 let runs: Vec<(&[u64], &[u8])> =
-                    runs.iter().map(|&SortedEntries { keys, counts }| (keys, bytemuck::cast_slice(counts))).collect();
+                    runs.iter().map(|&EntrySlice { keys, counts }| (keys, bytemuck::cast_slice(counts))).collect();
                 hand.add_key_range(number, &runs, weight)
             }
             ThreadWriter::Text { text, lines, .. } => {
@@ -136,7 +136,7 @@ impl ThreadWriter<'_, '_> {
     pub(crate) fn stop_at_range(&mut self, number: u64) -> bool {
         match self {
             ThreadWriter::Table(hand) => hand.stop_at_key_range(number),
-            ThreadWriter::Text { text, .. } => text.ordered_lines.run_last(number, |_| ()).is_some(),
+            ThreadWriter::Text { text, .. } => text.ordered_lines.run_and_close(number, |_| ()).is_some(),
         }
     }
 

@@ -6,8 +6,8 @@ use genuma_track::change::VcfRecord;
 use genuma_track::pipeline::{SampleTracking, TrackingResult};
 use serde_json::{Value, json};
 
-/// The columns of the table with their descriptions; an empty description means that the next column's description
-/// covers both.
+/// Names and descriptions of the table's columns. A column with an empty description is described together with the
+/// next one.
 const COLUMNS: [(&str, &str); 17] = [
     ("sample", "name of the sample"),
     ("chrom", ""),
@@ -110,7 +110,6 @@ pub(crate) fn render_table(tracking: &TrackingResult) -> String {
     text
 }
 
-/// Returns all results as JSON.
 pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
     let named = |record: &VcfRecord| {
         json!({

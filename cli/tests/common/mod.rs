@@ -117,7 +117,7 @@ impl Data {
         args
     }
 
-    /// The same with further options.
+    /// Arguments of a call of these samples with further options.
     pub fn call_with(&self, out: &Path, options: &[&str]) -> Vec<String> {
         let mut args = self.call(out);
         args.extend(options.iter().map(|o| (*o).to_owned()));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use genuma_align::engine::Engine;
 use genuma_align::placement::LoadedIndex;
-use genuma_align::sam::{split_records, write_line};
+use genuma_align::sam::{split_bam_records, write_sam_line};
 use genuma_reads::ReadBatch;
 use synthetic::{Synthetic, open, run, write};
 
@@ -84,8 +84,8 @@ impl Case {
                 made.clear();
                 text.clear();
                 engine.map_block(&mut state, std::slice::from_ref(piece), &mut drafts, &mut made).expect("records");
-                for record in split_records(&made) {
-                    write_line(record.expect("a record"), engine.contigs(), &mut text).expect("a line");
+                for record in split_bam_records(&made) {
+                    write_sam_line(record.expect("a record"), engine.contigs(), &mut text).expect("a line");
                 }
             }
         };

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
-use genuma_align::sort::{BamFile, BlockSorter, CramFile, Header, Options, SortedBlock, Sorter};
+use genuma_align::sort::{BamFile, BlockSorter, CramFile, SortOptions, SortedBlock, SortedFileHeader, Sorter};
 use genuma_reads::CramReference;
 use genuma_work::cost::CostTimer;
 use genuma_work::publish::FileSet;
@@ -52,8 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if libraries && let Some(marking) = &mut marking {
         marking.libraries = Some(ReadGroupLibraries::from_header(text));
     }
-    let header = Header::sorted_by_coordinate(text)?;
-    let options = Options { memory_bytes: memory, threads, work_dir: work, markdup: marking.map(Arc::new) };
+    let header = SortedFileHeader::sorted_by_coordinate(text)?;
+    let options = SortOptions { memory_bytes: memory, threads, work_dir: work, markdup: marking.map(Arc::new) };
     let begin = Instant::now();
     let mut sorter = Sorter::new(&options);
     let batches = Mutex::new((0, records));

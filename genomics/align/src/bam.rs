@@ -20,7 +20,9 @@ use sam::alignment::record_buf::data::field::Value;
 use sam::alignment::record_buf::{Cigar, Data, QualityScores, Sequence};
 
 use crate::bgzf::CompressionLevel;
-use crate::scan::{DEFAULT_MAX_MATE_DISTANCE_BP, ReferenceRegion, Scan, choose_best_pair, estimate_max_mate_distance};
+use crate::scan::{
+    DEFAULT_MAX_MATE_DISTANCE_BP, ReferenceRegion, ReferenceScan, estimate_max_mate_distance, move_best_pair_first,
+};
 use crate::sort::{self, BamFile, BlockSorter, Sorter};
 use crate::{CigarKind, Hit, Strand};
 
@@ -42,7 +44,7 @@ pub enum Error {
 
 /// Bases and qualities of one read as sequenced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Read<'a> {
+pub struct SequencedRead<'a> {
     /// Bases (ASCII).
     pub seq: &'a [u8],
     /// Phred qualities without offset, one for each base.
@@ -51,13 +53,13 @@ pub struct Read<'a> {
 
 /// A read pair to be aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Template<'a> {
+pub struct UnalignedTemplate<'a> {
     /// Name of the template, which all its reads share (QNAME).
     pub name: &'a [u8],
     /// Index of the read group in [`BamHeader::read_groups`].
     pub read_group: usize,
     /// Read 1 and read 2.
-    pub mates: [Read<'a>; 2],
+    pub mates: [SequencedRead<'a>; 2],
     /// Whether a mate without bases has no record, as in a library of single reads. Otherwise each mate has one.
     pub leaves_out_empty_mate: bool,
     /// Reference sequences (indices) and positions near which the pair is expected. The pair may align elsewhere.
@@ -71,12 +73,12 @@ pub struct Template<'a> {
 /// A value from which a read pair to be aligned can be obtained.
 pub trait HasTemplate {
     /// The read pair to be aligned.
-    fn template(&self) -> Template<'_>;
+    fn template(&self) -> UnalignedTemplate<'_>;
 }
 
 /// A read group for the `@RG` header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadGroup<'a> {
+pub struct BamReadGroup<'a> {
     /// ID of the read group, unique in the file.
     pub id: &'a str,
     /// Sample that the reads are from (SM).
@@ -87,7 +89,7 @@ pub struct ReadGroup<'a> {
 
 /// The program for the `@PG` header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Program<'a> {
+pub struct BamProgram<'a> {
     /// Name of the program (PN and ID of `@PG`).
     pub name: &'a str,
     /// Version of the program (VN of `@PG`).
@@ -96,7 +98,7 @@ pub struct Program<'a> {
     pub command: &'a str,
 }
 
-/// What `supporting.bam` says of the reference, the samples and the program.
+/// Header content of `supporting.bam`: reference, samples and program.
 #[derive(Debug, Clone, Copy)]
 pub struct BamHeader<'a> {
     /// The reference whose sequences the `@SQ` lines list.
@@ -104,9 +106,9 @@ pub struct BamHeader<'a> {
     /// MD5 sums of the sequences (M5), in their order; empty if they are unknown.
     pub sequence_md5: &'a [String],
     /// The read groups, by the number that templates have. One without an ID has no templates and no header line.
-    pub read_groups: &'a [ReadGroup<'a>],
+    pub read_groups: &'a [BamReadGroup<'a>],
     /// The program that writes the file.
-    pub program: Program<'a>,
+    pub program: BamProgram<'a>,
 }
 
 /// Aligns read pairs and writes them to `path` as a BAM file sorted by coordinate, with its index (`.bai`, or `.csi`
@@ -129,17 +131,17 @@ pub fn write_bam<T: HasTemplate + Sync, E: From<Error>>(
     path: &Path,
     bam_header: &BamHeader<'_>,
     batches: impl IntoIterator<Item = Result<Vec<T>, E>>,
-    scan: &Scan<'_>,
+    scan: &ReferenceScan<'_>,
     memory: usize,
     set: &mut FileSet,
 ) -> Result<(), E> {
     // Create the file first, so that a file that cannot be written is reported before minutes of alignment.
-    let text = sort::Header::sorted_by_coordinate(&bam_header.text()).map_err(Error::from)?;
+    let text = sort::SortedFileHeader::sorted_by_coordinate(&bam_header.text()).map_err(Error::from)?;
     let file = BamFile::create(path, text, CompressionLevel::default()).map_err(Error::from)?;
     let sam_header = bam_header.sequences().parse().map_err(|e| encode_error("the header", io::Error::other(e)))?;
     let work = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let sorter =
-        Sorter::new(&sort::Options { memory_bytes: memory, threads: scan.threads, work_dir: work, markdup: None });
+        Sorter::new(&sort::SortOptions { memory_bytes: memory, threads: scan.threads, work_dir: work, markdup: None });
     let (skipped_repetitive, truncated_hits) = Default::default();
     let mut mapper = TemplateMapper {
         bam_header,
@@ -190,8 +192,8 @@ impl BamHeader<'_> {
 /// Number of templates that are searched for together near their expected positions. Chosen: templates of a batch are
 /// near each other, so that one scan serves all of them.
 const TEMPLATES_PER_LOCAL_SCAN: usize = 8 << 10;
-/// Number of templates whose mates are searched for together in the whole reference. Chosen: their hits are in memory
-/// together.
+/// Number of templates whose mates are searched for in one scan of the whole reference. Chosen: limits the memory for
+/// their hits.
 const TEMPLATES_PER_GENOME_SCAN: usize = 256 << 10;
 /// Number of templates that a thread encodes at a time. Chosen.
 const TEMPLATES_PER_CHUNK: usize = 256;
@@ -200,7 +202,7 @@ const TEMPLATES_PER_CHUNK: usize = 256;
 const SEARCH_FLANK_BP: usize = 1_500;
 
 /// The merged reference regions around the expected positions of some templates.
-fn search_regions(templates: &[Template<'_>], genome: &Reference) -> Vec<ReferenceRegion> {
+fn search_regions(templates: &[UnalignedTemplate<'_>], genome: &Reference) -> Vec<ReferenceRegion> {
     let flank = |&(chrom, at): &(usize, usize)| {
         (chrom, at.saturating_sub(SEARCH_FLANK_BP)..(at + SEARCH_FLANK_BP).min(genome.contigs[chrom].seq.len()))
     };
@@ -219,7 +221,7 @@ fn search_regions(templates: &[Template<'_>], genome: &Reference) -> Vec<Referen
 
 /// Whether a read aligns well to its hits: the non-overlapping best hits score at least 0.9 points per base of the
 /// read.
-fn is_well_aligned(mate: &Read<'_>, hits: &[Hit]) -> bool {
+fn is_well_aligned(mate: &SequencedRead<'_>, hits: &[Hit]) -> bool {
     let mut separate_hits: Vec<&Hit> = Vec::new();
     for hit in hits {
         let is_disjoint = |kept: &&Hit| hit.query_end <= kept.query_start || kept.query_end <= hit.query_start;
@@ -251,8 +253,8 @@ impl<T: HasTemplate> MappedTemplate<T> {
     /// Puts the best pair of hits first. For mates that were not searched for in the whole reference, the mapping
     /// quality is limited to that of the template.
     fn choose_hits(&mut self, apart: usize) {
-        choose_best_pair(&mut self.mate_hits, apart);
-        let Template { max_mapq, search_genome, .. } = self.input.template();
+        move_best_pair_first(&mut self.mate_hits, apart);
+        let UnalignedTemplate { max_mapq, search_genome, .. } = self.input.template();
         for (hits, _) in
             self.mate_hits.iter_mut().zip(self.aligned_nearby).filter(|(_, is_aligned)| *is_aligned || !search_genome)
         {
@@ -266,7 +268,7 @@ struct TemplateMapper<'a> {
     bam_header: &'a BamHeader<'a>,
     sam_header: &'a sam::Header,
     /// Scan over the whole reference.
-    scan: &'a Scan<'a>,
+    scan: &'a ReferenceScan<'a>,
     /// Maximum distance (bp) between the outer ends of a proper pair.
     max_mate_distance: usize,
     /// Reads with a part that is too repetitive to be searched for.
@@ -277,7 +279,7 @@ struct TemplateMapper<'a> {
 
 impl TemplateMapper<'_> {
     /// Searches for reads and returns the hits of each read, in the order of the reads.
-    fn find_hits(&mut self, reads: &[&[u8]], scan: &Scan<'_>) -> impl Iterator<Item = Vec<Hit>> + use<> {
+    fn find_hits(&mut self, reads: &[&[u8]], scan: &ReferenceScan<'_>) -> impl Iterator<Item = Vec<Hit>> + use<> {
         let lengths: Vec<usize> = reads.iter().map(|read| read.len()).collect();
         scan.meter.add_expected_bytes(scan.bases_to_scan(&lengths));
         let found = scan.find_hits(reads);
@@ -313,14 +315,14 @@ impl TemplateMapper<'_> {
         let mut all = all.into_iter();
         while all.len() > 0 {
             let some: Vec<T> = all.by_ref().take(TEMPLATES_PER_LOCAL_SCAN).collect();
-            let templates: Vec<Template<'_>> = some.iter().map(HasTemplate::template).collect();
+            let templates: Vec<UnalignedTemplate<'_>> = some.iter().map(HasTemplate::template).collect();
             let regions = search_regions(&templates, self.bam_header.reference);
-            let near = Scan { regions: Some(&regions), ..*self.scan };
+            let near = ReferenceScan { regions: Some(&regions), ..*self.scan };
             let mut hits = self.find_hits(&mate_sequences(&templates), &near);
             let hits: Vec<[Vec<Hit>; 2]> =
                 std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect();
             self.max_mate_distance = estimate_max_mate_distance(&hits).unwrap_or(self.max_mate_distance);
-            let is_aligned = |(template, mates): (&Template<'_>, &[Vec<Hit>; 2])| {
+            let is_aligned = |(template, mates): (&UnalignedTemplate<'_>, &[Vec<Hit>; 2])| {
                 [0, 1].map(|m| is_well_aligned(&template.mates[m], &mates[m]))
             };
             let aligned: Vec<[bool; 2]> = templates.iter().zip(&hits).map(is_aligned).collect();
@@ -368,7 +370,7 @@ impl TemplateMapper<'_> {
 }
 
 /// The base sequences of both mates of each template.
-fn mate_sequences<'a>(templates: &[Template<'a>]) -> Vec<&'a [u8]> {
+fn mate_sequences<'a>(templates: &[UnalignedTemplate<'a>]) -> Vec<&'a [u8]> {
     templates.iter().flat_map(|template| template.mates.map(|mate| mate.seq)).collect()
 }
 
@@ -485,7 +487,7 @@ struct OrientedRead<'a> {
 }
 
 impl<'a> OrientedRead<'a> {
-    fn new(read: Read<'a>) -> OrientedRead<'a> {
+    fn new(read: SequencedRead<'a>) -> OrientedRead<'a> {
         let seq = read.seq.to_ascii_uppercase();
         let revcomp_seq = reverse_complement(&seq);
         OrientedRead { seq, qual: read.qual, revcomp_seq, reversed_qual: read.qual.iter().rev().copied().collect() }
@@ -514,7 +516,7 @@ struct RecordEncoder<'a> {
 }
 
 impl RecordEncoder<'_> {
-    fn encode_template(&mut self, template: &Template<'_>, hits: &[Vec<Hit>; 2]) -> Result<(), Error> {
+    fn encode_template(&mut self, template: &UnalignedTemplate<'_>, hits: &[Vec<Hit>; 2]) -> Result<(), Error> {
         let name = bam_read_name(template.name);
         let mates = template.mates.map(OrientedRead::new);
         let mut alignments: [Vec<ReadAlignment<'_>>; 2] = [Vec::new(), Vec::new()];

@@ -1,4 +1,4 @@
-//! The aligner as an engine: it turns the reads of a batch into alignment records. The one engine is [`Genuma`]; tests
+//! The aligner as an engine: it turns the reads of a batch into alignment records. The one engine is [`GenumaEngine`]; tests
 //! replace it by an engine that sleeps.
 //!
 //! An engine does not start threads. The caller gives each worker an [`Engine::WorkerState`], splits the reads as the
@@ -36,7 +36,7 @@ pub mod seal;
 mod file_image;
 pub mod genuma;
 
-pub use genuma::Genuma;
+pub use genuma::GenumaEngine;
 
 /// Why an index cannot be built or loaded, or a read cannot be mapped.
 #[derive(Debug, thiserror::Error)]
@@ -113,7 +113,7 @@ impl Error {
     }
 }
 
-/// How the reads of a lane are paired.
+/// Whether the reads of a lane are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadLayout {
     /// Each read is a template of its own.
@@ -136,7 +136,7 @@ pub enum BlockRule {
 
 /// Name and version of an aligner, for the `@PG` header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Program {
+pub struct AlignerProgram {
     /// Program name (`ID` and `PN`).
     pub name: &'static str,
     /// Program version (`VN`).
@@ -166,7 +166,7 @@ pub trait Engine: Send + Sync {
     type LibraryEstimate: Send + Sync;
 
     /// Name and version for the header.
-    fn program(&self) -> Program;
+    fn program(&self) -> AlignerProgram;
 
     /// The reference sequences, in the order of the `@SQ` lines.
     fn contigs(&self) -> &Contigs;

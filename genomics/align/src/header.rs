@@ -4,7 +4,7 @@ mod read_group;
 
 use std::fmt::Write as _;
 
-use crate::engine::Program;
+use crate::engine::AlignerProgram;
 use crate::sam::Contigs;
 
 pub use read_group::{ReadGroup, ReadGroupError};
@@ -22,7 +22,12 @@ pub struct CommandProgram<'a> {
 
 /// The header of unsorted reads: `@HD`, `@SQ`, `@RG` (each distinct read group once), and two `@PG` lines, one for
 /// the aligner and one for the command that ran it.
-pub fn sam_header(contigs: &Contigs, groups: &[ReadGroup], engine: Program, command: CommandProgram<'_>) -> String {
+pub fn sam_header(
+    contigs: &Contigs,
+    groups: &[ReadGroup],
+    engine: AlignerProgram,
+    command: CommandProgram<'_>,
+) -> String {
     let mut text = "@HD\tVN:1.6\tSO:unsorted\tGO:query\n".to_owned();
     text.push_str(&contigs.header_lines());
     for (i, group) in groups.iter().enumerate() {
@@ -31,7 +36,7 @@ pub fn sam_header(contigs: &Contigs, groups: &[ReadGroup], engine: Program, comm
             text.push('\n');
         }
     }
-    let Program { name, version } = engine;
+    let AlignerProgram { name, version } = engine;
     let line: String = command.command_line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     // Writing to a string cannot fail.
     let _ = writeln!(text, "@PG\tID:{name}\tPN:{name}\tVN:{version}");
@@ -49,7 +54,7 @@ mod tests {
         let group = |text| ReadGroup::parse(text).unwrap();
         let groups = [group("ID:a"), group("ID:b\\tLB:l"), group("ID:a")];
         let command = CommandProgram { name: "genuma", version: "9", command_line: "genuma align\tx\n" };
-        let text = sam_header(&contigs, &groups, Program { name: "engine", version: "1" }, command);
+        let text = sam_header(&contigs, &groups, AlignerProgram { name: "engine", version: "1" }, command);
         assert_eq!(
             text,
             "@HD\tVN:1.6\tSO:unsorted\tGO:query\n@SQ\tSN:chr1\tLN:7\n@RG\tID:a\n@RG\tID:b\tLB:l\n\

@@ -50,7 +50,7 @@ pub enum IndexedFormat {
     },
 }
 
-/// Where a record is on the reference and in the file, as the index needs it.
+/// Position of a record on the reference and in the file, for the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordPosition {
     /// Index of the reference sequence.
@@ -185,12 +185,12 @@ impl IndexedFile {
     /// # Errors
     /// A file cannot be written.
     pub fn finish_file_and_index(self, set: &mut FileSet) -> Result<(), Error> {
-        finish_files(&self.path, self.data.finish()?, self.index_builder, &self.format, set)
+        add_finished_files(&self.path, self.data.finish()?, self.index_builder, &self.format, set)
     }
 }
 
 /// Writes the index of `data`, which will be published as `path`, and adds both files to `set`.
-pub(crate) fn finish_files(
+pub(crate) fn add_finished_files(
     path: &Path,
     data: AtomicFile,
     index_builder: IndexBuilder,

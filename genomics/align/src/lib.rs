@@ -7,7 +7,7 @@
 //! ```
 //! use genuma_align::engine::genuma::{Genuma, Options, build_index};
 //! use genuma_align::engine::Engine;
-//! use genuma_align::sam::{split_records, write_line};
+//! use genuma_align::sam::{split_bam_records, write_line};
 //! use genuma_reads::{ReadBatch, ReadRef};
 //!
 //! let folder = tempfile::tempdir()?;
@@ -26,7 +26,7 @@
 //! reads.push(ReadRef { name: b"read", comment: b"", seq, qual: &[b'I'; 150] });
 //! let (mut records, mut line) = (Vec::new(), Vec::new());
 //! engine.map_block(&mut engine.new_state(), &[reads], &mut Vec::new(), &mut records)?;
-//! for record in split_records(&records) {
+//! for record in split_bam_records(&records) {
 //!     write_line(record?, engine.contigs(), &mut line)?;
 //! }
 //! assert!(line.starts_with(b"read\t0\tchr1\t501\t60\t150M\t"));

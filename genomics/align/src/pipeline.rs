@@ -38,7 +38,7 @@ use crate::sort::{self, Sorter};
 
 use batch_splitter::BatchSplitter;
 use scheduler::Scheduler;
-use worker::{OutputFormat, Worker, WorkerTask, WorkerTotals};
+use worker::{AlignmentWorker, OutputFormat, WorkerTask, WorkerTotals};
 
 pub use alignment_counts::{AlignmentCounts, InsertSizeStatistics};
 
@@ -80,7 +80,7 @@ pub struct AlignInput {
     pub layouts: Vec<ReadLayout>,
 }
 
-/// Where the records go.
+/// Destination of the records.
 pub enum AlignOutput<'a> {
     /// SAM lines in the order of the reads. The header must have been written before.
     Sam(&'a mut dyn Write),
@@ -140,7 +140,7 @@ impl<E: Engine> AlignWorkerPool<'_, E> {
         let farm = Farm::new(self.cpu_slots.clone()).with_tasks_per_worker(TASKS_PER_WORKER).with_task_timing(true);
         let summary = farm.run_tasks(
             |_seat| WorkerTask::<E>::default(),
-            |_seat| Ok(Worker::new(self.engine.nearest_copy(), &form, &totals)),
+            |_seat| Ok(AlignmentWorker::new(self.engine.nearest_copy(), &form, &totals)),
             |task| scheduler.borrow_mut().next_task(task),
             |worker, task| worker.run_task(task),
             |task| scheduler.borrow_mut().take_result(task),

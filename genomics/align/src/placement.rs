@@ -73,8 +73,8 @@ pub struct MemoryMeasurements {
     pub bandwidth_gb_s: BTreeMap<u32, f64>,
 }
 
-/// Ratio of remote to local latency from which copies are worth their loading time. Chosen: below 10% a copy gains
-/// less than it costs to load.
+/// Minimum ratio of remote to local latency at which each node gets its own copy of the index. Chosen: below 10% a copy
+/// saves less time than loading it takes.
 const MIN_REMOTE_LATENCY_RATIO: f64 = 1.1;
 /// Ratio of the highest to the lowest bandwidth above which the nodes count as unequal. Chosen.
 const MAX_EVEN_BANDWIDTH_RATIO: f64 = 1.25;
@@ -282,7 +282,7 @@ impl<E: Engine> LoadedIndex<E> {
 /// Always true for local memory; with the kernel's weights only the set of nodes is checked.
 pub fn residence_matches_placement(placement: &IndexPlacement, found: &[IndexResidence]) -> bool {
     found.iter().all(|IndexResidence { node, residence }| {
-        let pages = residence.present_pages();
+        let pages = residence.num_resident_pages();
         let on = |node: &u32| residence.pages_by_node.get(node).copied().unwrap_or(0);
         match (placement, node) {
             (IndexPlacement::Replicate(_), Some(node)) => on(node) == pages,

@@ -1,7 +1,7 @@
 //! Alignment records as BAM bytes and as lines of SAM text (SAM specification, sections 1.4 and 4.2).
 //!
 //! Inside the process a record is always its BAM bytes with the 4-byte `block_size` before them. Many records are
-//! stored back to back in one buffer ([`split_records`]). [`write_line`] converts BAM to SAM, [`parse_line`] converts
+//! stored back to back in one buffer ([`split_bam_records`]). [`write_sam_line`] converts BAM to SAM, [`parse_sam_line`] converts
 //! SAM to BAM. Neither allocates memory per record once its output buffer is large enough.
 //!
 //! The bytes are the same as those of `samtools view -b` for the same line: an integer tag has the smallest type that
@@ -20,8 +20,8 @@ mod text;
 pub(crate) use parse::parse_tags;
 pub(crate) use record::{FixedFields, NO_POSITION, RecordBuilder};
 
-pub use parse::parse_line;
-pub use text::write_line;
+pub use parse::parse_sam_line;
+pub use text::write_sam_line;
 
 /// Why a record cannot be converted between SAM and BAM.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Contigs {
     }
 
     /// Position in the header of the sequence with this name.
-    pub fn contig_number(&self, name: &[u8]) -> Option<i32> {
+    pub fn contig_index(&self, name: &[u8]) -> Option<i32> {
         self.number_by_name.get(name).copied()
     }
 
@@ -112,7 +112,7 @@ impl Contigs {
 /// Splits a buffer of BAM records that are stored back to back. Each item is one record with its `block_size`.
 ///
 /// If the buffer ends in the middle of a record, the last item is an error.
-pub fn split_records(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
+pub fn split_bam_records(mut bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {
             return None;

@@ -52,11 +52,11 @@ const MAX_COUNT_SECOND_SEED: u32 = 500;
 const MAX_COUNT_RAREST_SEED: u32 = 5_000;
 /// Length (bp) of the windows of a sequence in which seeds are selected.
 const SEED_WINDOW_BP: usize = 24;
-/// Number of seeds that are extended in a window even if all its seeds are frequent.
+/// Minimum number of seeds per window that are extended, even if all its seeds are frequent.
 const MIN_SEEDS_PER_WINDOW: usize = 2;
 /// Maximum number of hits for one part of a sequence.
 const MAX_HITS_PER_PART: usize = 50;
-/// Number of ungapped segments of a sequence from which segments dominated by better ones are dropped.
+/// Minimum number of ungapped segments of a sequence at which segments are dropped that better segments dominate.
 const MIN_SEGMENTS_TO_THIN: usize = 256;
 /// Number of reference chunks after which dominated segments are dropped on all threads.
 const CHUNKS_PER_ROUND: usize = 64;
@@ -103,7 +103,7 @@ pub type ReferenceRegion = (usize, Range<usize>);
 
 /// The reference to be scanned and the resources of the scan. The hits do not depend on the threads or the memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Scan<'a> {
+pub struct ReferenceScan<'a> {
     /// The reference.
     pub genome: &'a Reference,
     /// The regions to be scanned, sorted and not overlapping; `None` scans the whole reference. An alignment that
@@ -129,7 +129,7 @@ pub fn scan_memory_bytes(bases: u64) -> u64 {
     bases * MEMORY_PER_BASE_BYTES
 }
 
-impl Scan<'_> {
+impl ReferenceScan<'_> {
     /// Number of sequences at the front of `lengths` (bp) that form the next batch: as many as fit into memory, at
     /// least one.
     pub fn num_sequences_in_batch(&self, lengths: impl Iterator<Item = usize>) -> usize {
@@ -188,11 +188,11 @@ impl Scan<'_> {
         self.find_and_convert_hits(sequences, |_, hits| hits)
     }
 
-    /// Like [`Scan::find_hits`], but keeps only what `make` returns for the hits of each sequence. `make` is called
+    /// Like [`ReferenceScan::find_hits`], but keeps only what `make` returns for the hits of each sequence. `make` is called
     /// on all threads, in any order.
     ///
     /// # Panics
-    /// As [`Scan::find_hits`].
+    /// As [`ReferenceScan::find_hits`].
     pub fn find_and_convert_hits<T: Send>(
         &self,
         sequences: &[&[u8]],
@@ -344,7 +344,7 @@ impl SequenceBatch {
         &bases[self.range(sequence)]
     }
 
-    fn find<T: Send>(&self, scan: &Scan<'_>, make: impl Fn(usize, Vec<Hit>) -> T + Sync) -> ScanResult<T> {
+    fn find<T: Send>(&self, scan: &ReferenceScan<'_>, make: impl Fn(usize, Vec<Hit>) -> T + Sync) -> ScanResult<T> {
         let (seeds, skipped_repetitive) = self.select_rare_seeds(scan);
         let truncated_hits: Vec<AtomicBool> = (0..self.len()).map(|_| AtomicBool::new(false)).collect();
         let segments = self.extend_seeds(scan, &seeds, &truncated_hits);
@@ -365,7 +365,7 @@ impl SequenceBatch {
 
     /// Selects the seeds that are extended, by their number of occurrences in the reference. Also returns the number
     /// of sequences with a window in which every seed is too frequent.
-    fn select_rare_seeds(&self, scan: &Scan<'_>) -> (SeedIndex, u64) {
+    fn select_rare_seeds(&self, scan: &ReferenceScan<'_>) -> (SeedIndex, u64) {
         let seeds = self.index_seeds(|_| true);
         let counts: Vec<AtomicU32> = (0..seeds.num_distinct_seeds()).map(|_| AtomicU32::new(0)).collect();
         let chunks = scan.chunks();
@@ -429,11 +429,11 @@ impl SequenceBatch {
     /// sets `truncated_hits` for sequences of which segments were dropped.
     fn extend_seeds(
         &self,
-        scan: &Scan<'_>,
+        scan: &ReferenceScan<'_>,
         seeds: &SeedIndex,
         truncated_hits: &[AtomicBool],
     ) -> Vec<Vec<UngappedSegment>> {
-        let &Scan { genome, threads, meter, .. } = scan;
+        let &ReferenceScan { genome, threads, meter, .. } = scan;
         let chunks = scan.chunks();
         // Consecutive sequences are handled by one thread.
         let sequences_per_share = self.len().div_ceil(SEQUENCE_SHARES).max(1);
@@ -694,7 +694,7 @@ pub fn estimate_max_mate_distance(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
 
 /// Moves the hits of the best pair to the front of the hits of each mate. Among hits of similar score, hits that form
 /// a proper pair of at most `max_distance` bp are preferred.
-pub fn choose_best_pair(mates: &mut [Vec<Hit>; 2], max_distance: usize) {
+pub fn move_best_pair_first(mates: &mut [Vec<Hit>; 2], max_distance: usize) {
     let [one, two] = &*mates;
     if one.is_empty() || two.is_empty() {
         return;

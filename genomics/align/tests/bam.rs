@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use genuma_align::bam::{BamHeader, HasTemplate, Program, Read, ReadGroup, Template, write_bam};
+use genuma_align::bam::{
+    BamHeader, BamProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate, write_bam,
+};
 use genuma_align::indexed::{IndexedFile, IndexedFormat, RecordPosition};
-use genuma_align::scan::Scan;
+use genuma_align::scan::ReferenceScan;
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_work::ProgressCounters;
@@ -36,9 +38,9 @@ struct Pair {
 }
 
 impl Pair {
-    fn template(&self) -> Template<'_> {
-        let mates = [0, 1].map(|m| Read { seq: &self.mates[m].0, qual: &self.mates[m].1 });
-        Template {
+    fn template(&self) -> UnalignedTemplate<'_> {
+        let mates = [0, 1].map(|m| SequencedRead { seq: &self.mates[m].0, qual: &self.mates[m].1 });
+        UnalignedTemplate {
             name: self.name.as_bytes(),
             read_group: self.group,
             mates,
@@ -52,10 +54,10 @@ impl Pair {
 
 /// A template as it is.
 #[derive(Clone, Copy)]
-struct Given<'a>(Template<'a>);
+struct Given<'a>(UnalignedTemplate<'a>);
 
 impl HasTemplate for Given<'_> {
-    fn template(&self) -> Template<'_> {
+    fn template(&self) -> UnalignedTemplate<'_> {
         self.0
     }
 }
@@ -136,19 +138,19 @@ impl Made {
     fn write_templates(
         &self,
         path: &Path,
-        templates: &[Template<'_>],
+        templates: &[UnalignedTemplate<'_>],
         threads: usize,
     ) -> Result<(), genuma_align::bam::Error> {
         let groups = [
-            ReadGroup { id: "n", sample: "NORMAL", platform: None },
-            ReadGroup { id: "t", sample: "TUMOR", platform: Some("ILLUMINA") },
+            BamReadGroup { id: "n", sample: "NORMAL", platform: None },
+            BamReadGroup { id: "t", sample: "TUMOR", platform: Some("ILLUMINA") },
         ];
-        let program = Program { name: "genuma", version: "0", command: "genuma call\t--tumor 'a b'" };
+        let program = BamProgram { name: "genuma", version: "0", command: "genuma call\t--tumor 'a b'" };
         let mut set = FileSet::default();
         let md5 = ["0123", "4567"].map(str::to_owned);
         let heading = BamHeader { reference: &self.genome, sequence_md5: &md5, read_groups: &groups, program };
         let meter = ProgressCounters::new("the reference");
-        let scan = Scan { genome: &self.genome, regions: None, threads, memory_bytes: 1 << 30, meter: &meter };
+        let scan = ReferenceScan { genome: &self.genome, regions: None, threads, memory_bytes: 1 << 30, meter: &meter };
         let portion = Ok::<_, genuma_align::bam::Error>(templates.iter().copied().map(Given).collect());
         write_bam(path, &heading, [portion], &scan, usize::MAX, &mut set)?;
         assert_eq!(meter.bytes_done(), meter.bytes_total());
@@ -361,11 +363,11 @@ fn places_are_looked_at_first() {
     let wrong = [(1, 19_990)];
     let known = |pair: &Pair, i: usize| if i.is_multiple_of(7) { wrong.to_vec() } else { pair.places.clone() };
     let places: Vec<_> = made.pairs.iter().enumerate().map(|(i, pair)| known(pair, i)).collect();
-    let templates: Vec<Template<'_>> = made
+    let templates: Vec<UnalignedTemplate<'_>> = made
         .pairs
         .iter()
         .zip(&places)
-        .map(|(pair, places)| Template { expected_positions: places, max_mapq: 13, ..pair.template() })
+        .map(|(pair, places)| UnalignedTemplate { expected_positions: places, max_mapq: 13, ..pair.template() })
         .collect();
     let written = [1, 3].map(|threads| {
         let path = made.path(&format!("{threads}.bam"));

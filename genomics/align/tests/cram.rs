@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use genuma_align::sort::{CramFile, Header};
+use genuma_align::sort::{CramFile, SortedFileHeader};
 use genuma_reads::CramReference;
 use genuma_work::publish::FileSet;
 use sorting::{How, Random, Records, samtools, sorter, text};
@@ -170,7 +170,7 @@ fn as_cram(line: &str) -> String {
 }
 
 fn write(records: &Records, genome: &CramReference, path: &Path, how: &How) {
-    let header = Header::sorted_by_coordinate(&records.header).expect("a header");
+    let header = SortedFileHeader::sorted_by_coordinate(&records.header).expect("a header");
     let file = CramFile::create(path, header, genome).expect("a file");
     let mut set = FileSet::default();
     let sorter = sorter(records, path.parent().expect("a folder"), how).expect("sorted");
@@ -282,8 +282,11 @@ fn the_reference_has_to_be_the_one_of_the_records() {
     let mut sequences = genome(&mut random);
     let records = Records::of(&made(&mut random, &sequences, 50, true), folder.path());
     let failed = |genome: &CramReference| {
-        let file =
-            CramFile::create(&path("x.cram"), Header::sorted_by_coordinate(&records.header).expect("a header"), genome);
+        let file = CramFile::create(
+            &path("x.cram"),
+            SortedFileHeader::sorted_by_coordinate(&records.header).expect("a header"),
+            genome,
+        );
         let sorter = sorter(&records, folder.path(), &How::default()).expect("sorted");
         let said = sorter.write_cram(file.expect("a file"), &mut FileSet::default()).expect_err("an error").to_string();
         let left: Vec<_> = fs::read_dir(folder.path()).expect("the folder").flatten().map(|e| e.file_name()).collect();

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::sort::markdup::MarkdupOptions;
-use genuma_align::sort::{BlockSorter, Header};
+use genuma_align::sort::{BlockSorter, SortedFileHeader};
 use sorting::{How, Random, Records, lines, samtools, sort, sorter, text, try_sort};
 
 /// Records of many kinds at few positions: with and without a position, on both strands, equal ones.
@@ -104,7 +104,7 @@ fn the_same_bytes_whatever_the_threads_the_memory_and_the_blocks() {
     }
     // Without an index, to any stream.
     let mut stream = Vec::new();
-    let header = Header::sorted_by_coordinate(&records.header).expect("a header");
+    let header = SortedFileHeader::sorted_by_coordinate(&records.header).expect("a header");
     let sorter = sorter(&records, folder.path(), &mark).expect("sorted");
     sorter.write_stream(&header, CompressionLevel::new(1).expect("a level"), &mut stream).expect("written");
     assert!(stream == expected[0]);
@@ -251,7 +251,11 @@ fn no_space_left() {
         let how = How { memory, ..how.clone() };
         let said = sorter(&records, &tiny.0, &how).and_then(|s| {
             let mut out = Vec::new();
-            s.write_stream(&Header::sorted_by_coordinate(&records.header)?, CompressionLevel::default(), &mut out)
+            s.write_stream(
+                &SortedFileHeader::sorted_by_coordinate(&records.header)?,
+                CompressionLevel::default(),
+                &mut out,
+            )
         });
         let said = said.expect_err("no room").to_string();
         let expected = format!("cannot write the sorting spill file in {}", tiny.0.display());
@@ -277,7 +281,7 @@ fn a_reader_that_goes_away() {
     let records = Records::of(&made(&mut Random(3), 20_000), folder.path());
     for room in [0, 1000, 300_000] {
         let sorter = sorter(&records, folder.path(), &How::default()).expect("sorted");
-        let header = Header::sorted_by_coordinate(&records.header).expect("a header");
+        let header = SortedFileHeader::sorted_by_coordinate(&records.header).expect("a header");
         let said = sorter.write_stream(&header, CompressionLevel::default(), Gone(room)).expect_err("gone");
         assert!(matches!(&said, genuma_align::sort::Error::Write(e) if e.kind() == std::io::ErrorKind::BrokenPipe));
     }

@@ -14,7 +14,7 @@ use crate::hgvs;
 pub struct CodingEdit {
     /// Bases of the coding sequence that are replaced; empty for an insertion.
     pub range: Range<usize>,
-    /// Bases that replace them.
+    /// Bases that replace the removed bases.
     pub bases: Vec<u8>,
     /// Index of the change among the changes that are annotated together, from 0.
     pub change: usize,
@@ -46,7 +46,7 @@ pub struct CodingSequence {
 }
 
 /// Offset of a position of a coding region in the coding sequence; `None` for positions outside.
-pub fn coding_offset(coding: &CodingRegion, strand: Strand, position: usize) -> Option<usize> {
+pub fn offset_in_coding_sequence(coding: &CodingRegion, strand: Strand, position: usize) -> Option<usize> {
     let part = coding.parts.partition_point(|part| part.end <= position);
     let own = coding.parts.get(part).filter(|part| part.start <= position)?;
     let before: usize = coding.parts[..part].iter().map(Range::len).sum::<usize>() + position - own.start;

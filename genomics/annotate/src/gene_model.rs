@@ -35,7 +35,7 @@ pub enum TranscriptTag {
 /// The coding sequence of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodingRegion {
-    /// Its parts in the exons, including the stop codon.
+    /// Parts of the coding sequence in the exons, including the stop codon.
     pub parts: Vec<Range<usize>>,
     /// Number of bases before the first complete codon (column 8 of the first CDS in the direction of the transcript).
     pub phase: usize,
@@ -90,7 +90,7 @@ impl Transcript {
     }
 
     /// Number of an exon (index in ascending order of the reference), counted from 1 in the direction of the transcript.
-    pub fn exon_number(&self, exon: usize) -> usize {
+    pub fn exon_number_in_transcript(&self, exon: usize) -> usize {
         match self.strand {
             Strand::Forward => exon + 1,
             Strand::Reverse => self.exons.len() - exon,

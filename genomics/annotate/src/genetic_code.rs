@@ -1,6 +1,6 @@
 //! Genetic codes: the standard code (table 1 of NCBI) and the vertebrate mitochondrial code (table 2).
 
-/// Which amino acid each codon stands for: the standard code, or that of vertebrate mitochondria.
+/// Translation of codons to amino acids: the standard code, or that of vertebrate mitochondria.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GeneticCode {
     /// Table 1.
@@ -11,12 +11,12 @@ pub enum GeneticCode {
 
 /// Amino acids of the standard code, for codons in the order of the bases T, C, A, G; `*` is a stop.
 const STANDARD: &[u8; 64] = b"FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG";
-/// The same for the mitochondrial code.
+/// Amino acids of the 64 codons in the vertebrate mitochondrial code, in the order of [`STANDARD`].
 const VERTEBRATE_MITOCHONDRIAL: &[u8; 64] = b"FFLLSSSSYY**CCWWLLLLPPPPHHQQRRRRIIMMTTTTNNKKSS**VVVVAAAADDEEGGGG";
 
 impl GeneticCode {
     /// The code of a contig: the mitochondrial one if the contig has a usual name of the human mitochondrion.
-    pub fn of_contig(name: &str) -> GeneticCode {
+    pub fn for_contig(name: &str) -> GeneticCode {
         match name {
             "chrM" | "chrMT" | "MT" | "M" | "NC_012920.1" => GeneticCode::VertebrateMitochondrial,
             _ => GeneticCode::Standard,
@@ -53,7 +53,7 @@ impl GeneticCode {
 }
 
 /// The three-letter name of an amino acid.
-pub fn three_letters(amino_acid: u8) -> &'static str {
+pub fn three_letter_name(amino_acid: u8) -> &'static str {
     match amino_acid {
         b'A' => "Ala",
         b'C' => "Cys",
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn codons() {
-        let (standard, mitochondrial) = (GeneticCode::of_contig("chr1"), GeneticCode::of_contig("MT"));
+        let (standard, mitochondrial) = (GeneticCode::for_contig("chr1"), GeneticCode::for_contig("MT"));
         for (codon, expected) in
             [("ATG", "MM"), ("TGA", "*W"), ("AGA", "R*"), ("ATA", "IM"), ("GGC", "GG"), ("NNN", "XX")]
         {

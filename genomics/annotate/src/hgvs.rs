@@ -5,7 +5,7 @@ use std::ops::Range;
 use genuma_reads::dna::reverse_complement;
 
 use crate::gene_model::{Strand, Transcript};
-use crate::genetic_code::three_letters;
+use crate::genetic_code::three_letter_name;
 
 /// The name of a change of a transcript, without the transcript: `c.76A>T`, `n.12dup`. `range` of the contig is replaced
 /// by `alternative`; the alleles share no first or last base. `None` if the change reaches beyond the transcript.
@@ -28,7 +28,8 @@ pub fn format_transcript_change(
         if range.start < span.start || range.end > span.end {
             return None;
         }
-        let [first, last] = [range.start, range.end - 1].map(|position| transcript_position(transcript, position));
+        let [first, last] =
+            [range.start, range.end - 1].map(|position| format_transcript_position(transcript, position));
         Some(match (range.len(), strand) {
             (1, _) => first,
             (_, Strand::Forward) => format!("{first}_{last}"),
@@ -106,7 +107,7 @@ fn last_base(contig: &[u8], range: &Range<usize>, alternative: &[u8]) -> u8 {
 
 /// A position in a transcript: `76` in the coding sequence, `-12` before it, `*5` after it, `75+3` and `76-4` in introns.
 /// In transcripts without a coding sequence positions are counted from their first base.
-pub fn transcript_position(transcript: &Transcript, position: usize) -> String {
+pub fn format_transcript_position(transcript: &Transcript, position: usize) -> String {
     let forward = transcript.strand == Strand::Forward;
     let exon = transcript.exons.partition_point(|exon| exon.end <= position);
     if transcript.exons.get(exon).is_some_and(|exon| exon.start <= position) {
@@ -149,11 +150,11 @@ fn exonic_position(transcript: &Transcript, position: usize) -> String {
 }
 
 fn residue(protein: &[u8], index: usize) -> String {
-    format!("{}{}", three_letters(protein[index]), index + 1)
+    format!("{}{}", three_letter_name(protein[index]), index + 1)
 }
 
 fn residues(protein: &[u8]) -> String {
-    protein.iter().map(|&amino_acid| three_letters(amino_acid)).collect()
+    protein.iter().map(|&amino_acid| three_letter_name(amino_acid)).collect()
 }
 
 /// The name of an interval of residues: `Lys2` or `Lys2_Met4`.
@@ -184,7 +185,7 @@ pub fn format_protein_change(old: &[u8], new: &[u8], codons: &Range<usize>) -> S
     let tail = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
     let (removed, added) = (alike..old.len() - tail, alike..new.len() - tail);
     match (removed.len(), added.len()) {
-        (1, 1) => format!("p.{}{}", residue(old, alike), three_letters(new[alike])),
+        (1, 1) => format!("p.{}{}", residue(old, alike), three_letter_name(new[alike])),
         (_, 0) => format!("p.{}del", residue_interval(old, &removed)),
         (0, length) => {
             let inserted = &new[added];
@@ -210,7 +211,7 @@ pub fn format_gained_stop(old: &[u8], new: &[u8]) -> String {
 
 /// The end of the name of a protein that goes on beyond its stop at `stop`.
 fn format_extension(new: &[u8], stop: usize) -> String {
-    let first = three_letters(new[stop]);
+    let first = three_letter_name(new[stop]);
     match new.last() {
         Some(b'*') => format!("{first}extTer{}", new.len() - 1 - stop),
         _ => format!("{first}extTer?"),
@@ -234,16 +235,16 @@ pub fn format_frameshift(old: &[u8], new: &[u8], codon: usize) -> String {
         Some(b'*') => (new.len() - first).to_string(),
         _ => "?".to_owned(),
     };
-    format!("p.{}{}fsTer{end}", residue(old, first), three_letters(new_residue))
+    format!("p.{}{}fsTer{end}", residue(old, first), three_letter_name(new_residue))
 }
 
 /// The name of a protein change with one-letter names and `*` for a stop: `p.R97Pfs*23`.
 pub fn shorten_protein_change(name: &str) -> String {
     let (mut short, mut rest) = (String::new(), name);
     while let Some(first) = rest.chars().next() {
-        let letter = rest
-            .get(..3)
-            .and_then(|three| b"ACDEFGHIKLMNPQRSTVWY*X".iter().find(|&&amino_acid| three_letters(amino_acid) == three));
+        let letter = rest.get(..3).and_then(|three| {
+            b"ACDEFGHIKLMNPQRSTVWY*X".iter().find(|&&amino_acid| three_letter_name(amino_acid) == three)
+        });
         match letter {
             Some(&letter) => {
                 short.push(letter as char);

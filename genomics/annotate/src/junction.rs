@@ -22,13 +22,13 @@ pub struct JunctionEnd {
     pub contig: usize,
     /// The last base that stays (0-based).
     pub position: usize,
-    /// The side of it that stays.
+    /// The side of the position that the tumour keeps.
     pub kept: KeptSide,
 }
 
 /// Reading frame of a fusion or of a transcript without some of its exons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Frame {
+pub enum ReadingFrame {
     /// The codons after the junction are those of the second transcript.
     InFrame,
     /// The codons after the junction are not those of the second transcript: its protein is not made.
@@ -39,14 +39,14 @@ pub enum Frame {
     Unknown,
 }
 
-impl Frame {
+impl ReadingFrame {
     /// The name in VCF files.
     pub fn name(self) -> &'static str {
         match self {
-            Frame::InFrame => "in_frame",
-            Frame::OutOfFrame => "out_of_frame",
-            Frame::CompleteCodingSequence => "complete_cds",
-            Frame::Unknown => "frame_unknown",
+            ReadingFrame::InFrame => "in_frame",
+            ReadingFrame::OutOfFrame => "out_of_frame",
+            ReadingFrame::CompleteCodingSequence => "complete_cds",
+            ReadingFrame::Unknown => "frame_unknown",
         }
     }
 }
@@ -63,7 +63,7 @@ pub struct Fusion {
     /// Number of the first exon of the second transcript.
     pub first_exon: usize,
     /// Whether the second gene keeps its reading frame.
-    pub frame: Frame,
+    pub frame: ReadingFrame,
 }
 
 /// Exons of a transcript that a deletion removes or a tandem duplication repeats.
@@ -76,11 +76,12 @@ pub struct ExonChange {
     pub exons: Option<(usize, usize)>,
     /// Whether all exons are within the event.
     pub is_complete: bool,
-    /// Reading frame after it.
-    pub frame: Frame,
+    /// Reading frame after the changed exons.
+    pub frame: ReadingFrame,
 }
 
-/// What a structural variant does to the genes. Of each gene the transcript that represents it counts.
+/// Effects of a structural variant on genes: fusions, changed exons and truncated genes. Only the representative
+/// transcript of each gene is considered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StructuralEffect {
     /// Transcripts that an end of a junction lies in, introns included; each once.
@@ -91,7 +92,7 @@ pub struct StructuralEffect {
     pub exon_changes: Vec<ExonChange>,
 }
 
-/// Which event a junction with both ends on one contig is.
+/// Kind of event that a junction with both ends on one contig represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntervalEvent {
     /// The bases between the ends are deleted.
@@ -164,7 +165,7 @@ fn find_fusions(model: &GeneModel, first: &JunctionEnd, second: &JunctionEnd, in
     }
 }
 
-/// What a junction keeps of the start of a transcript.
+/// The part at the start of a transcript that a junction keeps.
 struct KeptStart {
     /// Number of the last exon that stays, or of the exon with the junction.
     exon: usize,
@@ -174,7 +175,7 @@ struct KeptStart {
     coding_bases: Option<usize>,
 }
 
-/// What a junction keeps of the end of a transcript.
+/// The part at the end of a transcript that a junction keeps.
 struct KeptEnd {
     exon: usize,
     is_in_exon: bool,
@@ -199,7 +200,7 @@ fn coding_bases_within(transcript: &Transcript, range: &Range<usize>) -> usize {
 }
 
 impl JunctionEnd {
-    /// The positions on the contig that stay.
+    /// Range of the contig that the tumour keeps.
     fn kept_range(&self) -> Range<usize> {
         match self.kept {
             KeptSide::Left => 0..self.position + 1,
@@ -261,18 +262,18 @@ fn is_exon_edge(exon: &Range<usize>, end: &JunctionEnd) -> bool {
     }
 }
 
-fn frame_of_fusion(before: &KeptStart, after: &KeptEnd, inserted: usize) -> Frame {
+fn frame_of_fusion(before: &KeptStart, after: &KeptEnd, inserted: usize) -> ReadingFrame {
     if before.is_in_exon != after.is_in_exon {
-        return Frame::Unknown;
+        return ReadingFrame::Unknown;
     }
     match (before.coding_bases, after.coding_offset) {
-        (None, Some(_)) if after.keeps_start_codon => Frame::CompleteCodingSequence,
+        (None, Some(_)) if after.keeps_start_codon => ReadingFrame::CompleteCodingSequence,
         (Some(bases), Some(offset)) => {
             // Inserted bases in introns are spliced out.
             let inserted = if before.is_in_exon { inserted } else { 0 };
-            if (bases + inserted) % 3 == offset % 3 { Frame::InFrame } else { Frame::OutOfFrame }
+            if (bases + inserted) % 3 == offset % 3 { ReadingFrame::InFrame } else { ReadingFrame::OutOfFrame }
         }
-        _ => Frame::Unknown,
+        _ => ReadingFrame::Unknown,
     }
 }
 
@@ -280,7 +281,7 @@ fn describe_exon_change(model: &GeneModel, number: usize, range: &Range<usize>) 
     let transcript = &model.transcripts[number];
     let touched: Vec<usize> = (0..transcript.exons.len())
         .filter(|&exon| transcript.exons[exon].start < range.end && range.start < transcript.exons[exon].end)
-        .map(|exon| transcript.exon_number(exon))
+        .map(|exon| transcript.exon_number_in_transcript(exon))
         .collect();
     let ends = [range.start, range.end - 1];
     let cuts_exon = transcript.exons.iter().any(|exon| {
@@ -296,11 +297,11 @@ fn describe_exon_change(model: &GeneModel, number: usize, range: &Range<usize>) 
     });
     let is_within_one_exon = transcript.exons.iter().any(|exon| exon.start <= range.start && range.end <= exon.end);
     let frame = if coding_bases == 0 || !keeps_ends || cuts_exon && !is_within_one_exon {
-        Frame::Unknown
+        ReadingFrame::Unknown
     } else if coding_bases.is_multiple_of(3) {
-        Frame::InFrame
+        ReadingFrame::InFrame
     } else {
-        Frame::OutOfFrame
+        ReadingFrame::OutOfFrame
     };
     let exons = touched.iter().min().zip(touched.iter().max()).map(|(&first, &last)| (first, last));
     ExonChange { transcript: number, exons, is_complete, frame }
@@ -318,8 +319,8 @@ impl StructuralEffect {
                 set.insert_if(change.is_complete, Consequence::TranscriptAblation);
                 set.insert_if(!change.is_complete && change.exons.is_some(), Consequence::ExonLoss);
                 let is_coding = !change.is_complete && change.exons.is_some();
-                set.insert_if(is_coding && change.frame == Frame::OutOfFrame, Consequence::Frameshift);
-                set.insert_if(is_coding && change.frame == Frame::InFrame, Consequence::InframeDeletion);
+                set.insert_if(is_coding && change.frame == ReadingFrame::OutOfFrame, Consequence::Frameshift);
+                set.insert_if(is_coding && change.frame == ReadingFrame::InFrame, Consequence::InframeDeletion);
                 set.insert_if(change.exons.is_none(), Consequence::Intron);
             }
             (Some(change), Some(IntervalEvent::Duplication)) => {

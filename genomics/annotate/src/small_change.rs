@@ -6,7 +6,7 @@ use std::ops::Range;
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
 
-use crate::coding_sequence::{CodingEdit, CodingSequence, ProteinChange, coding_offset};
+use crate::coding_sequence::{CodingEdit, CodingSequence, ProteinChange, offset_in_coding_sequence};
 use crate::consequence::{Consequence, ConsequenceSet};
 use crate::gene_model::{CodingRegion, GeneModel, Strand, Transcript};
 use crate::genetic_code::GeneticCode;
@@ -100,7 +100,7 @@ pub fn predict_effects(model: &GeneModel, genome: &Reference, haplotype: &[Small
         let transcript = &model.transcripts[number];
         let contig = &genome.contigs[transcript.contig];
         let haplotype = Haplotype { transcript, contig: &contig.seq, changes: haplotype, trimmed: &trimmed };
-        let proteins = haplotype.predict_proteins(&changes, GeneticCode::of_contig(&contig.name));
+        let proteins = haplotype.predict_proteins(&changes, GeneticCode::for_contig(&contig.name));
         for change in changes {
             let joint = proteins.iter().find(|protein| protein.changes.contains(&change));
             effects[change].extend(haplotype.describe_effect(number, change, joint));
@@ -164,10 +164,16 @@ impl Haplotype<'_> {
         coding.parts.iter().find(|part| is_inside(part))?;
         let strand = self.transcript.strand;
         let range = match (strand, range.is_empty()) {
-            (Strand::Forward, true) => coding_offset(coding, strand, range.start).map(|start| start..start),
-            (Strand::Reverse, true) => coding_offset(coding, strand, range.start - 1).map(|start| start..start),
-            (Strand::Forward, false) => coding_offset(coding, strand, range.start).map(|n| n..n + range.len()),
-            (Strand::Reverse, false) => coding_offset(coding, strand, range.end - 1).map(|n| n..n + range.len()),
+            (Strand::Forward, true) => offset_in_coding_sequence(coding, strand, range.start).map(|start| start..start),
+            (Strand::Reverse, true) => {
+                offset_in_coding_sequence(coding, strand, range.start - 1).map(|start| start..start)
+            }
+            (Strand::Forward, false) => {
+                offset_in_coding_sequence(coding, strand, range.start).map(|n| n..n + range.len())
+            }
+            (Strand::Reverse, false) => {
+                offset_in_coding_sequence(coding, strand, range.end - 1).map(|n| n..n + range.len())
+            }
         }?;
         let bases = match strand {
             Strand::Forward => alternative.clone(),

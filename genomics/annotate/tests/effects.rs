@@ -9,7 +9,7 @@ use genuma_annotate::gene_model::{GeneModel, Strand, Transcript};
 use genuma_annotate::genetic_code::GeneticCode;
 use genuma_annotate::gff;
 use genuma_annotate::hgvs::shorten_protein_change;
-use genuma_annotate::junction::{Frame, IntervalEvent, JunctionEnd, KeptSide, predict_structural_effect};
+use genuma_annotate::junction::{IntervalEvent, JunctionEnd, KeptSide, ReadingFrame, predict_structural_effect};
 use genuma_annotate::small_change::{self, SmallChange};
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
@@ -183,7 +183,7 @@ fn fusions_of_made_translocations_have_the_frame_of_their_protein() {
         let fusion = effect.fusions.iter().find(|fusion| (fusion.five_prime, fusion.three_prime) == (a, b)).unwrap();
         assert_eq!(
             fusion.frame,
-            if reaches_the_end { Frame::InFrame } else { Frame::OutOfFrame },
+            if reaches_the_end { ReadingFrame::InFrame } else { ReadingFrame::OutOfFrame },
             "{first:?} {second:?} {ends:?}"
         );
         let (genes, value) = (&made.model, effect.format_fusions(&made.model).join(","));
@@ -225,7 +225,7 @@ fn exons_of_deletions_and_duplications() {
     } else {
         ("out_of_frame", "frameshift&exon_loss")
     };
-    let numbers = [transcript.exon_number(1), transcript.exon_number(2)];
+    let numbers = [transcript.exon_number_in_transcript(1), transcript.exon_number_in_transcript(2)];
     let (low, high) = (numbers[0].min(numbers[1]), numbers[0].max(numbers[1]));
     let (names, value) = describe(IntervalEvent::Deletion, range.clone());
     assert_eq!(names, name);

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         memory_bytes: memory.parse::<u64>()? << 20,
         work_dir: work.into(),
         max_scratch_bytes: u64::MAX,
-        partition: Partition::WHOLE,
+        partition: Partition::WHOLE_KMER_SPACE,
         devices: Devices::default(),
     };
     let pairs = files.chunks_exact(2).zip(0..).map(|(pair, sample)| {

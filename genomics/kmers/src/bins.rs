@@ -9,7 +9,7 @@ use genuma_work::spill::{LocalObjectRange, SpillBlock, SpillFile};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::extents::{Extent, ExtentPool, OpenExtent};
+use crate::extents::{ExtentPool, FullExtent, OpenExtent};
 use crate::node_assignment::NodeAssignment;
 
 /// The bins of one kind. A record never spans two extents.
@@ -25,7 +25,7 @@ struct Bin {
     kmers: u64,
     /// The extent being filled, allocated with the first record.
     open: Option<OpenExtent>,
-    full: Vec<Extent>,
+    full: Vec<FullExtent>,
 }
 
 /// Index of bins that are completely in a spill file.
@@ -45,7 +45,6 @@ impl BinIndex {
         self.bins.len()
     }
 
-    /// Returns the index of a range of the bins.
     pub(crate) fn slice_bins(&self, bins: Range<usize>) -> BinIndex {
         BinIndex { extent_bytes: self.extent_bytes, bins: self.bins[bins].to_vec() }
     }
@@ -62,7 +61,6 @@ impl BinIndex {
         self.bins.iter().map(|(kmers, _)| kmers).sum()
     }
 
-    /// Number of bytes of the records in all bins.
     pub(crate) fn total_record_bytes(&self) -> u64 {
         self.bins.iter().flat_map(|(_, blocks)| blocks).map(|block| u64::from(block.len)).sum()
     }
@@ -113,7 +111,7 @@ impl Bins {
     /// Frees the extents of a bin.
     pub(crate) fn free_bin(&self, bin: usize) {
         let Bin { open, full, .. } = std::mem::take(&mut *self.lock(bin));
-        full.into_iter().chain(open.map(Extent::Memory)).for_each(|extent| self.pool.free_extent(extent));
+        full.into_iter().chain(open.map(FullExtent::Memory)).for_each(|extent| self.pool.free_extent(extent));
     }
 
     /// Returns the pool that provides the extents.
@@ -135,7 +133,7 @@ impl Bins {
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         let held = |bin: &Mutex<Bin>| {
             let bin = bin.lock().unwrap_or_else(PoisonError::into_inner);
-            let full = bin.full.iter().filter(|extent| matches!(extent, Extent::Memory(_))).count();
+            let full = bin.full.iter().filter(|extent| matches!(extent, FullExtent::Memory(_))).count();
             ((full + usize::from(bin.open.is_some())) * self.pool.extent_bytes()) as u64
         };
         self.bins.iter().map(held).sum()
@@ -148,7 +146,7 @@ impl Bins {
         let mut over = self.bytes_in_memory().saturating_sub(bytes).div_ceil(self.pool.extent_bytes() as u64);
         for bin in (0..self.len()).rev() {
             let mut bin = self.lock(bin);
-            for extent in bin.full.iter_mut().filter(|extent| matches!(extent, Extent::Memory(_))) {
+            for extent in bin.full.iter_mut().filter(|extent| matches!(extent, FullExtent::Memory(_))) {
                 if over == 0 {
                     break;
                 }
@@ -167,7 +165,7 @@ impl Bins {
         let Self { bins, pool } = self;
         let move_bin = |bin: Mutex<Bin>| {
             let Bin { kmers, open, full } = bin.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let blocks = full.into_iter().chain(open.map(Extent::Memory)).map(|extent| pool.store_in_file(extent));
+            let blocks = full.into_iter().chain(open.map(FullExtent::Memory)).map(|extent| pool.store_in_file(extent));
             Ok((kmers, blocks.collect::<Result<_, Error>>()?))
         };
         let bins = bins.into_iter().map(move_bin).collect::<Result<_, Error>>()?;
@@ -186,7 +184,7 @@ impl Bins {
 
     fn from_index(index: BinIndex, pool: Arc<ExtentPool>) -> Self {
         let bin = |(kmers, blocks): (u64, Vec<SpillBlock>)| {
-            let full = blocks.into_iter().map(Extent::File).collect();
+            let full = blocks.into_iter().map(FullExtent::File).collect();
             Mutex::new(Bin { kmers, open: None, full })
         };
         Self { bins: index.bins.into_iter().map(bin).collect(), pool }

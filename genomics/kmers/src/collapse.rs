@@ -1,7 +1,7 @@
 //! Collapses equal super-k-mers of a bin, so that the k-mers of a sequence that many reads share are looked up once.
 //!
-//! A small table has one place per hash. A super-k-mer that was seen more than once keeps its place; one that was
-//! seen once, probably with an error, is replaced.
+//! A small table has one slot per hash. A super-k-mer that occurred more than once keeps its slot; one that occurred
+//! once, probably with an error, is replaced.
 
 use genuma_machine::processor::prefetch;
 
@@ -12,7 +12,7 @@ pub(crate) const fn counted_super_kmer_bytes<const S: usize>() -> usize {
     size_of::<CountedSuperKmer<S>>()
 }
 
-/// Number of super-k-mers that wait while their places are prefetched.
+/// Number of super-k-mers that wait while their slots are prefetched.
 const BATCH_SUPER_KMERS: usize = 32;
 
 /// A super-k-mer on its smaller strand, with its counts. An empty place has no k-mers.
@@ -31,7 +31,7 @@ pub(crate) struct CountedSuperKmer<const S: usize> {
 pub(crate) struct SuperKmerCollapser<const S: usize> {
     k: u32,
     held: Vec<CountedSuperKmer<S>>,
-    /// Super-k-mers waiting to be added, with their places.
+    /// Super-k-mers waiting to be added, with their slots in the table.
     waiting: Vec<(usize, CountedSuperKmer<S>)>,
 }
 

@@ -7,7 +7,7 @@ mod count_totals;
 
 use genuma_machine::processor::prefetch;
 
-use crate::encode::mask;
+use crate::encode::kmer_mask;
 use crate::superkmer::MAX_KMERS_PER_RECORD;
 use crate::{Error, RootCounters, SPECTRUM_SLOTS};
 
@@ -278,7 +278,7 @@ fn emit_run<const S: usize>(run: &mut [Slot<S>], each: &mut impl FnMut(&RootCoun
     for root in run.chunk_by(|a, b| a.key >> 4 == b.key >> 4) {
         let mut counters = RootCounters { root: root[0].key >> 4, counts: [[0; S]; 16] };
         for slot in root {
-            counters.counts[(slot.key & mask(2)) as usize] = slot.counts;
+            counters.counts[(slot.key & kmer_mask(2)) as usize] = slot.counts;
         }
         each(&counters);
     }
@@ -326,7 +326,7 @@ impl<const S: usize> DeviceTableRows<'_, S> {
             let (of_root, rest) = counts.split_at(root.len());
             let mut counters = RootCounters { root: root[0] >> 4, counts: [[0; S]; 16] };
             for (key, counts) in root.iter().zip(of_root) {
-                counters.counts[(key & mask(2)) as usize] = *counts;
+                counters.counts[(key & kmer_mask(2)) as usize] = *counts;
             }
             each(&counters);
             counts = rest;

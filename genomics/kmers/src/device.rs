@@ -96,7 +96,6 @@ impl Devices {
         self.devices.iter().map(lanes).sum()
     }
 
-    /// Number of lanes of all devices.
     pub(crate) fn max_lanes(&self) -> usize {
         LANES * self.devices.len()
     }

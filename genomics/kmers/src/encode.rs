@@ -21,7 +21,7 @@ impl Kmer {
 
 /// Mask of the lowest `2 * k` bits, for `k` in 1..=32.
 #[inline]
-pub fn mask(k: u32) -> u64 {
+pub fn kmer_mask(k: u32) -> u64 {
     u64::MAX >> (64 - 2 * k)
 }
 
@@ -49,7 +49,7 @@ pub fn unpack(word: u64, k: u32) -> Vec<u8> {
 
 /// Iterates over all k-mers of `seq` without a letter other than A, C, G, T; yields their start and both strands.
 pub fn kmers(seq: &[u8], k: u32) -> Kmers<'_> {
-    Kmers { seq, k: k as usize, mask: mask(k), top: 2 * (k - 1), end: 0, bases: 0, forward: 0, reverse: 0 }
+    Kmers { seq, k: k as usize, mask: kmer_mask(k), top: 2 * (k - 1), end: 0, bases: 0, forward: 0, reverse: 0 }
 }
 
 /// Iterator of [`kmers`].

@@ -56,7 +56,7 @@ impl OpenExtent {
 
 /// A full extent, in memory or in the spill file.
 #[derive(Debug)]
-pub(crate) enum Extent {
+pub(crate) enum FullExtent {
     Memory(OpenExtent),
     File(SpillBlock),
 }
@@ -144,7 +144,7 @@ impl ExtentPool {
             let (id, found) = (self.nodes.node_id(node)?, slab.query_residence().ok()?);
             let on = |id| found.pages_by_node.get(&id).copied().unwrap_or(0) * found.page_bytes;
             let here = on(id);
-            let elsewhere = found.present_pages() * found.page_bytes - here;
+            let elsewhere = found.num_resident_pages() * found.page_bytes - here;
             Some(NodeShare {
                 node: id,
                 threads: self.nodes.num_threads(node),
@@ -184,36 +184,36 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<Extent, Error> {
+    pub(crate) fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<FullExtent, Error> {
         if self.free_full_extents.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
-            return Ok(Extent::Memory(std::mem::replace(open, self.take_extent(node))));
+            return Ok(FullExtent::Memory(std::mem::replace(open, self.take_extent(node))));
         }
         let piece = self.spill.write_block(open.bytes(), self.extent_bytes)?;
         open.len = 0;
-        Ok(Extent::File(piece))
+        Ok(FullExtent::File(piece))
     }
 
     /// Returns the records of an extent; `buffer` receives those of an extent in the file.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read or is damaged.
-    pub(crate) fn read_extent<'a>(&self, extent: &'a Extent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
+    pub(crate) fn read_extent<'a>(&self, extent: &'a FullExtent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
         match extent {
-            Extent::Memory(records) => Ok(records.bytes()),
-            Extent::File(piece) => {
+            FullExtent::Memory(records) => Ok(records.bytes()),
+            FullExtent::File(piece) => {
                 self.spill.read_block(piece, buffer)?;
                 Ok(buffer)
             }
         }
     }
 
-    pub(crate) fn free_extent(&self, extent: Extent) {
+    pub(crate) fn free_extent(&self, extent: FullExtent) {
         match extent {
-            Extent::Memory(records) => {
+            FullExtent::Memory(records) => {
                 drop(records);
                 self.free_full_extents.fetch_add(1, Relaxed);
             }
-            Extent::File(piece) => self.spill.free_block(piece),
+            FullExtent::File(piece) => self.spill.free_block(piece),
         }
     }
 
@@ -221,9 +221,9 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn move_to_file(&self, extent: &mut Extent) -> Result<(), Error> {
-        if let Extent::Memory(records) = extent {
-            *extent = Extent::File(self.spill.write_block(records.bytes(), self.extent_bytes)?);
+    pub(crate) fn move_to_file(&self, extent: &mut FullExtent) -> Result<(), Error> {
+        if let FullExtent::Memory(records) = extent {
+            *extent = FullExtent::File(self.spill.write_block(records.bytes(), self.extent_bytes)?);
         }
         Ok(())
     }
@@ -232,10 +232,10 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn store_in_file(&self, extent: Extent) -> Result<SpillBlock, Error> {
+    pub(crate) fn store_in_file(&self, extent: FullExtent) -> Result<SpillBlock, Error> {
         match extent {
-            Extent::Memory(records) => Ok(self.spill.write_block(records.bytes(), self.extent_bytes)?),
-            Extent::File(piece) => Ok(piece),
+            FullExtent::Memory(records) => Ok(self.spill.write_block(records.bytes(), self.extent_bytes)?),
+            FullExtent::File(piece) => Ok(piece),
         }
     }
 
@@ -270,7 +270,7 @@ mod tests {
     }
 
     /// Stores an extent of `len` equal bytes.
-    fn put(pool: &ExtentPool, byte: u8, len: usize) -> Result<Extent, Error> {
+    fn put(pool: &ExtentPool, byte: u8, len: usize) -> Result<FullExtent, Error> {
         let mut open = pool.take_extent(0);
         open.append_records(&vec![byte; len]);
         pool.store_full_extent(&mut open, 0)
@@ -283,13 +283,13 @@ mod tests {
         let put = |byte| put(&pool, byte, 100).expect("room");
         let [memory, first, second] = [put(1), put(2), put(3)];
         pool.free_extent(first);
-        assert!(matches!(put(4), Extent::File(SpillBlock { offset: 0, .. })));
+        assert!(matches!(put(4), FullExtent::File(SpillBlock { offset: 0, .. })));
         pool.free_extent(memory);
         let mut extent = put(5);
-        assert!(matches!(extent, Extent::Memory(_)));
+        assert!(matches!(extent, FullExtent::Memory(_)));
         pool.free_extent(second);
         pool.move_to_file(&mut extent).expect("room");
-        assert!(matches!(extent, Extent::File(SpillBlock { offset: 4096, .. })));
+        assert!(matches!(extent, FullExtent::File(SpillBlock { offset: 4096, .. })));
         assert_eq!(pool.read_extent(&extent, &mut Vec::new()).expect("whole"), [5; 100]);
         assert_eq!(pool.spilled_bytes(), 400);
     }

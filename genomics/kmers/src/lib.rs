@@ -17,7 +17,7 @@
 //!     memory_bytes: 2 * min_memory(1),
 //!     work_dir: folder.path().into(),
 //!     max_scratch_bytes: u64::MAX,
-//!     partition: Partition::WHOLE,
+//!     partition: Partition::WHOLE_KMER_SPACE,
 //!     devices: Devices::default(),
 //! };
 //! let bins = ScatteredSamples::scatter_lanes(1, &lanes, &params, &ProgressCounters::default())?;

@@ -134,7 +134,7 @@ fn hash_mmer(mmer: u32) -> u32 {
 
 /// Index of the bin, below `bins`, of all roots with this minimizer.
 #[inline]
-pub(crate) fn bin_of(minimizer: u32, bins: usize) -> usize {
+pub(crate) fn bin_of_minimizer_hash(minimizer: u32, bins: usize) -> usize {
     // Minimizers are small numbers by selection, so they are hashed again.
     let spread = (minimizer ^ (minimizer >> 15)).wrapping_mul(0x85eb_ca77);
     ((u64::from(spread) * bins as u64) >> 32) as usize
@@ -208,7 +208,7 @@ mod tests {
     fn bins_are_in_range_and_all_used() {
         for bins in [1, 3, 64, 1000] {
             let mut used = vec![0u32; bins];
-            (0..100_000).for_each(|i| used[bin_of(hash_mmer(i) >> 4, bins)] += 1);
+            (0..100_000).for_each(|i| used[bin_of_minimizer_hash(hash_mmer(i) >> 4, bins)] += 1);
             assert!(used.iter().all(|&n| n > 0));
         }
     }

@@ -12,8 +12,8 @@ use genuma_reads::{Mate, dna};
 use crate::MAX_K;
 use crate::superkmer::{ReadPacker, SuperKmer, SuperKmerCutter};
 
-/// Length of the minimizers: the maximum, so that few other places of a genome share one. A root of 22 bases still
-/// contains seven of them.
+/// Length of the minimizers in bases: the maximum, so that few other positions of a genome share one. A root of 22
+/// bases still contains seven of them.
 const MINIMIZER_BASES: u32 = 16;
 
 /// Minimum number of filter bits per minimizer.

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::minimizer::bin_of;
+use crate::minimizer::bin_of_minimizer_hash;
 
 /// Maximum number of partitions of the k-mers; the reads are read once for each.
 pub const MAX_PARTITIONS: u32 = 1 << 12;
@@ -28,7 +28,7 @@ impl fmt::Display for Partition {
 
 impl Partition {
     /// The whole k-mer space.
-    pub const WHOLE: Partition = Partition { number: 0, total: 1 };
+    pub const WHOLE_KMER_SPACE: Partition = Partition { number: 0, total: 1 };
 
     /// Partition `number` (from 0) of `of`; `None` if out of range.
     pub fn new(number: u32, total: u32) -> Option<Partition> {
@@ -41,7 +41,7 @@ impl Partition {
     }
 
     /// Number of partitions that the k-mer space is divided into.
-    pub fn total(self) -> u32 {
+    pub fn num_partitions(self) -> u32 {
         self.total
     }
 
@@ -118,7 +118,7 @@ impl BinGrid {
     /// Index of the bin of roots with this minimizer; the bins of a partition are consecutive.
     #[inline]
     pub(crate) fn bin_of_minimizer(self, minimizer: u32) -> usize {
-        let within = bin_of(minimizer, self.bins_per_partition as usize);
+        let within = bin_of_minimizer_hash(minimizer, self.bins_per_partition as usize);
         if self.num_partitions == 1 {
             within
         } else {
@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn the_kmer_space_is_covered_exactly_once() {
-        assert_eq!(order(1, &[], |_| None), [Partition::WHOLE]);
-        assert_eq!(order(0, &[], |_| None), [Partition::WHOLE]);
+        assert_eq!(order(1, &[], |_| None), [Partition::WHOLE_KMER_SPACE]);
+        assert_eq!(order(0, &[], |_| None), [Partition::WHOLE_KMER_SPACE]);
         assert_eq!(order(3, &[], |_| None), [part(1, 3), part(2, 3), part(3, 3)]);
         assert_eq!(order(3, &[part(2, 3)], |_| None), [part(1, 3), part(3, 3)]);
         // The earlier partitions determine the split, but the remaining ones are no larger than wanted.
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn labels_survive_a_round_trip() {
-        for part in [Partition::WHOLE, part(2, 4), part(4096, 4096)] {
+        for part in [Partition::WHOLE_KMER_SPACE, part(2, 4), part(4096, 4096)] {
             assert_eq!(Partition::from_label(&part.label()), Some(part));
         }
         for label in ["", "1", "0-of-4", "5-of-4", "1-of-0", "01-of-4", "1-of-8192", "+1-of-4", "1-of-4-of-5"] {

@@ -44,7 +44,7 @@ where
     F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
 {
     check_params(params)?;
-    let kmers = params.estimate_input(lanes).share_of_partition(params.partition.total()).kmers;
+    let kmers = params.estimate_input(lanes).share_of_partition(params.partition.num_partitions()).kmers;
     let demand = MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::new(&demand, params.memory_for_threads());
     let (scattered, mut prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
@@ -100,7 +100,7 @@ impl<const S: usize> ScatteredReads<S> {
     /// Divides the memory for k-mers that will be sorted.
     pub(crate) fn plan_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
         check_params(params)?;
-        let kmers = params.estimate_input(lanes).share_of_partition(params.partition.total()).kmers;
+        let kmers = params.estimate_input(lanes).share_of_partition(params.partition.num_partitions()).kmers;
         let demand = MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::SortedKmers);
         Ok(MemoryPlan::new(&demand, params.memory_for_threads()))
     }

@@ -140,14 +140,14 @@ pub(crate) struct MemoryDemand {
     held_super_kmer_bytes: usize,
     /// Bytes that a thread needs apart from buffers and tables: for spectra and the minimizers of a read.
     fixed_bytes_per_thread: u64,
-    /// What is done with counted k-mers.
+    /// Form in which the counted k-mers are delivered.
     pub output: KmerDelivery,
 }
 
 /// How a count delivers the counted k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KmerDelivery {
-    /// They are passed on root by root.
+    /// Counted k-mers are passed on root by root.
     Roots,
     SortedKmers,
 }
@@ -318,7 +318,7 @@ mod tests {
         let reads = ReadEstimate { bases: 90_000_000_000, reads: 600_000_000, packed_bytes: 0 };
         let expected = ExpectedInput::from_read_estimate(&reads, 31);
         let with = |memory, scratch| {
-            let (work, part) = (std::path::PathBuf::new(), crate::Partition::WHOLE);
+            let (work, part) = (std::path::PathBuf::new(), crate::Partition::WHOLE_KMER_SPACE);
             let params = CountParams {
                 k: 31,
                 min_base_quality: 0,

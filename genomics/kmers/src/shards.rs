@@ -94,7 +94,7 @@ impl ShardIndex {
 
     /// Whether the shard was scattered into this grid and is complete.
     fn matches_grid(&self, partition: Partition, grid: BinGrid) -> bool {
-        self.grid == grid && partition.total() == grid.num_partitions && self.bins.len() == grid.num_bins()
+        self.grid == grid && partition.num_partitions() == grid.num_partitions && self.bins.len() == grid.num_bins()
     }
 }
 

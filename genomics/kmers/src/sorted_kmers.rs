@@ -34,7 +34,7 @@ const MAX_BUCKET_BITS: u32 = 12;
 pub(crate) struct RangeLayout {
     /// Number of bits of a k-mer after those that determine its range.
     suffix_bits: u32,
-    /// Number of bytes that hold these bits.
+    /// Number of bytes in which the bits of a k-mer after those of its range are stored.
     suffix_bytes: usize,
 }
 
@@ -275,16 +275,11 @@ impl<const S: usize> SortedKmers<S> {
         CountStats { spilled_bytes: self.stats.spilled_bytes + self.ranges.spilled_bytes(), ..self.stats }
     }
 
-    /// Maximum number of bytes in memory during the output.
-    pub fn max_bytes_in_memory(&self) -> u64 {
-        self.ranges.bytes_in_memory() + self.sort_memory_bytes()
-    }
-
     fn sort_memory_bytes(&self) -> u64 {
         self.threads as u64 * (self.sort_bytes + self.ranges.extent_bytes()) as u64
     }
 
-    /// Moves k-mers to the spill file until [`SortedKmers::max_bytes_in_memory`] is at most `bytes`, as far as possible.
+    /// Moves k-mers to the spill file until those in memory and the memory for sorting take at most `bytes`, as far as possible.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
@@ -425,7 +420,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::mask;
+    use crate::encode::kmer_mask;
     use crate::extents::ExtentPool;
     use crate::node_assignment::NodeAssignment;
     use crate::tests::Random;
@@ -436,7 +431,7 @@ mod tests {
         for k in [12, 24, 31, 32] {
             for parts in [4, 64, 4096] {
                 let layout = RangeLayout::new(k, parts);
-                for kmer in [0, 1, mask(k), mask(k) - 1, random.below(u64::MAX) & mask(k)] {
+                for kmer in [0, 1, kmer_mask(k), kmer_mask(k) - 1, random.below(u64::MAX) & kmer_mask(k)] {
                     let counts = [0, 1, 127, 128, 1 << 14, u32::MAX];
                     let mut bytes = [0xff; 128];
                     let len = layout.write_record(kmer, &counts, &mut bytes);
@@ -463,7 +458,7 @@ mod tests {
         let random = &mut Random(n);
         let mut kmers = std::collections::BTreeMap::new();
         for _ in 0..n {
-            let kmer = random.below(mask(12)) >> random.below(12);
+            let kmer = random.below(kmer_mask(12)) >> random.below(12);
             kmers.insert(kmer, [random.below(1 << 20) as u32]);
         }
         let mut buffers = BinBuffers::new(&parts, MemoryPlan::SORT_BUFFER_BYTES);

@@ -4,10 +4,10 @@
 //! the others. The bases follow, four per byte, the first in the highest bits; unused bits of the last byte are zero.
 
 use genuma_machine::processor::SimdLevel;
-use genuma_reads::packed_bases::{BaseCodes, PackedBases, WORD_BASES, mask_after};
+use genuma_reads::packed_bases::{BaseCodes, PackedBases, WORD_BASES, mask_of_bits_after};
 use genuma_reads::{Mate, dna};
 
-use crate::encode::{mask, reverse_complement_kmer};
+use crate::encode::{kmer_mask, reverse_complement_kmer};
 use crate::minimizer::MinimizerFinder;
 
 /// Number of bits of the first byte that hold the number of k-mers minus one; the others hold the sample.
@@ -111,8 +111,9 @@ impl SuperKmer {
     #[inline]
     pub(crate) fn write_record(self, read: PackedBases<'_>, k: u32, sample: u8, out: &mut [u8]) -> usize {
         let bases = self.kmers + k as usize - 1;
-        let [first, second] = [0, WORD_BASES]
-            .map(|from| read.word(self.start + from) & !mask_after(bases.saturating_sub(from).min(WORD_BASES)));
+        let [first, second] = [0, WORD_BASES].map(|from| {
+            read.word_at(self.start + from) & !mask_of_bits_after(bases.saturating_sub(from).min(WORD_BASES))
+        });
         out[0] = (sample << KMER_BITS) | (self.kmers - 1) as u8;
         out[1..9].copy_from_slice(&first.to_be_bytes());
         out[9..17].copy_from_slice(&second.to_be_bytes());
@@ -200,7 +201,7 @@ const LANES: usize = 8;
 /// Writes the keys of the first `kmers` k-mers.
 #[inline(always)]
 fn keys_scalar(keys: &mut [u64; MAX_KMERS_PER_RECORD], word: u128, kmers: usize, k: u32) {
-    let root_mask = mask(k - 2);
+    let root_mask = kmer_mask(k - 2);
     let halves = |word: u128| ((word >> 64) as u64, word as u64);
     let (forward, reverse) = (halves(word), halves(revcomp_word(word) << (128 - 2 * (kmers as u32 + k - 1))));
     // Key of the k bases from base `at` on.

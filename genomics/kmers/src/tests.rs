@@ -97,7 +97,7 @@ impl Files {
             memory_bytes: 64 << 20,
             work_dir: self.dir.path().into(),
             max_scratch_bytes: u64::MAX,
-            partition: Partition::WHOLE,
+            partition: Partition::WHOLE_KMER_SPACE,
             devices: Devices::default(),
         }
     }

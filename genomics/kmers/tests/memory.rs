@@ -89,7 +89,7 @@ fn the_counter_allocates_no_more_than_it_is_given() {
             memory_bytes: memory,
             work_dir: dir.path().into(),
             max_scratch_bytes: u64::MAX,
-            partition: Partition::WHOLE,
+            partition: Partition::WHOLE_KMER_SPACE,
             devices: Devices::default(),
         };
         let mapped = OnceLock::new();

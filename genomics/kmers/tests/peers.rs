@@ -117,7 +117,7 @@ fn params(k: u32, threads: usize, memory: u64, work: &Path) -> CountParams {
         memory_bytes: memory,
         work_dir: work.into(),
         max_scratch_bytes: u64::MAX,
-        partition: Partition::WHOLE,
+        partition: Partition::WHOLE_KMER_SPACE,
         devices: Devices::default(),
     }
 }

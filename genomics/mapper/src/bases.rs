@@ -56,7 +56,7 @@ pub fn reverse_bases(word: u64) -> u64 {
 
 /// The 32 bases from position `at` on.
 #[inline(always)]
-pub fn window_at(words: &[u64], at: usize) -> u64 {
+pub fn word_at_position(words: &[u64], at: usize) -> u64 {
     let (i, shift) = (at / BASES_PER_WORD, 2 * (at % BASES_PER_WORD) as u32);
     (words[i] >> shift) | (words[i + 1] << 1 << (63 - shift))
 }
@@ -69,16 +69,15 @@ pub fn base_at(words: &[u64], at: usize) -> u8 {
 
 /// The lower bits of the first `n` of the 32 bases of a word; all if `n` is 32 or more.
 #[inline(always)]
-pub fn low_bits_of_first(n: usize) -> u64 {
+pub fn first_bases_mask(n: usize) -> u64 {
     if n >= BASES_PER_WORD { LOW_BIT_OF_EACH_BASE } else { LOW_BIT_OF_EACH_BASE & ((1 << (2 * n)) - 1) }
 }
 
 /// A mask for word `i` of a packed sequence: the lower bit of each base of the word whose position in the sequence is
 /// in `from..to`.
 #[inline(always)]
-pub fn low_bits_between(i: usize, from: usize, to: usize) -> u64 {
-    low_bits_of_first(to.saturating_sub(BASES_PER_WORD * i))
-        & !low_bits_of_first(from.saturating_sub(BASES_PER_WORD * i))
+pub fn base_range_mask(i: usize, from: usize, to: usize) -> u64 {
+    first_bases_mask(to.saturating_sub(BASES_PER_WORD * i)) & !first_bases_mask(from.saturating_sub(BASES_PER_WORD * i))
 }
 
 /// Packed reads of a batch: forward strand, reverse complement, and masks of ambiguous bases.
@@ -97,7 +96,7 @@ struct PackedRead {
 
 /// One strand of a packed read.
 #[derive(Debug, Clone, Copy)]
-pub struct Strand<'a> {
+pub struct ReadStrand<'a> {
     /// The packed bases. On the forward strand, bases after the last one are A.
     pub words: &'a [u64],
     /// The words of the read and all words that follow in memory.
@@ -172,7 +171,7 @@ impl PackedReadBatch {
 
     /// One strand of read `i`.
     #[inline(always)]
-    pub fn read_strand(&self, i: usize, reverse_bases: bool) -> Strand<'_> {
+    pub fn read_strand(&self, i: usize, reverse_bases: bool) -> ReadStrand<'_> {
         let PackedRead { at, length, has_ambiguous: odd } = self.reads[i];
         let (at, length) = (at as usize, length as usize);
         let n = length.div_ceil(BASES_PER_WORD);
@@ -180,7 +179,7 @@ impl PackedReadBatch {
         let further = &self.words[from..];
         let words = &further[..n];
         let odd = if odd { &self.words[from + 2 * n..from + 3 * n] } else { &[] };
-        Strand { words, words_to_end: further, ambiguous: odd, length }
+        ReadStrand { words, words_to_end: further, ambiguous: odd, length }
     }
 }
 
@@ -188,7 +187,7 @@ impl PackedReadBatch {
 mod tests {
     use super::*;
 
-    fn letters(strand: Strand<'_>) -> Vec<u8> {
+    fn letters(strand: ReadStrand<'_>) -> Vec<u8> {
         let odd = |i: usize| {
             !strand.ambiguous.is_empty() && strand.ambiguous[i / BASES_PER_WORD] >> (2 * (i % BASES_PER_WORD)) & 1 == 1
         };
@@ -221,8 +220,8 @@ mod tests {
 
     #[test]
     fn masks_are_of_the_bases_said() {
-        let bits = |from, to| (0..4).map(|i| low_bits_between(i, from, to).count_ones()).sum::<u32>();
+        let bits = |from, to| (0..4).map(|i| base_range_mask(i, from, to).count_ones()).sum::<u32>();
         assert_eq!((bits(0, 128), bits(5, 6), bits(31, 33), bits(7, 7)), (128, 1, 2, 0));
-        assert_eq!(low_bits_between(1, 33, 40), low_bits_of_first(8) & !low_bits_of_first(1));
+        assert_eq!(base_range_mask(1, 33, 40), first_bases_mask(8) & !first_bases_mask(1));
     }
 }

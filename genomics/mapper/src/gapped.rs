@@ -5,7 +5,7 @@
 //! so that no cell waits for its neighbour. The width of the band follows from the score to be beaten: a gap that
 //! costs more than the ungapped alignment loses cannot help.
 
-use crate::bases::{BASES_PER_WORD, Strand};
+use crate::bases::{BASES_PER_WORD, ReadStrand};
 use crate::index::IndexView;
 use crate::options::{AMBIGUOUS_BASE_SCORE, ScoringOptions};
 use crate::placement::Placement;
@@ -54,9 +54,9 @@ pub struct GappedJob {
 /// The alignment with gaps that a [`GappedJob`] found.
 #[derive(Debug, Clone, Copy)]
 pub struct GappedResult {
-    /// See [`GappedJob::read`].
+    /// Index of the read in its batch, as in [`GappedJob::read`].
     pub read: u32,
-    /// See [`GappedJob::place`].
+    /// Index of the placement among those of the read, as in [`GappedJob::place`].
     pub place: u32,
     /// The aligned placement; its CIGAR operations are in the list that the caller passed.
     pub best: Placement,
@@ -131,7 +131,7 @@ impl GappedAligner {
         options: &ScoringOptions,
         jobs: &mut Vec<GappedJob>,
         cigars: &mut Vec<u32>,
-        strand: impl Fn(u32, bool) -> Strand<'a>,
+        strand: impl Fn(u32, bool) -> ReadStrand<'a>,
         mut each: impl FnMut(GappedResult),
     ) {
         jobs.sort_unstable_by_key(|job| (job.width, job.length, job.read, job.place));
@@ -148,7 +148,7 @@ impl GappedAligner {
         options: &ScoringOptions,
         jobs: &[GappedJob],
         cigars: &mut Vec<u32>,
-        strand: &impl Fn(u32, bool) -> Strand<'a>,
+        strand: &impl Fn(u32, bool) -> ReadStrand<'a>,
         each: &mut impl FnMut(GappedResult),
     ) {
         let width = jobs.iter().map(|job| usize::from(job.width)).max().unwrap_or(0);
@@ -199,7 +199,7 @@ impl GappedAligner {
         jobs: &[GappedJob],
         width: usize,
         rows: usize,
-        strand: &impl Fn(u32, bool) -> Strand<'a>,
+        strand: &impl Fn(u32, bool) -> ReadStrand<'a>,
     ) {
         self.read.clear();
         self.read.resize(rows, [AMBIGUOUS_CODE; LANES]);

@@ -15,7 +15,7 @@
 //! Positions have 32 bits. For a longer reference the tag holds one more bit of the position and six bits of the
 //! hash, and a list has two counts per strand. From 8.6 to 17 Gbp these numbers are two, five and four.
 //!
-//! An index is one sequence of bytes ([`Index::new`]), the same in a file and in memory: about 1.1 bytes per base.
+//! An index is one sequence of bytes ([`Index::from_bytes`]), the same in a file and in memory: about 1.1 bytes per base.
 
 mod build;
 
@@ -160,7 +160,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
     /// # Errors
     /// The bytes are not an index, have another format version, or end early. The content itself must be checked with
     /// a checksum.
-    pub fn new(bytes: M) -> Result<Self, Error> {
+    pub fn from_bytes(bytes: M) -> Result<Self, Error> {
         let numbers = MAGIC.len() + size_of::<IndexHeader>();
         let Some(begin) = bytes.get(..numbers) else { return Err(Error::NotAnIndex) };
         if begin[..7] != MAGIC[..7] {
@@ -284,7 +284,7 @@ pub struct IndexView<'a> {
     extra_position_bits: u32,
 }
 
-/// What a slot of the index has for a seed: its only position, or the list of its positions.
+/// Content of a slot of the index: the only position of a seed, or the list of its positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexSlot {
     /// Position of the seed in the packed bases of the reference, and whether the reverse complement of the seed was

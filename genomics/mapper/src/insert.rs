@@ -72,7 +72,7 @@ fn unique_placement<'a>(mapped: &'a MappedReads, read: usize, options: &ScoringO
 }
 
 /// Adds the insert size of the mates `first` and `first` + 1, if each mate has a unique placement.
-pub fn add_pair(
+pub fn record_insert_size(
     insert_sizes: &mut InsertSizesByOrientation,
     view: &IndexView<'_>,
     mapped: &MappedReads,
@@ -90,7 +90,7 @@ pub fn add_pair(
 
 impl InsertSizeModels {
     /// Estimates the distributions from the insert sizes of a block. `match_score` is the score of a match.
-    pub fn new(mut insert_sizes: InsertSizesByOrientation, match_score: i32) -> InsertSizeModels {
+    pub fn from_insert_sizes(mut insert_sizes: InsertSizesByOrientation, match_score: i32) -> InsertSizeModels {
         let most = insert_sizes.iter().map(Vec::len).max().unwrap_or(0);
         let all = insert_sizes.each_mut().map(|found| fit_insert_sizes(found, most, match_score));
         let farthest = all.iter().flatten().map(|insert| insert.high as u64 - 1).max().unwrap_or(0);
@@ -100,7 +100,7 @@ impl InsertSizeModels {
     /// Score of the insert size of two mates with 5' ends at `ends` on strands `reverse`; `None` if the mates are not
     /// a proper pair.
     #[inline(always)]
-    pub fn pair_score(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
+    pub fn insert_size_score(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
         if ends[0].abs_diff(ends[1]) > self.max_distance {
             return None;
         }

@@ -9,8 +9,8 @@ use crate::insert::InsertSizeModels;
 use crate::mapper::{DeferredList, for_each_listed_diagonal};
 use crate::placement::Placement;
 
-/// Maximum number of positions of a list that is examined in any case: the first list, and the second one if the
-/// mates do not fit yet. Empirical.
+/// Maximum length of a position list that is always examined: the first list, and the second one if the mates do not
+/// fit yet. Empirical.
 const MAX_FIRST_LIST: u32 = 100_000;
 /// Maximum number of positions of a further list, while fewer than [`FEW_POSITIONS`] positions have been examined.
 /// Empirical.
@@ -21,9 +21,10 @@ const FEW_POSITIONS: u32 = 200;
 const MAX_TOTAL_POSITIONS: u32 = 400;
 /// Maximum number of list positions that are examined for a read without a fitting mate. Empirical.
 const MAX_SINGLE_READ_POSITIONS: u32 = 2_000;
-/// Up to this number of diagonals, all are kept, with or without a fitting mate.
+/// Maximum number of diagonals of a read up to which all are kept, even those without a fitting mate.
 const MAX_UNJOINED_KEPT: usize = 256;
-/// Up to this number, all diagonals are sorted without a filter.
+/// Maximum number of diagonals that are sorted directly. More are filtered first by the cells that diagonals of the
+/// mate occupy.
 const MAX_UNFILTERED: usize = 2_000;
 /// Maximum number of diagonals of a read that are kept.
 const MAX_JOINED_DIAGONALS: usize = 4_000;
@@ -32,13 +33,13 @@ const INSERT_SIZE_SLACK_BP: i64 = 30;
 /// Seed count of a diagonal whose placement is already known.
 const KNOWN_SEED_COUNT: u32 = 512;
 
-/// Number of bytes that are cleared as fast as a single one.
+/// Size of a cache line in bytes.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// What is known of one mate before its diagonals are paired with those of the other mate.
+/// Seeds, deferred lists and placements of one mate, from which diagonals are paired with those of the other mate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MateCandidates<'a> {
-    /// Placements that are already known.
+    /// Placements of the mate that have been found already.
     pub places: &'a [Placement],
     /// Seed lists with further positions.
     pub lists: &'a [DeferredList],
@@ -146,14 +147,14 @@ impl MateJoiner {
 
     /// Finds all diagonals of a read without a fitting mate, except those of its known placements.
     #[inline(always)]
-    pub(crate) fn collect_unknown_diagonals(&mut self, view: &IndexView<'_>, read: MateCandidates<'_>) {
+    pub(crate) fn collect_unplaced_diagonals(&mut self, view: &IndexView<'_>, read: MateCandidates<'_>) {
         self.collect_diagonals(view, read, 0, true);
         let [found, _] = &mut self.found;
         found.clear();
         found.extend(self.keys[0].iter().filter(|key| key.seed_count() < KNOWN_SEED_COUNT));
     }
 
-    /// Diagonals of a mate that the last call of [`Self::join_mates`] or [`Self::collect_unknown_diagonals`] found.
+    /// Diagonals of a mate that the last call of [`Self::join_mates`] or [`Self::collect_unplaced_diagonals`] found.
     pub(crate) fn joined_diagonals(&self, mate: usize) -> &[Diagonal] {
         &self.found[mate]
     }
@@ -440,7 +441,7 @@ mod tests {
             for from in [300, 700] {
                 let mut insert_sizes = InsertSizesByOrientation::default();
                 insert_sizes[1] = (from..from + 200).collect();
-                let inserts = InsertSizeModels::new(insert_sizes, 1);
+                let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, 1);
                 let insert = inserts.by_orientation[1].as_ref().unwrap();
                 let mut joiner = MateJoiner::default();
                 assert_eq!(joiner.join_mates(&view, &inserts, mates), [false; 2]);

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use genuma_machine::processor::SimdLevel;
 
-use crate::bases::{PackedReadBatch, low_bits_between};
+use crate::bases::{PackedReadBatch, base_range_mask};
 use crate::diagonal::Diagonal;
 use crate::gapped::{GappedAligner, GappedJob, GappedResult};
 use crate::index::{BucketAddress, IndexSlot, IndexView};
@@ -22,7 +22,7 @@ use crate::ungapped::{
     MAX_READ_WORDS, MismatchMasks, count_mismatches, max_ungapped_score, place_ungapped, seed_matches,
 };
 
-/// Number of reads that go through the stages together.
+/// Number of reads that are processed together, stage by stage, so that their memory accesses overlap.
 const READS_PER_GROUP: usize = 64;
 /// Maximum number of list positions of a read that are examined before pairing. Empirical: more positions find more
 /// single reads and take longer.
@@ -37,17 +37,18 @@ const MAX_KEPT_SCORE_DEFICIT: i32 = 30;
 const MAX_RIVAL_SCORE_DEFICIT: i32 = 10;
 /// Minimum score, in matches, that gaps could gain for a placement to be aligned with gaps. Empirical.
 const MIN_GAP_GAIN: i32 = 10;
-/// Lost score, in matches, of the best ungapped placement from which a gap is likely. Empirical.
+/// Minimum score deficit, in matches, of the best ungapped placement at which a gap is assumed to be likely. Empirical.
 const POOR_SCORE_DEFICIT: i32 = 30;
 /// Maximum number of placements of a read that are aligned with gaps.
 const MAX_GAPPED_PLACEMENTS: usize = 4;
 /// Maximum number of placements of a read that are kept.
 const MAX_PLACEMENTS: usize = 256;
-/// Number of diagonals ahead whose bases are prefetched.
+/// Distance in the list of diagonals at which reference bases are prefetched: while one diagonal is aligned, those of
+/// the diagonal this far ahead are loaded.
 pub(crate) const PREFETCH_DISTANCE: usize = 16;
-/// Length of a list up to which its positions on ALT contigs are counted.
+/// Maximum length of a position list whose positions on ALT contigs are counted.
 const MAX_ALT_COUNTED_POSITIONS: usize = 600;
-/// Number of hits of a read up to which list positions on ALT contigs are examined.
+/// Maximum number of seed hits of a read for which positions on ALT contigs are examined.
 const MAX_HITS_WITH_ALT: usize = 400;
 /// Distance (bp) within which two diagonals may belong to one gapped alignment.
 const NEIGHBOUR_DISTANCE_BP: u64 = 150;
@@ -121,7 +122,7 @@ impl MappedReads {
     }
 
     /// Offsets in the read at which its seeds start.
-    pub(crate) fn seeds_of(&self, read: usize) -> &[u16] {
+    pub(crate) fn seed_offsets_of(&self, read: usize) -> &[u16] {
         let (from, to) = self.summary[read].seeds;
         &self.seeds[from as usize..to as usize]
     }
@@ -153,7 +154,7 @@ pub struct MapperState {
     ends: Vec<[usize; 3]>,
     /// Diagonals of each read of a group, sorted and without duplicates.
     diagonals: Vec<Diagonal>,
-    /// Placements of one read.
+    /// Buffer for the placements of the current read.
     of_one: Vec<Placement>,
     /// Placements of all reads before the selection.
     places: Vec<Placement>,
@@ -252,7 +253,7 @@ impl MapperState {
                 let at = seed.at as usize;
                 if !strand.ambiguous.is_empty() {
                     let touched = (at / 32..strand.ambiguous.len())
-                        .any(|i| strand.ambiguous[i] & low_bits_between(i, at, at + SEED_BP) != 0);
+                        .any(|i| strand.ambiguous[i] & base_range_mask(i, at, at + SEED_BP) != 0);
                     if touched {
                         return;
                     }
@@ -427,7 +428,6 @@ pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bas
     sure
 }
 
-/// Replaces a placement by the gapped result if that is better.
 #[inline(always)]
 pub(crate) fn replace_if_better(place: &mut Placement, found: &GappedResult) {
     if found.best.net_score > place.net_score {
@@ -605,7 +605,7 @@ pub(crate) fn sort_and_filter(options: &ScoringOptions, length: usize, places: &
     for i in 0..places.len() {
         let place = places[i];
         // A placement of other bases of the read is compared with the best placement of these bases.
-        let same = |other: &&Placement| !place.covers_other_bases(other, length);
+        let same = |other: &&Placement| !place.covers_different_bases(other, length);
         let matters = place.score >= near
             || place.score >= options.min_score
                 && places[..kept]

@@ -40,7 +40,7 @@ impl Default for ScoringOptions {
 
 impl ScoringOptions {
     /// Why the scores are not valid; `None` if they are.
-    pub fn find_error(&self) -> Option<&'static str> {
+    pub fn validation_error(&self) -> Option<&'static str> {
         let all = [self.match_score, self.mismatch_penalty, self.unpaired_penalty, self.min_score];
         let all = all.into_iter().chain(self.gap_open).chain(self.gap_extend).chain(self.clip_penalty);
         if all.clone().any(|score| score < 0) {

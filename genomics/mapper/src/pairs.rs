@@ -17,12 +17,13 @@ use crate::mapper::{
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
 use crate::quality;
-use crate::ungapped::{MismatchMasks, count_mismatches, place_ungapped, scan_window};
+use crate::ungapped::{MismatchMasks, count_mismatches, find_best_ungapped_positions, place_ungapped};
 
 pub use read_report::{ReadReport, ReportedSegment};
 use read_report::{is_split, segment_mapq_upper_bound, single_read_mapq};
 
-/// Share of the copies penalty that applies to a pair. Empirical.
+/// Factor on the mapping-quality penalty for several placements with the same score, when it is applied to a pair.
+/// Empirical.
 const COPIES_PENALTY_SHARE: f64 = 0.7;
 /// Maximum number of mismatches of a pair that counts as fitting. Empirical.
 const MAX_FITTING_MISMATCHES: i32 = 6;
@@ -32,7 +33,8 @@ const MIN_PLACEMENTS_TO_SORT: usize = 4;
 const PENDING_BATCH: usize = 64;
 /// Number of lists of a read that are prefetched.
 const PREFETCHED_LISTS: usize = 3;
-/// Score margin, in matches, over any unseen placement with which a single read needs no further search. Empirical.
+/// Minimum score lead, in matches, over any placement that has not been examined, at which the search for a single read
+/// ends. Empirical.
 const CLEAR_SCORE_MARGIN: i32 = 14;
 /// Maximum score deficit, in matches, with which a joined placement is still aligned with gaps: its mate may
 /// compensate. Empirical.
@@ -46,7 +48,7 @@ const MAX_RESCUING_PLACEMENTS: usize = 8;
 const MIN_RESCUING_SCORE: i32 = 40;
 /// Maximum score deficit, in matches, of a pair relative to the best pair.
 const MAX_PAIR_SCORE_DEFICIT: i32 = 24;
-/// Lost score, in matches, from which a placement of the best pair is aligned with gaps.
+/// Minimum score deficit, in matches, at which a placement of the best pair is aligned with gaps.
 const MIN_LOST_SCORE_FOR_GAPS: i32 = 20;
 /// Maximum length (bp) of the window in which a mate is searched for.
 const MAX_RESCUE_WINDOW_BP: u64 = 20_000;
@@ -141,7 +143,7 @@ struct PairingContext<'a> {
 /// Completes the placements of the reads of a batch. If `inserts` is given, consecutive reads are mates. Calls `each`
 /// for each template with the number of its first read, the reports of its one or two reads, and whether the template
 /// is a proper pair. The CIGAR operations of the placements are in `mapped`.
-pub fn finish_templates<E>(
+pub fn complete_templates<E>(
     view: &IndexView<'_>,
     options: &ScoringOptions,
     vectors: SimdLevel,
@@ -252,7 +254,7 @@ impl PairingState {
         let [one_ends, two_ends] = &*ends;
         let mut add = |x: usize, y: usize| {
             let (a, b) = (&one.places[x], &two.places[y]);
-            let Some(worth) = job.inserts.pair_score([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else {
+            let Some(worth) = job.inserts.insert_size_score([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else {
                 return;
             };
             if !a.alt && job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
@@ -310,7 +312,7 @@ impl PairingState {
         });
         for (mate, (_, others)) in lists.iter().enumerate() {
             let i = first + mate;
-            self.reads[i].joined = count_examined_seeds(mapped.seeds_of(i), others, 0..self.reads[i].length);
+            self.reads[i].joined = count_examined_seeds(mapped.seed_offsets_of(i), others, 0..self.reads[i].length);
         }
         let PairingState { reads, joiner, pending, readers, .. } = self;
         let mates = [0, 1].map(|mate| {
@@ -367,10 +369,10 @@ impl PairingState {
         if n == 0 {
             return;
         }
-        read.summary.examined_seeds = count_examined_seeds(mapped.seeds_of(i), &lists[n..], 0..read.length);
+        read.summary.examined_seeds = count_examined_seeds(mapped.seed_offsets_of(i), &lists[n..], 0..read.length);
         read.deferred = read.has_skipped_lists;
         let mate = MateCandidates { places: &read.places, lists: &lists[..n], length: read.length };
-        joiner.collect_unknown_diagonals(job.view, mate);
+        joiner.collect_unplaced_diagonals(job.view, mate);
         let found = joiner.joined_diagonals(0);
         for diagonal in found.iter().take(PREFETCH_DISTANCE) {
             job.view.prefetch_bases(diagonal.read_start(), read.length);
@@ -520,7 +522,7 @@ impl PairingState {
                 let enough = (full - 2 * step).min(other) - 2 * step;
                 let there = self.reads[y].places[..known].iter().any(|found| {
                     let ends = [end, five_prime_position(found, length)];
-                    let worth = job.inserts.pair_score(ends, [place.reverse, found.reverse]);
+                    let worth = job.inserts.insert_size_score(ends, [place.reverse, found.reverse]);
                     worth.is_some_and(|worth| found.score + worth >= enough)
                 });
                 if !there {
@@ -580,8 +582,13 @@ impl PairingState {
                     continue;
                 }
                 let strand = mapped.packed.read_strand(y, reverse);
-                let found =
-                    scan_window(job.view.words, strand, from, to.min(from + MAX_RESCUE_WINDOW_BP), &mut self.counts);
+                let found = find_best_ungapped_positions(
+                    job.view.words,
+                    strand,
+                    from,
+                    to.min(from + MAX_RESCUE_WINDOW_BP),
+                    &mut self.counts,
+                );
                 for (differing, left) in found.into_iter().flatten() {
                     if 10 * differing as usize > 6 * length {
                         continue;
@@ -613,7 +620,7 @@ impl PairingState {
         report.places.extend_from_slice(&self.reads[read].places);
         let read = &self.reads[read];
         let primary = (!read.places.is_empty()).then(|| (0, single_read_mapq(mapped, read, 0, job.options)));
-        report.set_segments(mapped, read, primary, false, job.options);
+        report.choose_reported_segments(mapped, read, primary, false, job.options);
     }
 
     /// Reports a pair; returns whether it is a proper pair.
@@ -661,7 +668,7 @@ impl PairingState {
             let report = &mut self.reports[mate];
             report.places.clear();
             report.places.extend_from_slice(&read.places);
-            report.set_segments(mapped, read, Some((which, quality)), true, options);
+            report.choose_reported_segments(mapped, read, Some((which, quality)), true, options);
         }
         self.is_proper_pair(job, first)
     }
@@ -672,7 +679,7 @@ impl PairingState {
         let [Some(a), Some(b)] = self.reports.each_ref().map(primary) else { return false };
         let ends =
             [five_prime_position(&a, self.reads[first].length), five_prime_position(&b, self.reads[first + 1].length)];
-        job.inserts.pair_score(ends, [a.reverse, b.reverse]).is_some()
+        job.inserts.insert_size_score(ends, [a.reverse, b.reverse]).is_some()
             && job.view.contig_at(a.start()) == job.view.contig_at(b.start())
     }
 }

@@ -51,24 +51,24 @@ impl Placement {
 
     /// Whether both placements align different bases of the read: they share less than half of the bases of the
     /// shorter one.
-    pub fn covers_other_bases(&self, other: &Placement, length: usize) -> bool {
-        2 * self.num_shared_bases(other, length) < self.aligned_bases().min(other.aligned_bases())
+    pub fn covers_different_bases(&self, other: &Placement, length: usize) -> bool {
+        2 * self.num_shared_bases(other, length) < self.num_aligned_bases().min(other.num_aligned_bases())
     }
 
     /// Number of bases of a read of `length` bases that both placements align.
     pub fn num_shared_bases(&self, other: &Placement, length: usize) -> usize {
-        let (a, b) = (self.sequenced_range(length), other.sequenced_range(length));
+        let (a, b) = (self.aligned_range_as_sequenced(length), other.aligned_range_as_sequenced(length));
         a.1.min(b.1).saturating_sub(a.0.max(b.0))
     }
 
     /// Aligned range of the read as sequenced: first base and end (exclusive).
-    pub fn sequenced_range(&self, length: usize) -> (usize, usize) {
+    pub fn aligned_range_as_sequenced(&self, length: usize) -> (usize, usize) {
         let (from, to) = (usize::from(self.from), usize::from(self.to));
         if self.reverse { (length - to, length - from) } else { (from, to) }
     }
 
     /// Number of aligned bases of the read.
-    pub fn aligned_bases(&self) -> usize {
+    pub fn num_aligned_bases(&self) -> usize {
         usize::from(self.to - self.from)
     }
 

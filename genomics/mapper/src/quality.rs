@@ -19,10 +19,11 @@ const MIN_ALIGNED_SHARE: f64 = 0.9;
 const UNALIGNED_MAPQ_PENALTY: i32 = 20;
 /// Factor that turns a score difference, in matches, into mapping quality; the value of bwa.
 const MAPQ_PER_SCORE: f64 = 6.02;
-/// Number of aligned bases (bp) from which a point of score counts less; the value of bwa.
+/// Number of aligned bases (bp) above which score differences have a lower weight; the value of bwa.
 const SHORT_ALIGNMENT_BP: f64 = 50.0;
-/// Factor of the reduced weight, divided by the logarithm of the aligned bases. bwa has 3. Higher here, because
-/// unexamined placements are taken into account.
+/// Numerator of the weight of score differences in alignments longer than [`SHORT_ALIGNMENT_BP`]: this number divided
+/// by the logarithm of the number of aligned bases. bwa uses 3; the value is higher here because placements that were
+/// not examined are taken into account.
 const LONG_ALIGNMENT_FACTOR: f64 = 3.4;
 
 /// Reduction of the mapping quality by `n` placements with nearly the same score: 10·log10 of `n`; 0 for none.
@@ -43,7 +44,7 @@ pub struct RivalPlacements {
 /// with placements in the primary assembly.
 pub fn find_rivals(places: &[Placement], of: usize, length: usize, options: &ScoringOptions) -> RivalPlacements {
     let this = &places[of];
-    let same = |other: &&Placement| (this.alt || !other.alt) && !other.covers_other_bases(this, length);
+    let same = |other: &&Placement| (this.alt || !other.alt) && !other.covers_different_bases(this, length);
     let others = || places.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);
     let best = others().map(|other| other.score).max();
     let step = options.mismatch_penalty + options.match_score + 1;
@@ -100,16 +101,16 @@ pub fn single_read_mapq(
     // ones.
     let elsewhere =
         if deferred || examined_seeds == 0 { SINGLE_READ_EXTRA_MISMATCHES } else { 2 * SINGLE_READ_EXTRA_MISMATCHES };
-    let elsewhere = usize::from(elsewhere) * place.aligned_bases() / length;
+    let elsewhere = usize::from(elsewhere) * place.num_aligned_bases() / length;
     // The gaps of this placement would also cost the other one.
-    let unseen = max_unexamined_score(examined_seeds + elsewhere as u16, place.aligned_bases(), options)
+    let unseen = max_unexamined_score(examined_seeds + elsewhere as u16, place.num_aligned_bases(), options)
         - gap_cost(place, options);
     // docs/model/mapping_quality.md (1)
     next = next.max(unseen);
     if next >= place.score {
         return 0;
     }
-    let aligned = place.aligned_bases() as f64;
+    let aligned = place.num_aligned_bases() as f64;
     let (equal, lost) = (f64::from(options.match_score), f64::from(options.match_score + options.mismatch_penalty));
     let identity = 1.0 - (aligned * equal - f64::from(place.score)) / lost / aligned;
     // docs/model/mapping_quality.md (2)
@@ -126,7 +127,7 @@ pub fn single_read_mapq(
 /// differences.
 pub fn mapq_upper_bound(placement: &Placement, length: usize) -> i32 {
     // docs/model/mapping_quality.md (4)
-    let aligned = (placement.aligned_bases() as f64 / (MIN_ALIGNED_SHARE * length as f64)).min(1.0);
+    let aligned = (placement.num_aligned_bases() as f64 / (MIN_ALIGNED_SHARE * length as f64)).min(1.0);
     MAX_MAPQ - (f64::from(UNALIGNED_MAPQ_PENALTY) * (1.0 - aligned)).ceil() as i32
 }
 

@@ -1,6 +1,6 @@
 //! Compares a read with the reference without gaps, a machine word at a time, and finds its best-scoring segment.
 
-use crate::bases::{BASES_PER_WORD, LOW_BIT_OF_EACH_BASE, Strand, low_bits_between};
+use crate::bases::{BASES_PER_WORD, LOW_BIT_OF_EACH_BASE, ReadStrand, base_range_mask};
 use crate::index::IndexView;
 use crate::options::{AMBIGUOUS_BASE_SCORE, MAX_READ_BP, ScoringOptions};
 use crate::placement::Placement;
@@ -24,7 +24,7 @@ impl Default for MismatchMasks {
 
 /// Compares a read with the packed bases from `at` on. Sets the mismatch masks and returns the number of mismatches.
 #[inline(always)]
-pub fn count_mismatches(words: &[u64], at: u64, read: Strand<'_>, masks: &mut MismatchMasks) -> u32 {
+pub fn count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mut MismatchMasks) -> u32 {
     let n = read.words.len();
     let (first, shift) = (at as usize / BASES_PER_WORD, 2 * (at as usize % BASES_PER_WORD) as u32);
     if n <= LINE_WORDS
@@ -44,7 +44,7 @@ pub fn count_mismatches(words: &[u64], at: u64, read: Strand<'_>, masks: &mut Mi
         masks[i] = (other | other >> 1) & LOW_BIT_OF_EACH_BASE;
     }
     if let Some(last) = masks.last_mut() {
-        *last &= low_bits_between(n - 1, 0, read.length);
+        *last &= base_range_mask(n - 1, 0, read.length);
     }
     for (mask, odd) in masks.iter_mut().zip(read.ambiguous) {
         *mask |= odd;
@@ -87,7 +87,7 @@ pub(crate) fn seed_matches(masks: &MismatchMasks, at: usize) -> bool {
 #[inline(always)]
 pub fn mismatch_positions(masks: &MismatchMasks, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
     (from / BASES_PER_WORD..to.div_ceil(BASES_PER_WORD)).flat_map(move |i| {
-        let mut mask = masks.0[i] & low_bits_between(i, from, to);
+        let mut mask = masks.0[i] & base_range_mask(i, from, to);
         std::iter::from_fn(move || {
             (mask != 0).then(|| {
                 let at = BASES_PER_WORD * i + mask.trailing_zeros() as usize / 2;
@@ -102,7 +102,7 @@ pub fn mismatch_positions(masks: &MismatchMasks, from: usize, to: usize) -> impl
 #[inline(always)]
 pub(crate) fn best_ungapped_segment(
     masks: &MismatchMasks,
-    read: Strand<'_>,
+    read: ReadStrand<'_>,
     inside: (usize, usize),
     reverse: bool,
     options: &ScoringOptions,
@@ -139,7 +139,7 @@ pub(crate) fn best_ungapped_segment(
 /// Upper bound of the ungapped score of a read from its mismatch masks. A word that is aligned only in part loses
 /// just its mismatches.
 #[inline(always)]
-pub fn max_ungapped_score(masks: &MismatchMasks, read: Strand<'_>, options: &ScoringOptions) -> i32 {
+pub fn max_ungapped_score(masks: &MismatchMasks, read: ReadStrand<'_>, options: &ScoringOptions) -> i32 {
     let lost =
         options.match_score + if read.ambiguous.is_empty() { options.mismatch_penalty } else { -AMBIGUOUS_BASE_SCORE };
     // Best segment of all words so far, and best segment that ends with the last word.
@@ -156,7 +156,7 @@ pub fn max_ungapped_score(masks: &MismatchMasks, read: Strand<'_>, options: &Sco
 
 /// Range of the read's bases that are on the reference sequence with the read's base `anchor`, for a read at `at`.
 #[inline(always)]
-pub fn bases_on_contig(view: &IndexView<'_>, at: u64, anchor: usize, length: usize) -> (usize, usize) {
+pub fn read_range_on_contig(view: &IndexView<'_>, at: u64, anchor: usize, length: usize) -> (usize, usize) {
     let bounds = view.contig_bounds(at + anchor as u64);
     let first = bounds.start.saturating_sub(at) as usize;
     let behind = bounds.end.saturating_sub(at).min(length as u64) as usize;
@@ -169,12 +169,12 @@ pub fn bases_on_contig(view: &IndexView<'_>, at: u64, anchor: usize, length: usi
 pub fn place_ungapped(
     view: &IndexView<'_>,
     masks: &MismatchMasks,
-    read: Strand<'_>,
+    read: ReadStrand<'_>,
     place: &mut Placement,
     neighbour: bool,
     options: &ScoringOptions,
 ) {
-    let inside = bases_on_contig(view, place.left, usize::from(place.anchor), read.length);
+    let inside = read_range_on_contig(view, place.left, usize::from(place.anchor), read.length);
     let (total, score, from, to) = best_ungapped_segment(masks, read, inside, place.reverse, options);
     (place.net_score, place.score) = (total, score);
     (place.from, place.to) = (from as u16, to as u16);
@@ -183,7 +183,7 @@ pub fn place_ungapped(
     place.max_gapped_score = total + max_gap_gain(masks, read.length, place, neighbour, options);
 }
 
-/// Minimum length (bp) of a run of matching bases that shows that a read may come from a position. Chosen.
+/// Minimum length (bp) of a run of matching bases at a position for the position to be considered. Chosen.
 const MIN_MATCH_RUN_BP: usize = 16;
 
 /// Maximum number of bases (bp) beyond a gap that may contain no seed. Chosen.
@@ -234,15 +234,15 @@ fn max_gap_gain(
 /// The position in `from..to` at which a read has the fewest mismatches, with that number, and the second-best
 /// position. `counts` is a reusable buffer.
 #[inline(always)]
-pub fn scan_window(
+pub fn find_best_ungapped_positions(
     words: &[u64],
-    read: Strand<'_>,
+    read: ReadStrand<'_>,
     from: u64,
     to: u64,
     counts: &mut Vec<u32>,
 ) -> [Option<(u32, u64)>; 2] {
     let n = read.words.len();
-    let last = low_bits_between(n - 1, 0, read.length);
+    let last = base_range_mask(n - 1, 0, read.length);
     let (first, behind) = (from as usize / BASES_PER_WORD, (to as usize).div_ceil(BASES_PER_WORD));
     counts.clear();
     counts.resize((behind - first) * BASES_PER_WORD, 0);

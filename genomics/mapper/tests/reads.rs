@@ -114,7 +114,7 @@ static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
     .unwrap();
     let mut held = Held(vec![Line([0; 64]); bytes.len().div_ceil(64)], bytes.len());
     bytemuck::cast_slice_mut(&mut held.0)[..bytes.len()].copy_from_slice(&bytes);
-    Reference { contigs, index: Index::new(held).unwrap() }
+    Reference { contigs, index: Index::from_bytes(held).unwrap() }
 });
 
 /// A random range of the reference.
@@ -191,11 +191,11 @@ fn told(
         if paired {
             (0..some.len())
                 .step_by(2)
-                .for_each(|first| insert::add_pair(&mut insert_sizes, &view, &mapped, first, options));
+                .for_each(|first| insert::record_insert_size(&mut insert_sizes, &view, &mapped, first, options));
         }
         drafts.push(mapped);
     }
-    let inserts = InsertSizeModels::new(insert_sizes, options.match_score);
+    let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, options.match_score);
     let inserts = paired.then_some(&inserts);
     let mut all = Vec::new();
     for mapped in &mut drafts {
@@ -203,7 +203,7 @@ fn told(
             let at = place.cigar_start as usize;
             (Placement { cigar_start: 0, ..*place }, mapped.cigars[at..at + usize::from(place.num_cigar_ops)].to_vec())
         };
-        pairs::finish_templates(
+        pairs::complete_templates(
             &view,
             options,
             vectors,

@@ -35,8 +35,8 @@ impl Set {
         let start = || (Trimmer::default(), sampling.new_writer());
         for_each_batch(&lanes, 1, &ProgressCounters::default(), start, |(trimmer, sampler), batch| {
             for raw in batch.iter() {
-                let cut = trimmer.trim(raw);
-                sampler.add_pair(cut, trimmer.packed_mates(), batch.sample);
+                let cut = trimmer.trim_pair(raw);
+                sampler.add_pair(cut, trimmer.packed_untrimmed_mates(), batch.sample);
             }
             Ok::<(), genuma_reads::Error>(())
         })
@@ -69,7 +69,7 @@ fn draws(normal: &Set, tumour: &Set) -> Vec<ReadComparisons> {
                 root.counts[(key & 15) as usize][s] = u32::from(*count);
             }
         }
-        let (depth, mut own) = ReadComparisons::compare_at_root(
+        let (depth, mut own) = ReadComparisons::compare_reads_at_root(
             &root,
             [normal, tumour].map(|set| set.copies.get(&key).copied().unwrap_or(0)),
         );

@@ -71,11 +71,11 @@ pub struct AssayDecision {
     pub assay: Assay,
     /// Whether the user gave it; otherwise the reads show it.
     pub is_given: bool,
-    /// Why, in one line.
+    /// Reason for the decision, in one line.
     pub reason: String,
 }
 
-/// What is known about the assay besides the reads.
+/// Information on the assay that does not come from the reads: the options of the user.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AssayContext {
     /// The assay that the user gave for all samples.
@@ -84,16 +84,16 @@ pub struct AssayContext {
     pub genome_bases: Option<u64>,
 }
 
-/// What the reads of a sample show about its assay.
+/// Properties of the reads of a sample from which its assay is recognised.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LibraryShape {
+pub(crate) struct AssayEvidence {
     /// Number of read pairs that cover a typical base.
     pub(crate) depth: f64,
     /// Number of bases of all reads.
     pub(crate) bases: u64,
     /// Median over all read pairs of the number of pairs with the same two ends.
     pub(crate) pairs_per_fragment: u32,
-    /// What the fragment lengths show about nucleosomes.
+    /// Signs of nucleosomes in the fragment lengths.
     pub(crate) nucleosomes: NucleosomePattern,
 }
 
@@ -101,19 +101,21 @@ pub(crate) struct LibraryShape {
 /// usual library are fewer; a higher value misses shallow amplicons.
 const MIN_PAIRS_PER_FIXED_FRAGMENT: u32 = 8;
 /// Maximum number of different fragments that cover a base in a library with fixed fragment ends: overlapping
-/// amplicons. Chosen: random fragments have as many only where next to all pairs are duplicates of a few molecules.
+/// amplicons. Chosen: libraries with random fragment ends have as few only if nearly all pairs are duplicates of a few
+/// molecules.
 const MAX_FIXED_FRAGMENTS_PER_BASE: f64 = 4.0;
-/// Depth, in read pairs, above which a whole genome is not expected. Chosen: tumour genomes have up to 300.
+/// Depth, in read pairs, above which a library is not taken for a whole genome. Chosen: tumour genomes are sequenced to
+/// depths of up to 300.
 const MAX_GENOME_DEPTH: f64 = 500.0;
-/// Minimum share of the reference that the reads of a whole genome cover. Chosen: exomes cover a fiftieth; gaps of the
-/// reference and duplicates leave more than half of a genome.
+/// Minimum share of the reference that the reads of a whole genome cover. Chosen: exomes cover 2 %; whole genomes cover
+/// more than half, even with gaps in the reference and duplicates.
 const MIN_GENOME_SHARE: f64 = 0.3;
 /// Minimum number of covered bases of an exome. Chosen: exomes have 30 million and more, panels up to a few million.
 const MIN_EXOME_BASES: f64 = 1e7;
 
 impl AssayDecision {
     /// Decides by what the user gave, or else by the reads.
-    pub(crate) fn from_shape(shape: &LibraryShape, context: &AssayContext) -> AssayDecision {
+    pub(crate) fn from_evidence(shape: &AssayEvidence, context: &AssayContext) -> AssayDecision {
         if let Some(assay) = context.given {
             return AssayDecision { assay, is_given: true, reason: "given by --assay".into() };
         }
@@ -122,8 +124,8 @@ impl AssayDecision {
     }
 }
 
-/// The assay that the reads show, and why.
-fn decide_by_reads(shape: &LibraryShape, genome_bases: Option<u64>) -> (Assay, String) {
+/// Decides on the assay by the reads; returns it with the reason.
+fn decide_by_reads(shape: &AssayEvidence, genome_bases: Option<u64>) -> (Assay, String) {
     // Without bases of good quality the number of fragments is unknown.
     if shape.depth <= 0.0 {
         return (Assay::Wgs, "no base has two reads of good quality, so that the assay does not show".into());
@@ -137,7 +139,7 @@ fn decide_by_reads(shape: &LibraryShape, genome_bases: Option<u64>) -> (Assay, S
         return (Assay::Amplicon, reason);
     }
     if shape.nucleosomes.is_cell_free() {
-        return (Assay::Cfdna, shape.nucleosomes.describe());
+        return (Assay::Cfdna, shape.nucleosomes.describe_cell_free_evidence());
     }
     let covered = shape.bases as f64 / shape.depth;
     let depth = shape.depth;
@@ -157,15 +159,15 @@ fn decide_by_reads(shape: &LibraryShape, genome_bases: Option<u64>) -> (Assay, S
 mod tests {
     use super::*;
 
-    fn decide(shape: LibraryShape, genome_bases: Option<u64>) -> Assay {
-        AssayDecision::from_shape(&shape, &AssayContext { given: None, genome_bases }).assay
+    fn decide(shape: AssayEvidence, genome_bases: Option<u64>) -> Assay {
+        AssayDecision::from_evidence(&shape, &AssayContext { given: None, genome_bases }).assay
     }
 
-    const GENOME: LibraryShape = LibraryShape {
+    const GENOME: AssayEvidence = AssayEvidence {
         depth: 30.0,
         bases: 90_000_000_000,
         pairs_per_fragment: 1,
-        nucleosomes: NucleosomePattern::NONE,
+        nucleosomes: NucleosomePattern::NO_FRAGMENTS,
     };
     const HUMAN: Option<u64> = Some(2_900_000_000);
 
@@ -173,26 +175,26 @@ mod tests {
     fn the_reads_show_the_assay() {
         assert_eq!(decide(GENOME, HUMAN), Assay::Wgs);
         assert_eq!(decide(GENOME, None), Assay::Wgs);
-        assert_eq!(decide(LibraryShape { depth: 0.0, ..GENOME }, HUMAN), Assay::Wgs);
-        let exome = LibraryShape { depth: 150.0, bases: 9_000_000_000, ..GENOME };
+        assert_eq!(decide(AssayEvidence { depth: 0.0, ..GENOME }, HUMAN), Assay::Wgs);
+        let exome = AssayEvidence { depth: 150.0, bases: 9_000_000_000, ..GENOME };
         assert_eq!(decide(exome, HUMAN), Assay::Exome);
-        assert_eq!(decide(LibraryShape { depth: 800.0, bases: 800_000_000, ..GENOME }, HUMAN), Assay::Panel);
+        assert_eq!(decide(AssayEvidence { depth: 800.0, bases: 800_000_000, ..GENOME }, HUMAN), Assay::Panel);
         // A reference of the targets only: the depth shows a panel.
-        assert_eq!(decide(LibraryShape { depth: 800.0, bases: 80_000_000, ..GENOME }, Some(100_000)), Assay::Panel);
-        let amplicons = LibraryShape { depth: 900.0, bases: 50_000_000, pairs_per_fragment: 400, ..GENOME };
+        assert_eq!(decide(AssayEvidence { depth: 800.0, bases: 80_000_000, ..GENOME }, Some(100_000)), Assay::Panel);
+        let amplicons = AssayEvidence { depth: 900.0, bases: 50_000_000, pairs_per_fragment: 400, ..GENOME };
         assert_eq!(decide(amplicons, HUMAN), Assay::Amplicon);
         // Many duplicates of many fragments.
-        assert_eq!(decide(LibraryShape { pairs_per_fragment: 20, ..amplicons }, HUMAN), Assay::Panel);
+        assert_eq!(decide(AssayEvidence { pairs_per_fragment: 20, ..amplicons }, HUMAN), Assay::Panel);
         let plasma =
             NucleosomePattern { mode_bp: 167, mononucleosome_share: 0.8, period_amplitude: 0.2, period_gain: 90.0 };
-        assert_eq!(decide(LibraryShape { nucleosomes: plasma, ..GENOME }, HUMAN), Assay::Cfdna);
+        assert_eq!(decide(AssayEvidence { nucleosomes: plasma, ..GENOME }, HUMAN), Assay::Cfdna);
     }
 
     #[test]
     fn the_assay_that_the_user_gives_counts() {
         for (given, name) in Assay::ALL_ASSAYS {
             let context = AssayContext { given: Some(given), genome_bases: HUMAN };
-            let decision = AssayDecision::from_shape(&GENOME, &context);
+            let decision = AssayDecision::from_evidence(&GENOME, &context);
             assert_eq!((decision.assay, decision.is_given), (given, true));
             assert_eq!((Assay::from_name(name), given.name()), (Some(given), name));
         }

@@ -36,7 +36,7 @@ pub fn expected_pairs_per_sample(by_sample: &[ReadEstimate], samples: usize) -> 
 ///
 /// # Errors
 /// Returns an error if a read file cannot be read.
-pub fn compare_samples(
+pub fn compare_normal_with_tumours(
     lanes: &[Lane],
     tumours: usize,
     params: SketchParams,
@@ -53,9 +53,10 @@ pub fn compare_samples(
     let looks = for_each_batch(lanes, threads, meter, start, |look, batch| {
         let trimmer = &mut look.trimmers[usize::from(batch.sample)];
         for raw in batch.iter() {
-            let cut = trimmer.trim(raw);
-            look.observer.add_pair(&TrimmedPair { raw, trimmed: cut, packed: trimmer.packed_mates() }, batch.sample);
-            look.samplers.add_pair(cut, trimmer.packed_mates(), batch.sample);
+            let cut = trimmer.trim_pair(raw);
+            look.observer
+                .add_pair(&TrimmedPair { raw, trimmed: cut, packed: trimmer.packed_untrimmed_mates() }, batch.sample);
+            look.samplers.add_pair(cut, trimmer.packed_untrimmed_mates(), batch.sample);
         }
         Ok::<(), Error>(())
     })?;
@@ -63,7 +64,7 @@ pub fn compare_samples(
     let mut tallies = vec![LibraryTally::default(); samples];
     for ReaderState { trimmers, observer, samplers } in looks {
         drop(samplers);
-        trimmed.iter_mut().zip(&trimmers).for_each(|(sum, own)| sum.add(&own.counts()));
+        trimmed.iter_mut().zip(&trimmers).for_each(|(sum, own)| sum.add_counts(&own.counts()));
         tallies.iter_mut().zip(observer.into_tallies()).for_each(|(sum, own)| sum.add_tally(&own));
     }
     let of = |(tumour, sampled): (usize, KmerSketch)| {
@@ -73,7 +74,7 @@ pub fn compare_samples(
             [&trimmed[0], &trimmed[tumour]],
             [None, None],
         );
-        let bases = [tallies[0].bases(), tallies[tumour].bases()];
+        let bases = [tallies[0].num_bases(), tallies[tumour].num_bases()];
         PairCheck { evidence: PairEvidence::from_sketch(&sampled), libraries, bases }
     };
     Ok((1..).zip(samplings.take_sketches()).map(of).collect())

@@ -11,13 +11,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::{Estimate, MIN_LOG_ARGUMENT, MIN_SHARE_FOR_LOG, log_factorials};
+use crate::interval::{Estimate, MIN_PROBABILITY_FOR_LOG, MIN_SHARE_FOR_LOG, log_factorials};
 use crate::site_tally::{NUM_DEPTH_CLASSES, NUM_MINOR_ALLELE_COUNT_CLASSES, SiteTally};
 use crate::sketch::molecule_count_matrix;
 
 /// How much of a sample is DNA of another person, and on how many sites the estimate is based.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Contamination {
+pub struct ContaminationEstimate {
     /// Share of the DNA of the sample that is another person's (0 to 1).
     pub share: Estimate,
     /// Number of sites that the estimate is based on.
@@ -236,7 +236,7 @@ pub struct ContaminationInput {
 }
 
 /// Estimates the contamination of a sample. Returns `None` if there are too few sites.
-pub fn estimate_contamination(tally: &SiteTally, input: &ContaminationInput) -> Option<Contamination> {
+pub fn estimate_contamination(tally: &SiteTally, input: &ContaminationInput) -> Option<ContaminationEstimate> {
     let &ContaminationInput {
         sample,
         modal_depths: [modal_depth, other_depth],
@@ -255,7 +255,7 @@ pub fn estimate_contamination(tally: &SiteTally, input: &ContaminationInput) -> 
     // Plus the heterozygous sites at which the other sample shows one allele only by chance.
     let lost = lost + 2.0 * het * (other_depth * 0.5f64.ln()).exp();
     // A place is seen from both sides if both roots were sampled.
-    let could = tally.single_copy_share(sample);
+    let could = tally.single_copy_site_share(sample);
     let likelihood =
         ContaminationLikelihood::new(&rows, copies, lost, 1.0 + tally.sampled_share, other_depth * other, could);
     // docs/model/contamination.md (2)
@@ -318,9 +318,10 @@ pub fn estimate_contamination(tally: &SiteTally, input: &ContaminationInput) -> 
     profile.extend(between.into_iter().map(fit));
     // The prior decides between several explanations; the interval follows from the likelihood alone.
     let modal_depth: Vec<(f64, f64)> = profile.iter().map(|&(share, log)| (share, log + prior(share))).collect();
-    let (seen, value) = (Estimate::from_profile(&profile)?, Estimate::from_profile(&modal_depth)?.value);
+    let (seen, value) =
+        (Estimate::from_likelihood_profile(&profile)?, Estimate::from_likelihood_profile(&modal_depth)?.value);
     let share = Estimate { value, low: seen.low.min(value), high: seen.high.max(value) };
-    Some(Contamination { share, sites: sites as u64 })
+    Some(ContaminationEstimate { share, sites: sites as u64 })
 }
 
 impl SomaticSpectrum {
@@ -456,9 +457,8 @@ fn minor_count_probabilities(n: usize, p: f64, logs: &[f64]) -> [f64; NUM_MINOR_
 
 /// Probabilities of each minor allele count at a depth.
 struct MinorCountProbabilities {
-    /// For an allele with a share of one half.
+    /// Probabilities for an allele with a share of one half, by minor allele count.
     het: [f64; NUM_MINOR_ALLELE_COUNT_CLASSES],
-    /// For each shape of the somatic spectrum.
     somatic: Vec<[f64; NUM_SPECTRUM_SHAPES]>,
 }
 
@@ -706,7 +706,7 @@ impl ContaminationLikelihood {
                     + lost * cell.het_probability
                     + own * cell.somatic_probabilities[shape]
                     + unknown;
-                sum += cell.sites * chance.max(MIN_LOG_ARGUMENT).ln();
+                sum += cell.sites * chance.max(MIN_PROBABILITY_FOR_LOG).ln();
             }
             from += cells.len();
             // The probabilities of a row add up to this factor.
@@ -752,9 +752,9 @@ impl ContaminationLikelihood {
                 // docs/model/contamination.md (8)
                 let chance = rest * wrong * (-mean).exp() + one * half + both * whole;
                 whole_row += chance;
-                sum += cell.sites * chance.max(MIN_LOG_ARGUMENT).ln();
+                sum += cell.sites * chance.max(MIN_PROBABILITY_FOR_LOG).ln();
             }
-            sum -= all * whole_row.max(MIN_LOG_ARGUMENT).ln();
+            sum -= all * whole_row.max(MIN_PROBABILITY_FOR_LOG).ln();
             from += cells.len();
         }
         sum

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::{MIN_DIVISOR, MIN_LOG_ARGUMENT};
+use crate::interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
 use crate::segments::{MINOR_SHARE_STEPS, Segment, Segmentation};
 
@@ -51,7 +51,7 @@ impl CopyNumberProfile {
                 start,
                 end: last + 1,
                 roots: segment.weight as u64,
-                log2_ratio: round_for_json(ratio.max(MIN_LOG_ARGUMENT).log2()),
+                log2_ratio: round_for_json(ratio.max(MIN_PROBABILITY_FOR_LOG).log2()),
                 minor_allele_share: has_sites.then(|| likeliest_minor_share(segment)),
                 copies,
             }

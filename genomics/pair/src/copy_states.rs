@@ -16,7 +16,7 @@ pub struct CopyState {
 }
 
 /// Lists the clonal states: the same in all cells of the tumour.
-pub fn clonal_states() -> Vec<CopyState> {
+pub fn list_clonal_copy_states() -> Vec<CopyState> {
     PURITY_PARAMS
         .clonal_state_priors
         .iter()
@@ -30,7 +30,7 @@ pub fn clonal_states() -> Vec<CopyState> {
 }
 
 /// Lists the subclonal states: one allele has a copy more in some of the cells than in the others.
-pub fn subclonal_states() -> Vec<CopyState> {
+pub fn list_subclonal_copy_states() -> Vec<CopyState> {
     PURITY_PARAMS
         .cell_fraction_grid
         .iter()
@@ -44,7 +44,7 @@ pub fn subclonal_states() -> Vec<CopyState> {
 }
 
 /// For each cell fraction lists the states in which all segments that differ do so in the same fraction of the cells.
-pub fn large_subclone_states() -> Vec<Vec<CopyState>> {
+pub fn list_copy_states_by_subclone_fraction() -> Vec<Vec<CopyState>> {
     (0..PURITY_PARAMS.num_subclone_fractions)
         .map(|i| {
             states_in_cell_fraction(
@@ -60,7 +60,7 @@ pub fn large_subclone_states() -> Vec<Vec<CopyState>> {
 /// Lists the subclonal states of one cell fraction; `log_penalty` is added to their log-priors.
 fn states_in_cell_fraction(cell_fraction: f64, log_penalty: f64) -> Vec<CopyState> {
     let mut all = Vec::new();
-    for from in clonal_states() {
+    for from in list_clonal_copy_states() {
         let [a, b] = from.base_copies;
         if a + b >= PURITY_PARAMS.subclonal_copies_limit || a + b == 0 {
             continue;

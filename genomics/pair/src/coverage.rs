@@ -24,8 +24,8 @@ pub struct CoverageMetrics {
 /// Minimum number of roots of a GC class to report its depth. Chosen; a higher value leaves out more rare classes.
 const MIN_ROOTS_PER_GC_CLASS: u64 = 500;
 
-/// Roots with less than the mean depth divided by this number have a low depth. Chosen; a higher value counts fewer
-/// roots.
+/// Divisor of the mean depth that gives the threshold of low depth. Chosen; with a higher value fewer roots have a low
+/// depth.
 const LOW_DEPTH_DIVISOR: f64 = 5.0;
 
 impl CoverageMetrics {

@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::{DEVIATIONS_95_PERCENT, Estimate, MIN_DIVISOR};
+use crate::interval::{Estimate, MIN_DIVISOR, Z_SCORE_95_PERCENT};
 use crate::site_tally::{GenotypeCounts, ReadComparisons, SiteTally};
 
 /// Relation of the people that two samples are from.
@@ -36,8 +36,8 @@ pub enum Relation {
 pub struct Identity {
     /// The relation that the data support.
     pub relation: Relation,
-    /// How much more two reads of different samples differ than two reads of one sample, in mismatches per base. 0
-    /// for one person.
+    /// Mismatch rate between reads of different samples minus that between reads of one sample, in mismatches per base.
+    /// 0 for one person.
     pub excess_mismatch_rate: Estimate,
     /// [`Self::excess_mismatch_rate`] relative to its expectation for two unrelated people: 0 for one person, about
     /// 0.5 for close relatives, 1 for unrelated people. `None` for shallow samples, whose heterozygous sites are
@@ -50,7 +50,7 @@ pub struct Identity {
     pub sites: u64,
 }
 
-/// Unit of `GenotypeCounts::foreign_share_sum`: this number is one site at which all reads have a foreign allele.
+/// Unit of `GenotypeCounts::foreign_share_sum`: a site at which all reads have a foreign allele adds this number.
 const FOREIGN_SHARE_UNITS: f64 = 65_536.0;
 /// Divisor of the summed variances of two samples for the variance of their mean: 2².
 const VARIANCE_DIVISOR_OF_MEAN: f64 = 4.0;
@@ -223,7 +223,7 @@ fn identity_from_genotypes(counts: &GenotypeCounts) -> Identity {
         / (counts.het_normal + counts.het_tumour) as f64;
     // docs/model/identity.md (4)
     let relation = match distance {
-        d if d - DEVIATIONS_95_PERCENT * spread < IDENTITY_PARAMS.max_same_person_distance
+        d if d - Z_SCORE_95_PERCENT * spread < IDENTITY_PARAMS.max_same_person_distance
             && d < IDENTITY_PARAMS.same_person_distance_factor * IDENTITY_PARAMS.max_same_person_distance =>
         {
             Relation::Same

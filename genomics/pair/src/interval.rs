@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 /// Standard deviations on either side of a normal mean that enclose 95 %.
-pub(crate) const DEVIATIONS_95_PERCENT: f64 = 1.96;
+pub(crate) const Z_SCORE_95_PERCENT: f64 = 1.96;
 
 /// Drop of the log-likelihood from its maximum at the ends of a 95 % confidence interval of one parameter: half of the
 /// 95 % quantile of the chi-squared distribution with one degree of freedom.
 const LOG_DROP_95: f64 = 1.92;
-/// Smallest probability whose logarithm is taken. Keeps logarithms finite where a model gives probability 0; a higher
-/// value makes impossible data less unlikely.
-pub const MIN_LOG_ARGUMENT: f64 = 1e-300;
+/// Smallest probability whose logarithm is taken. Keeps logarithms finite where a model gives probability 0. If higher:
+/// data that the model excludes are penalised less.
+pub const MIN_PROBABILITY_FOR_LOG: f64 = 1e-300;
 /// Smallest share or expected count whose logarithm is taken. Keeps the logarithm finite where a share is 0. If
 /// higher: data with an allele of share 0 become likelier.
 pub(crate) const MIN_SHARE_FOR_LOG: f64 = 1e-12;
@@ -38,15 +38,15 @@ impl Estimate {
         let bound = |x: f64| x.clamp(min, max);
         Estimate {
             value: bound(value),
-            low: bound(value - DEVIATIONS_95_PERCENT * standard_deviation),
-            high: bound(value + DEVIATIONS_95_PERCENT * standard_deviation),
+            low: bound(value - Z_SCORE_95_PERCENT * standard_deviation),
+            high: bound(value + Z_SCORE_95_PERCENT * standard_deviation),
         }
     }
 
     /// Maximum-likelihood estimate from pairs (value, log-likelihood). The interval encloses all values whose
     /// log-likelihood is less than 1.92 below the maximum (likelihood ratio test, one parameter). `None` if the
     /// profile is empty.
-    pub fn from_profile(profile: &[(f64, f64)]) -> Option<Estimate> {
+    pub fn from_likelihood_profile(profile: &[(f64, f64)]) -> Option<Estimate> {
         let &(value, best) = profile.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let likely = || profile.iter().filter(|(_, log)| *log > best - LOG_DROP_95).map(|(value, _)| *value);
         Some(Estimate { value, low: likely().fold(value, f64::min), high: likely().fold(value, f64::max) })
@@ -57,11 +57,11 @@ impl Estimate {
         if trials == 0 {
             return None;
         }
-        let (n, z2) = (trials as f64, DEVIATIONS_95_PERCENT * DEVIATIONS_95_PERCENT);
+        let (n, z2) = (trials as f64, Z_SCORE_95_PERCENT * Z_SCORE_95_PERCENT);
         let value = (successes as f64 / n).min(1.0);
         let middle = (value + z2 / (2.0 * n)) / (1.0 + z2 / n);
         let half =
-            DEVIATIONS_95_PERCENT / (1.0 + z2 / n) * (value * (1.0 - value) / n + z2 / (WILSON_FACTOR * n * n)).sqrt();
+            Z_SCORE_95_PERCENT / (1.0 + z2 / n) * (value * (1.0 - value) / n + z2 / (WILSON_FACTOR * n * n)).sqrt();
         Some(Estimate { value, low: (middle - half).clamp(0.0, value), high: (middle + half).clamp(value, 1.0) })
     }
 
@@ -86,8 +86,8 @@ impl Estimate {
         // factor.
         let size = if events > 0.0 { squares / events } else { 1.0 };
         let root = (events / size + ANSCOMBE_OFFSET).sqrt();
-        let low = ((root - DEVIATIONS_95_PERCENT / 2.0).max(0.0).powi(2) - ANSCOMBE_OFFSET).max(0.0) * size;
-        let high = ((root + DEVIATIONS_95_PERCENT / 2.0).powi(2)) * size;
+        let low = ((root - Z_SCORE_95_PERCENT / 2.0).max(0.0).powi(2) - ANSCOMBE_OFFSET).max(0.0) * size;
+        let high = ((root + Z_SCORE_95_PERCENT / 2.0).powi(2)) * size;
         Some(Estimate { value: events / exposure, low: low.min(events) / exposure, high: high / exposure })
     }
 
@@ -98,7 +98,7 @@ impl Estimate {
             return None;
         }
         let value = (numerator.0 as f64 / numerator.1) / (denominator.0 as f64 / denominator.1);
-        let spread = (DEVIATIONS_95_PERCENT * (1.0 / numerator.0 as f64 + 1.0 / denominator.0 as f64).sqrt()).exp();
+        let spread = (Z_SCORE_95_PERCENT * (1.0 / numerator.0 as f64 + 1.0 / denominator.0 as f64).sqrt()).exp();
         Some(Estimate { value, low: value / spread, high: value * spread })
     }
 
@@ -167,9 +167,9 @@ mod tests {
     fn intervals_contain_values_of_similar_likelihood() {
         let parabola: Vec<(f64, f64)> =
             (0..100).map(|i| f64::from(i) / 100.0).map(|x| (x, -((x - 0.3) / 0.05).powi(2) / 2.0)).collect();
-        let found = Estimate::from_profile(&parabola).expect("points");
+        let found = Estimate::from_likelihood_profile(&parabola).expect("points");
         assert_eq!((found.value, found.low, found.high), (0.3, 0.21, 0.39));
-        assert_eq!(Estimate::from_profile(&[]), None);
+        assert_eq!(Estimate::from_likelihood_profile(&[]), None);
         assert_eq!(Estimate::from_standard_deviation(0.01, 0.1, [0.0, 1.0]).low, 0.0);
         assert!((log_factorials(5)[5] - 120f64.ln()).abs() < 1e-12);
     }

@@ -19,7 +19,7 @@ use genuma_reads::packed_bases::{BaseCodes, PackedBases};
 use serde::{Deserialize, Serialize};
 
 use cycles::{CycleTallies, ErrorProbabilities};
-use duplicates::{DuplicateKeys, KEY_BASES_PER_MATE, hash_two_words};
+use duplicates::{DUPLICATE_KEY_BASES_PER_MATE, DuplicateKeyCounts, hash_two_words};
 
 use crate::nucleosomes::NucleosomePattern;
 pub use metrics::LibraryMetrics;
@@ -109,7 +109,6 @@ impl SampledDetails {
         forgotten.into_iter().for_each(|level| self.drop_levels(level));
     }
 
-    /// Sum of the tallies of all sampling levels.
     fn sum_of_levels(&self) -> DetailTally {
         let mut all = DetailTally::default();
         self.levels.iter().for_each(|detail| all.add(detail));
@@ -120,15 +119,15 @@ impl SampledDetails {
 /// Tally of the read pairs of one sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LibraryTally {
-    pairs: u64,
-    bases: u64,
+    num_pairs: u64,
+    num_bases: u64,
     /// Number of mates by length, for each mate.
     lengths: [Vec<u64>; 2],
     /// Number of pairs with a mate too short for a duplicate key.
     short_pairs: u64,
-    duplicate_keys: DuplicateKeys,
+    duplicate_keys: DuplicateKeyCounts,
     /// Keys of reads without mates: of their starts only.
-    single_read_keys: DuplicateKeys,
+    single_read_keys: DuplicateKeyCounts,
     /// Number of pairs by the telomere motif that they contain.
     telomere_pairs: [u64; telomere::TELOMERE_MOTIFS.len()],
     details: SampledDetails,
@@ -136,25 +135,25 @@ pub struct LibraryTally {
 
 impl LibraryTally {
     /// Number of read pairs that were tallied, duplicates included.
-    pub fn pairs(&self) -> u64 {
-        self.pairs
+    pub fn num_pairs(&self) -> u64 {
+        self.num_pairs
     }
 
     /// Number of bases before trimming.
-    pub fn bases(&self) -> u64 {
-        self.bases
+    pub fn num_bases(&self) -> u64 {
+        self.num_bases
     }
 
     /// Median over all pairs of the number of pairs with the same two ends; 0 without pairs. If most reads have no
     /// mates, median over these of the number of reads with the same start.
     pub(crate) fn median_pairs_per_fragment(&self) -> u32 {
-        let num_pairs = |keys: &DuplicateKeys| keys.sampling_factor() * keys.count_pairs_and_keys().pairs as f64;
+        let num_pairs = |keys: &DuplicateKeyCounts| keys.sampling_factor() * keys.count_pairs_and_keys().pairs as f64;
         let has_mates = num_pairs(&self.duplicate_keys) >= num_pairs(&self.single_read_keys);
         let keys = if has_mates { &self.duplicate_keys } else { &self.single_read_keys };
         keys.median_pairs_per_key()
     }
 
-    /// What the fragment lengths of the sampled pairs show about nucleosomes. Only fragments whose mates overlap have a
+    /// Signs of nucleosomes in the fragment lengths of the sampled pairs. Only fragments whose mates overlap have a
     /// known length.
     pub(crate) fn nucleosome_pattern(&self) -> NucleosomePattern {
         let detail = self.details.sum_of_levels();
@@ -163,8 +162,8 @@ impl LibraryTally {
 
     /// Adds the tally of another thread.
     pub fn add_tally(&mut self, other: &LibraryTally) {
-        self.pairs += other.pairs;
-        self.bases += other.bases;
+        self.num_pairs += other.num_pairs;
+        self.num_bases += other.num_bases;
         self.lengths.iter_mut().zip(&other.lengths).for_each(|(sums, others)| add_counts(sums, others));
         self.short_pairs += other.short_pairs;
         self.duplicate_keys.merge(&other.duplicate_keys);
@@ -213,21 +212,21 @@ impl LibraryObserver {
     pub fn add_pair(&mut self, pair: &TrimmedPair<'_>, sample: u8) {
         let TrimmedPair { raw, trimmed: cut, packed } = *pair;
         let tally = &mut self.samples[usize::from(sample)];
-        tally.pairs += 1;
+        tally.num_pairs += 1;
         for (lengths, mate) in tally.lengths.iter_mut().zip(raw.mates) {
-            tally.bases += mate.seq.len() as u64;
+            tally.num_bases += mate.seq.len() as u64;
             increment(lengths, mate.seq.len().min(MAX_TRACKED_LENGTH));
         }
-        if cut.mates.iter().all(|mate| mate.seq.len() >= KEY_BASES_PER_MATE) {
+        if cut.mates.iter().all(|mate| mate.seq.len() >= DUPLICATE_KEY_BASES_PER_MATE) {
             tally.duplicate_keys.add_pair(packed);
         } else {
             tally.short_pairs += 1;
             let single = [0, 1].into_iter().find(|&i| raw.mates[1 - i].seq.is_empty());
-            if let Some(i) = single.filter(|&i| cut.mates[i].seq.len() >= KEY_BASES_PER_MATE) {
+            if let Some(i) = single.filter(|&i| cut.mates[i].seq.len() >= DUPLICATE_KEY_BASES_PER_MATE) {
                 tally.single_read_keys.add_pair([packed[i]; 2]);
             }
         }
-        if let Some(motif) = telomere::telomere_motif_of_pair(cut, packed) {
+        if let Some(motif) = telomere::find_telomere_motif(cut, packed) {
             tally.telomere_pairs[motif] += 1;
         }
         if let Some(detail) = tally.details.tally_for(hash_pair(raw)) {
@@ -236,7 +235,9 @@ impl LibraryObserver {
             let [one, two] = &mut self.codes;
             one.encode_bases(cut.mates[0].seq, cut.mates[0].qual, 0);
             two.encode_bases(cut.mates[1].seq, cut.mates[1].qual, 0);
-            if let Some(fragment) = overlap::fragment_length((one, cut.mates[0].qual), (two, cut.mates[1].qual)) {
+            if let Some(fragment) =
+                overlap::fragment_length_from_overlap((one, cut.mates[0].qual), (two, cut.mates[1].qual))
+            {
                 increment(&mut detail.fragment_lengths, fragment.min(2 * MAX_TRACKED_LENGTH));
                 detail.cycles.compare_mates([one, two], cut.mates, fragment, &self.error_probabilities);
             }

@@ -1,11 +1,11 @@
-//! What the reads of a normal and a tumour show about their libraries as soon as all reads are read, before k-mers
-//! are selected: the assay, the depth of a typical base, and how often a base of good quality is wrong.
+//! Properties of the libraries of a normal and a tumour that are known when all reads have been read, before k-mers are
+//! selected: the assay, the depth of a typical base, and the error rate of good bases.
 
 use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};
 
-use crate::assay::{AssayContext, AssayDecision, FragmentEnds, LibraryShape};
-use crate::error_threshold::{MAX_ERROR_RATE, min_count_above_expected_errors};
+use crate::assay::{AssayContext, AssayDecision, AssayEvidence, FragmentEnds};
+use crate::error_threshold::{MAX_BASE_ERROR_RATE, min_count_above_expected_errors};
 use crate::library::LibraryTally;
 use crate::modal_depth::self_weighted_median;
 use crate::site_tally::substitution_class;
@@ -14,14 +14,14 @@ use crate::sketch::KmerSketch;
 /// Properties of the library of one sample.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SampleLibrary {
-    /// Which assay the library is, and by which sign it was recognised.
+    /// Assay of the library, and the property of the reads by which it was recognised.
     pub assay: AssayDecision,
     /// Number of read pairs that cover a typical base with good bases around it: the median over all bases read.
     pub depth: f64,
     /// Median over all read pairs of the number of pairs with the same two ends; for reads without mates, with the same
     /// start.
     pub pairs_per_fragment: u32,
-    /// Where the fragments end, by the assay.
+    /// Positions at which fragments end, as the assay determines them: random or fixed.
     pub fragment_ends: FragmentEnds,
     /// Probability that a base of good quality (see [`crate::sketch::SketchParams::min_quality`]) is one given wrong base, of the most
     /// frequent substitution. `None` if the sample is too shallow to tell errors from alleles.
@@ -31,14 +31,14 @@ pub struct SampleLibrary {
 /// Properties of the libraries of a normal and a tumour.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LibraryModel {
-    /// What the model needs to know of the normal's reads.
+    /// Library of the normal.
     pub normal: SampleLibrary,
-    /// What the model needs to know of the tumour's reads.
+    /// Library of the tumour.
     pub tumour: SampleLibrary,
 }
 
-/// Minimum depth, in read pairs, at which error rates are measured. Chosen: at lower depth a wrong base seldom recurs,
-/// so that the upper bound of the error rate suffices.
+/// Minimum depth, in read pairs, at which error rates are measured; below it the upper bound of the error rate is used.
+/// Chosen: at lower depth the same wrong base seldom occurs twice, so that the bound suffices.
 const MIN_ERROR_RATE_DEPTH: u32 = 100;
 /// Minimum number of bases that could show a substitution class, to measure its rate. Chosen; a higher value needs larger
 /// panels.
@@ -46,7 +46,8 @@ const MIN_BASES_PER_SUBSTITUTION: u64 = 20_000;
 /// Number of rounds in which alleles that errors do not explain are left out. Empirical; the rate changes little after
 /// three.
 const NUM_TRIM_ROUNDS: usize = 5;
-/// Lowest error rate that is assumed, whatever the reads show. Chosen: errors before sequencing are not rarer.
+/// Lower bound of the error rate, used also if fewer errors are observed. Chosen: errors made before sequencing are at
+/// least as frequent.
 const MIN_ERROR_RATE: f64 = 1e-6;
 
 impl LibraryModel {
@@ -56,13 +57,13 @@ impl LibraryModel {
         let [normal, tumour] = [0, 1].map(|sample| {
             let (depth, tally) = (median_depth(sketch, sample), tallies[sample]);
             let pairs_per_fragment = tally.median_pairs_per_fragment();
-            let shape = LibraryShape {
+            let shape = AssayEvidence {
                 depth,
-                bases: tally.bases(),
+                bases: tally.num_bases(),
                 pairs_per_fragment,
                 nucleosomes: tally.nucleosome_pattern(),
             };
-            let assay = AssayDecision::from_shape(&shape, context);
+            let assay = AssayDecision::from_evidence(&shape, context);
             SampleLibrary {
                 fragment_ends: assay.assay.fragment_ends(),
                 assay,
@@ -86,8 +87,8 @@ impl LibraryModel {
     }
 
     /// Error rates of good bases: of all tumours pooled, then of each tumour.
-    pub fn error_rates_pooled_first(models: &[LibraryModel]) -> Vec<Option<f64>> {
-        let pooled = LibraryModel::pool_tumours(models);
+    pub fn pooled_then_tumour_error_rates(models: &[LibraryModel]) -> Vec<Option<f64>> {
+        let pooled = LibraryModel::pool_tumour_libraries(models);
         std::iter::once(&pooled).chain(models).map(|model| model.tumour.error_rate).collect()
     }
 
@@ -100,7 +101,7 @@ impl LibraryModel {
     }
 
     /// Describes several tumours of one person as one library, with the highest of their error rates.
-    pub fn pool_tumours(models: &[LibraryModel]) -> LibraryModel {
+    pub fn pool_tumour_libraries(models: &[LibraryModel]) -> LibraryModel {
         let pool = |a: LibraryModel, b: LibraryModel| {
             let rates = a.tumour.error_rate.zip(b.tumour.error_rate);
             let tumour = SampleLibrary {
@@ -143,7 +144,7 @@ fn error_rate(sketch: &KmerSketch, sample: usize) -> Option<f64> {
         if own().map(|minor| u64::from(minor.depth)).sum::<u64>() < MIN_BASES_PER_SUBSTITUTION {
             return None;
         }
-        let mut rate = MAX_ERROR_RATE;
+        let mut rate = MAX_BASE_ERROR_RATE;
         for _ in 0..NUM_TRIM_ROUNDS {
             let is_error = |minor: &&MinorBase| {
                 f64::from(minor.count) <= min_count_above_expected_errors(f64::from(minor.depth) * rate)

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_kmers::RootCounters;
-use genuma_kmers::encode::mask;
+use genuma_kmers::encode::kmer_mask;
 use genuma_reads::fasta::{FastaEvent, read_fasta};
 use genuma_reads::{Error, dna};
 use serde::{Deserialize, Serialize};
@@ -67,8 +67,8 @@ fn is_sampled(hash: u64) -> bool {
 /// Returns the key of a k-mer as in the counter: its root, then the bases before and after it. Of a k-mer and its
 /// reverse complement the smaller key counts.
 #[inline]
-pub fn kmer_key(kmer: u64, k: u32) -> u64 {
-    ((kmer >> 2) & mask(k - 2)) << 4 | (kmer >> (2 * k - 2)) << 2 | (kmer & 3)
+pub fn kmer_to_counter_key(kmer: u64, k: u32) -> u64 {
+    ((kmer >> 2) & kmer_mask(k - 2)) << 4 | (kmer >> (2 * k - 2)) << 2 | (kmer & 3)
 }
 
 /// A sequence with its candidate markers.
@@ -144,7 +144,7 @@ impl MarkerSelector {
     /// Adds bases to the last sequence; `drawn` receives the key and the root hash of each sampled k-mer.
     fn add_bases(&mut self, bases: &[u8], mut drawn: impl FnMut(u64, u64)) {
         let k = self.k;
-        let (all, inner, top) = (mask(k), mask(k - 2), 2 * (k - 1));
+        let (all, inner, top) = (kmer_mask(k), kmer_mask(k - 2), 2 * (k - 1));
         let Some(sequence) = self.sequences.last_mut() else { return };
         sequence.bases += bases.len() as u64;
         for &base in bases {
@@ -163,7 +163,7 @@ impl MarkerSelector {
             let root = ((self.forward >> 2) & inner).min((self.reverse >> 2) & inner);
             let hash = hash_root(root);
             if is_sampled(hash) {
-                let key = kmer_key(self.forward, k).min(kmer_key(self.reverse, k));
+                let key = kmer_to_counter_key(self.forward, k).min(kmer_to_counter_key(self.reverse, k));
                 sequence.push_key(key, hash);
                 drawn(key, hash);
             }
@@ -301,12 +301,12 @@ pub struct MarkerKmers {
     max_hash: u64,
     filter: RootFilter,
     /// The sequences, without counts.
-    sequences: Vec<MarkerCounts>,
+    sequences: Vec<SequenceMarkerCounts>,
 }
 
 /// A sequence with the counts of its markers in both samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MarkerCounts {
+pub struct SequenceMarkerCounts {
     /// Name: the first word of the FASTA header.
     pub name: String,
     /// Whether it is a contig, an organelle or a screened sequence.
@@ -330,15 +330,16 @@ pub struct MarkerCounts {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkerTally {
     /// Contigs of the reference, then the screened sequences, each in file order.
-    pub sequences: Vec<MarkerCounts>,
+    pub sequences: Vec<SequenceMarkerCounts>,
 }
 
 impl MarkerTally {
     /// Adds the counts of another partition of the same k-mers. Returns false, without adding, if the markers differ.
     #[must_use]
-    pub fn add_partition(&mut self, other: &MarkerTally) -> bool {
-        let same =
-            |(a, b): (&MarkerCounts, &MarkerCounts)| (&a.name, a.markers, a.kmers) == (&b.name, b.markers, b.kmers);
+    pub fn add_partition_counts(&mut self, other: &MarkerTally) -> bool {
+        let same = |(a, b): (&SequenceMarkerCounts, &SequenceMarkerCounts)| {
+            (&a.name, a.markers, a.kmers) == (&b.name, b.markers, b.kmers)
+        };
         if self.sequences.len() != other.sequences.len() || !self.sequences.iter().zip(&other.sequences).all(same) {
             return false;
         }
@@ -392,7 +393,7 @@ impl MarkerKmers {
         let sequences = contigs.into_iter().chain(others).enumerate().map(|(i, sequence)| {
             let CandidateSequence { name, kind, bases, kmers, .. } = sequence;
             let (not_own, like) = i.checked_sub(first as usize).map_or((0, None), |i| std::mem::take(&mut not_own[i]));
-            MarkerCounts {
+            SequenceMarkerCounts {
                 name,
                 kind,
                 bases,
@@ -448,7 +449,7 @@ impl MarkerKmers {
                 seen.sort_unstable();
                 seen
             });
-            MarkerCounts { count_histograms: seen, ..sequence.clone() }
+            SequenceMarkerCounts { count_histograms: seen, ..sequence.clone() }
         });
         MarkerTally { sequences: sequences.collect() }
     }

@@ -5,7 +5,7 @@ use crate::contamination;
 use crate::interval::{Estimate, MIN_DIVISOR, MIN_SHARE_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
 
-/// What is known about the pair of samples apart from its somatic changes.
+/// Properties of a pair of samples that do not depend on its somatic changes.
 #[derive(Debug, Clone, Copy)]
 pub struct PairContext<'a> {
     /// Number of homozygous and heterozygous sites of the normal by its depth, among which the changes were found.
@@ -50,7 +50,7 @@ impl NonSomaticModel {
     }
 
     /// Probability that a change is a germline allele that the normal does not show at a depth of `normal` molecules.
-    pub fn germline_probability(&self, normal: u32) -> f64 {
+    pub fn missed_germline_probability(&self, normal: u32) -> f64 {
         self.germline_by_depth.get(normal as usize).copied().unwrap_or(0.0)
     }
 }
@@ -142,13 +142,13 @@ mod tests {
         let all: Vec<u32> = (0..40).map(|i| if i < 16 { 8 } else { 12 }).collect();
         let others = NonSomaticModel::new(&all, &PairContext { zygosity_counts: &zygosities, ..NONE });
         // Of 40 changes 8.5 are expected to be inherited, so 31.5 are somatic, a quarter of them at depth 8.
-        let chances = [8, 12, 15, 20].map(|depth| others.germline_probability(depth));
+        let chances = [8, 12, 15, 20].map(|depth| others.missed_germline_probability(depth));
         let expected = [8.0 / (8.0 + 31.5 / 4.0), 0.5 / (0.5 + 31.5 * 0.75), 0.0, 0.0];
         for (chance, expected) in chances.into_iter().zip(expected) {
             assert!((chance - expected).abs() < 1e-9, "{chances:?}, not {expected}");
         }
         // A call has removed inherited alleles already.
-        assert_eq!(NonSomaticModel::new(&all, &NONE).germline_probability(8), 0.0);
+        assert_eq!(NonSomaticModel::new(&all, &NONE).missed_germline_probability(8), 0.0);
     }
 
     #[test]

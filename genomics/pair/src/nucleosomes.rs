@@ -7,7 +7,8 @@
 
 use std::f64::consts::TAU;
 
-/// What the fragment lengths of a library show about nucleosomes.
+/// Signs of nucleosomes in the fragment lengths of a library: the most frequent length, the share of mononucleosomes
+/// and the period of about 10 bp.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct NucleosomePattern {
     /// Most frequent fragment length, in bp.
@@ -16,8 +17,8 @@ pub(crate) struct NucleosomePattern {
     pub(crate) mononucleosome_share: f64,
     /// Amplitude of the counts of fragments within the nucleosome with the period of the helix, relative to their mean.
     pub(crate) period_amplitude: f64,
-    /// What this period explains of the deviations of the counts from a smooth trend, relative to the mean of the
-    /// deviations that remain: twice an F statistic.
+    /// Strength of the period: sum of squared deviations from a smooth trend that a sine of this period explains,
+    /// relative to the mean squared deviation that remains (twice an F statistic).
     pub(crate) period_gain: f64,
 }
 
@@ -32,23 +33,23 @@ const MIN_MONONUCLEOSOME_SHARE: f64 = 0.5;
 const CELL_FREE_MODE_BP: std::ops::RangeInclusive<usize> = 160..=175;
 /// Number of neighbouring lengths on each side over which counts are averaged to find the most frequent length. Chosen.
 const MODE_SMOOTHING_BP: usize = 2;
-/// Lengths of fragments that were cut within the nucleosome, in bp, in which the period is measured: below the flank of
-/// the peak at 167.
+/// Range of fragment lengths, in bp, in which the period is measured: fragments that were cut within the nucleosome are
+/// shorter than those of the peak at 167.
 const CUT_NUCLEOSOME_BP: std::ops::Range<usize> = 80..145;
-/// Period of these lengths, in bp: a turn of the helix on the nucleosome, 10.2 to 10.4. Six periods do not tell these
-/// values apart.
+/// Period of fragment lengths of cell-free DNA, in bp: one turn of the DNA helix on the nucleosome (10.2 to 10.4). Over
+/// six periods these values cannot be distinguished.
 const HELIX_TURN_BP: f64 = 10.3;
 /// Minimum amplitude of the period, relative to the mean count. Chosen: cell-free DNA has 0.1 and more; a lower value
 /// admits lengths whose density has a sharp bend.
 const MIN_PERIOD_AMPLITUDE: f64 = 0.05;
-/// Minimum of what the period explains, relative to the mean remaining deviation. Chosen: some ten libraries in a million
-/// without a period have more.
+/// Minimum of [`NucleosomePattern::period_gain`] for cell-free DNA. Chosen: of libraries without a period some ten in a
+/// million exceed it by chance.
 const MIN_PERIOD_GAIN: f64 = 20.0;
 
 impl NucleosomePattern {
     /// A library without fragments of known length.
     #[cfg(test)]
-    pub(crate) const NONE: NucleosomePattern =
+    pub(crate) const NO_FRAGMENTS: NucleosomePattern =
         NucleosomePattern { mode_bp: 0, mononucleosome_share: 0.0, period_amplitude: 0.0, period_gain: 0.0 };
 
     /// Describes fragment lengths: `counts[n]` of `pairs` pairs have a fragment of n bp. All other pairs have a fragment
@@ -77,8 +78,8 @@ impl NucleosomePattern {
             && self.period_gain >= MIN_PERIOD_GAIN
     }
 
-    /// The reason for cell-free DNA, in words.
-    pub(crate) fn describe(&self) -> String {
+    /// Explains by which fragment lengths the sample was recognised as cell-free DNA.
+    pub(crate) fn describe_cell_free_evidence(&self) -> String {
         format!(
             "{:.0}% of the fragments have {} to {} bp, most often {} bp, and the number of shorter ones rises and falls \
              every 10 bp, as DNA around nucleosomes",
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn libraries_without_short_fragments_have_no_period() {
         let none = NucleosomePattern::from_fragment_lengths(&[], 0);
-        assert_eq!((none, none.is_cell_free()), (NucleosomePattern::NONE, false));
+        assert_eq!((none, none.is_cell_free()), (NucleosomePattern::NO_FRAGMENTS, false));
         let long = pattern(1, |random| random.normal(400.0, 20.0));
         assert_eq!((long.period_amplitude, long.is_cell_free()), (0.0, false));
     }

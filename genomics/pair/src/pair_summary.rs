@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::contamination::{self, Contamination, ContaminationInput, estimate_contamination};
+use crate::contamination::{self, ContaminationEstimate, ContaminationInput, estimate_contamination};
 use crate::coverage::CoverageMetrics;
 use crate::identity::Identity;
 use crate::interval::Estimate;
@@ -12,9 +12,9 @@ use crate::non_somatic::PairContext;
 use crate::purity::{self, PurityEstimate};
 use crate::purity_params;
 use crate::root_depths::{RootDepth, select_single_copy_roots};
-use crate::segments::GenomePosition;
+use crate::segments::OptionalGenomePosition;
 use crate::site_tally::{AlleleSite, SiteTally};
-use crate::sketch::{KmerSketch, SketchShape};
+use crate::sketch::{KmerSketch, SketchRootSampling};
 use crate::somatic_changes::SomaticChange;
 
 /// Estimates for a pair of samples. In arrays of two, the normal comes first and the tumour second.
@@ -28,7 +28,7 @@ pub struct PairSummary {
     pub identity: Identity,
     /// Contamination of each sample with another person's DNA. `None` if there are too few sites for an estimate, or
     /// if the samples are not from one person.
-    pub contamination: [Option<Contamination>; 2],
+    pub contamination: [Option<ContaminationEstimate>; 2],
     /// Share of the read pairs of each sample that are PCR duplicates, as estimated from the sketch (0 to 1).
     pub duplicate_share: [f64; 2],
     /// Depth of coverage and its evenness for each sample.
@@ -48,7 +48,7 @@ pub struct PairSummary {
 pub struct PairEvidence {
     summary: PairSummary,
     /// Length and hash pattern of the sampled roots.
-    pub sketch_shape: SketchShape,
+    pub sketch_shape: SketchRootSampling,
     /// Sites that are heterozygous in the normal.
     het_sites: Vec<AlleleSite>,
     /// Sites with an allele that only the tumour has.
@@ -62,12 +62,12 @@ pub struct PairEvidence {
     root_depths: Vec<RootDepth>,
 }
 
-/// Lower end of the interval of the share of another person's DNA from which the tumour is treated as contaminated.
-/// Chosen: a lower share shows too few molecules of an allele for a call.
+/// Minimum lower end of the interval of the contamination share at which the tumour is treated as contaminated. Chosen:
+/// with a lower share, too few molecules have a foreign allele for a false call.
 const MIN_FOREIGN_SHARE: f64 = 0.005;
 
-/// Minimum mean depth, in molecules, for error rates: from this depth on, one molecule that deviates from all others
-/// is an error. Chosen; a higher value leaves more shallow samples without error rates.
+/// Minimum mean depth, in molecules, at which error rates are estimated: at this depth a single molecule that differs
+/// from all others can be taken for an error. Chosen; with a higher value more shallow samples have no error rates.
 const MIN_ERROR_RATE_DEPTH: f64 = 5.0;
 
 /// Estimates the contamination of both samples. Returns `None` for both if the samples are from two people or too
@@ -77,7 +77,7 @@ fn estimate_contaminations(
     identity: &Identity,
     modal_depths: [f64; 2],
     copies: [f64; 2],
-) -> [Option<Contamination>; 2] {
+) -> [Option<ContaminationEstimate>; 2] {
     if !identity.may_be_same_person() || identity.heterozygosity.is_none() {
         return [None; 2];
     }
@@ -152,10 +152,10 @@ impl PairEvidence {
         };
         PairEvidence {
             summary: facts,
-            sketch_shape: sampled.sketch_shape(),
+            sketch_shape: sampled.root_sampling(),
             het_sites: tally.het_sites(),
             somatic_sites: changed,
-            zygosity_counts: tally.zygosity_counts(),
+            zygosity_counts: tally.zygosity_counts_by_depth(),
             heterozygosity: tally.heterozygosity(modal_depths[0]),
             root_depths: select_single_copy_roots(sampled, modal_depths[0]),
         }
@@ -163,7 +163,7 @@ impl PairEvidence {
 
     /// Share of the tumour's molecules that come from another person, and the share of positions at which that person
     /// has an allele that the patient lacks. `None` if the tumour has no DNA of another person, or its share is uncertain.
-    pub fn foreign_dna(&self) -> Option<(Estimate, f64)> {
+    pub fn tumour_foreign_shares(&self) -> Option<(Estimate, f64)> {
         let share = self.summary.contamination[1]?.share;
         // An unrelated person has such an allele about as often as the patient has two alleles at a position.
         let is_clear = share.low >= MIN_FOREIGN_SHARE && share.high - share.low <= share.value;
@@ -184,19 +184,20 @@ impl PairEvidence {
     /// of the sketch are used.
     pub fn complete_with_purity(
         &self,
-        positions: &[GenomePosition],
+        positions: &[OptionalGenomePosition],
         contig_names: &[&str],
         changes: Option<&[SomaticChange]>,
     ) -> PairSummary {
         let mut positions = positions.iter().copied().chain(std::iter::repeat(None));
-        let het: Vec<(AlleleSite, GenomePosition)> = self.het_sites.iter().copied().zip(positions.by_ref()).collect();
+        let het: Vec<(AlleleSite, OptionalGenomePosition)> =
+            self.het_sites.iter().copied().zip(positions.by_ref()).collect();
         let changed: Vec<SomaticChange> = self
             .somatic_sites
             .iter()
             .zip(positions.by_ref())
             .map(|(site, position)| SomaticChange { position, molecules: site.tumour, normal_depth: site.normal[0] })
             .collect();
-        let deep: Vec<(RootDepth, GenomePosition)> = self.root_depths.iter().copied().zip(positions).collect();
+        let deep: Vec<(RootDepth, OptionalGenomePosition)> = self.root_depths.iter().copied().zip(positions).collect();
         // A high normal depth may come from several copies of the place in the genome.
         let normal_depth = self.summary.coverage[0].mean_depth;
         let single = |site: &&AlleleSite| {

@@ -13,7 +13,7 @@ use crate::non_somatic::PairContext;
 use crate::purity_fit::{PurityFit, PurityModel};
 use crate::purity_params::PURITY_PARAMS;
 use crate::root_depths::RootDepth;
-use crate::segments::{GenomePosition, MinorShareTable, estimate_overdispersion, segment_genome};
+use crate::segments::{MinorShareLikelihoodCache, OptionalGenomePosition, estimate_overdispersion, segment_genome};
 use crate::site_tally::AlleleSite;
 use crate::somatic_changes::{SomaticChange, SomaticChangeModel};
 
@@ -59,12 +59,12 @@ pub struct AlternativeFit {
 #[derive(Debug, Clone, Copy)]
 pub struct TumourEvidence<'a> {
     /// Heterozygous sites of the normal, with their positions.
-    pub het_sites: &'a [(AlleleSite, GenomePosition)],
+    pub het_sites: &'a [(AlleleSite, OptionalGenomePosition)],
     /// Depths at single-copy roots, with their positions.
-    pub root_depths: &'a [(RootDepth, GenomePosition)],
+    pub root_depths: &'a [(RootDepth, OptionalGenomePosition)],
     /// Somatic changes that the call found, with their molecule counts and positions.
     pub changes: &'a [SomaticChange],
-    /// What is known about non-somatic alleles among the changes.
+    /// Properties of the pair from which the number of non-somatic alleles among the changes is estimated.
     pub context: PairContext<'a>,
     /// Modal depth of the normal, in molecules.
     pub modal_depth: f64,
@@ -76,13 +76,13 @@ pub struct TumourEvidence<'a> {
 
 /// Estimates purity and ploidy of a tumour.
 pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
-    let fits = |(site, _): &&(AlleleSite, GenomePosition)| {
+    let fits = |(site, _): &&(AlleleSite, OptionalGenomePosition)| {
         let depth = f64::from(site.normal[0] + site.normal[1]);
         depth >= PURITY_PARAMS.het_depth_range[0] * evidence.modal_depth
             && depth <= PURITY_PARAMS.het_depth_range[1] * evidence.modal_depth
             && site.tumour[0] + site.tumour[1] > 0
     };
-    let het: Vec<(AlleleSite, GenomePosition)> = evidence.het_sites.iter().filter(fits).copied().collect();
+    let het: Vec<(AlleleSite, OptionalGenomePosition)> = evidence.het_sites.iter().filter(fits).copied().collect();
     let none = |why: &str| PurityEstimate {
         purity: None,
         ploidy: None,
@@ -108,7 +108,7 @@ pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
         );
     }
     let deepest = het.iter().map(|(site, _)| site.tumour[0] + site.tumour[1]).max().unwrap_or(0);
-    let mut balances = MinorShareTable::new(deepest as usize, varies);
+    let mut balances = MinorShareLikelihoodCache::new(deepest as usize, varies);
     let segmentation = segment_genome(&het, evidence.root_depths, &mut balances, evidence.root_bases);
     let segments = &segmentation.segments;
     // A call counts molecules more precisely than a sketch.
@@ -230,8 +230,8 @@ mod tests {
 
     /// A simulated tumour of contigs of 300,000 bases. Each contig has its own copy numbers.
     struct Made {
-        het: Vec<(AlleleSite, GenomePosition)>,
-        deep: Vec<(RootDepth, GenomePosition)>,
+        het: Vec<(AlleleSite, OptionalGenomePosition)>,
+        deep: Vec<(RootDepth, OptionalGenomePosition)>,
         changes: Vec<SomaticChange>,
     }
 

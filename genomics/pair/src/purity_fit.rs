@@ -9,14 +9,16 @@
 
 use std::ops::Range;
 
-use crate::copy_states::{CopyState, clonal_states, large_subclone_states, subclonal_states};
+use crate::copy_states::{
+    CopyState, list_clonal_copy_states, list_copy_states_by_subclone_fraction, list_subclonal_copy_states,
+};
 use crate::interval::MIN_DIVISOR;
 use crate::purity_params::PURITY_PARAMS;
-use crate::segments::{MINOR_SHARE_STEPS, MinorShareLogs, Segment};
+use crate::segments::{MINOR_SHARE_STEPS, MinorShareLogLikelihoods, Segment};
 use crate::somatic_changes::SomaticChangeModel;
 
-/// Distance of the largest interpolated minor allele share from the end of the table, in steps of the table. Chosen: so
-/// small that it has no effect, and larger than rounding errors.
+/// Distance by which interpolation stays away from the end of the table, in steps of the table. Chosen: larger than
+/// rounding errors and too small to affect the result.
 const INTERPOLATION_MARGIN: f64 = 1e-6;
 
 /// A purity and depth ratio with the quantities that follow.
@@ -96,9 +98,10 @@ impl<'a> PurityModel<'a> {
         let weight: f64 = segments.iter().map(|segment| segment.weight).sum();
         let mean =
             segments.iter().map(|segment| segment.weight * segment.depth_ratio).sum::<f64>() / weight.max(MIN_DIVISOR);
-        let mut states: Vec<CopyState> = clonal_states().into_iter().chain(subclonal_states()).collect();
+        let mut states: Vec<CopyState> =
+            list_clonal_copy_states().into_iter().chain(list_subclonal_copy_states()).collect();
         let common = 0..states.len();
-        let subclones = large_subclone_states().into_iter().map(|own| {
+        let subclones = list_copy_states_by_subclone_fraction().into_iter().map(|own| {
             let from = states.len();
             states.extend(own);
             from..states.len()
@@ -347,7 +350,7 @@ impl<'a> PurityModel<'a> {
 }
 
 // Logarithm of the mean of exponentials, without underflow.
-fn log_mean_exp(balance: &MinorShareLogs) -> f64 {
+fn log_mean_exp(balance: &MinorShareLogLikelihoods) -> f64 {
     let most = balance.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     (balance.iter().map(|log| (log - most).exp()).sum::<f64>() / balance.len() as f64).ln() + most
 }

@@ -4,18 +4,18 @@
 //! Each contig is cut into bins of about the same number of roots. Of all segmentations of the bins the likeliest one
 //! is chosen, with a fixed penalty per breakpoint (optimal partitioning, Jackson 2005).
 
-use crate::interval::{MIN_DIVISOR, MIN_LOG_ARGUMENT, log_factorials};
+use crate::interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG, log_factorials};
 use crate::purity_params::PURITY_PARAMS;
 use crate::root_depths::RootDepth;
 use crate::site_tally::AlleleSite;
 
 /// Contig index and 0-based position on the reference; `None` if unknown.
-pub type GenomePosition = Option<(u32, u32)>;
+pub type OptionalGenomePosition = Option<(u32, u32)>;
 
 /// Number of steps of the minor allele share from 0 to one half.
 pub const MINOR_SHARE_STEPS: usize = 100;
 /// Log-likelihood of each minor allele share.
-pub(crate) type MinorShareLogs = [f64; MINOR_SHARE_STEPS + 1];
+pub(crate) type MinorShareLogLikelihoods = [f64; MINOR_SHARE_STEPS + 1];
 
 /// A stretch of the genome with one copy number.
 #[derive(Debug, Clone)]
@@ -29,27 +29,27 @@ pub struct Segment {
     /// Variance of the depth ratio by chance, divided by its square, where the ratio is that of the whole genome.
     pub ratio_variance: f64,
     /// Log-likelihood of each minor allele share from 0 to one half.
-    pub minor_share_logs: MinorShareLogs,
+    pub minor_share_logs: MinorShareLogLikelihoods,
     /// Number of heterozygous sites, each place counted once.
     pub het_sites: f64,
 }
 
 /// Cache of the log-likelihoods of minor allele shares, by the allele counts of a site. Counts are beta-binomial, as
 /// molecules are not counted without error.
-pub struct MinorShareTable {
+pub struct MinorShareLikelihoodCache {
     distribution: BetaBinomial,
-    cache: Vec<Option<Box<MinorShareLogs>>>,
+    cache: Vec<Option<Box<MinorShareLogLikelihoods>>>,
 }
 
-impl MinorShareTable {
+impl MinorShareLikelihoodCache {
     /// Table for sites of at most `max_depth` reads. `overdispersion` is the overdispersion of the allele share: its variance
     /// over that of a completely dispersed share.
-    pub fn new(max_depth: usize, overdispersion: f64) -> MinorShareTable {
+    pub fn new(max_depth: usize, overdispersion: f64) -> MinorShareLikelihoodCache {
         let known = vec![None; (max_depth + 1) * (max_depth + 1)];
-        MinorShareTable { distribution: BetaBinomial::new(max_depth, overdispersion), cache: known }
+        MinorShareLikelihoodCache { distribution: BetaBinomial::new(max_depth, overdispersion), cache: known }
     }
 
-    fn logs_for(&mut self, [a, b]: [u32; 2]) -> &MinorShareLogs {
+    fn logs_for(&mut self, [a, b]: [u32; 2]) -> &MinorShareLogLikelihoods {
         let (k, n) = (a.min(b) as usize, (a + b) as usize);
         let draws = &self.distribution;
         self.cache[k * (draws.max_n + 1) + n].get_or_insert_with(|| {
@@ -129,7 +129,7 @@ pub(crate) fn estimate_overdispersion(normal: impl Iterator<Item = [u32; 2]>) ->
             let all: f64 = (0..=n / 2).filter(chosen).map(each).sum();
             let any = odd / (0..=n / 2).filter(chosen).count().max(1) as f64;
             let seen = own.iter().enumerate().filter(|(k, sites)| chosen(k) && **sites > 0.0);
-            seen.map(|(k, sites)| sites * ((1.0 - odd) * each(k) / all + any).max(MIN_LOG_ARGUMENT).ln()).sum()
+            seen.map(|(k, sites)| sites * ((1.0 - odd) * each(k) / all + any).max(MIN_PROBABILITY_FOR_LOG).ln()).sum()
         };
         counts.iter().enumerate().filter(|(_, own)| !own.is_empty()).map(of).sum()
     };
@@ -148,7 +148,7 @@ struct DepthBin {
     end: u32,
     roots: f64,
     depth: [f64; 2],
-    minor_share_logs: MinorShareLogs,
+    minor_share_logs: MinorShareLogLikelihoods,
     het_sites: f64,
 }
 
@@ -165,9 +165,9 @@ pub struct Segmentation {
 
 /// Segments the genome from heterozygous sites and root depths with known positions. `root_bases` is the length of a root.
 pub fn segment_genome(
-    het_sites: &[(AlleleSite, GenomePosition)],
-    root_depths: &[(RootDepth, GenomePosition)],
-    share_table: &mut MinorShareTable,
+    het_sites: &[(AlleleSite, OptionalGenomePosition)],
+    root_depths: &[(RootDepth, OptionalGenomePosition)],
+    share_table: &mut MinorShareLikelihoodCache,
     root_bases: u32,
 ) -> Segmentation {
     let mut roots: Vec<PlacedCounts> =
@@ -211,8 +211,8 @@ pub fn segment_genome(
     }
 }
 
-/// Weight of each site: less than 1 if its reads show other sites, too. The two views of a place are one root length
-/// apart.
+/// Weight of each site: less than 1 if the same reads show another site, too. An allele gives two sites, one root
+/// length apart.
 fn site_weights(sites: &[PlacedCounts], root_bases: u32) -> Vec<f64> {
     let shared = |a: &PlacedCounts, b: &PlacedCounts| match a.1.abs_diff(b.1) {
         _ if a.0 != b.0 => 0.0,
@@ -230,7 +230,7 @@ fn site_weights(sites: &[PlacedCounts], root_bases: u32) -> Vec<f64> {
         .collect()
 }
 
-/// How much the ratio of tumour depth to normal depth varies between bins of one copy number.
+/// Variance of the ratio of tumour depth to normal depth between bins of one copy number.
 struct DepthNoise {
     /// Depth ratio of the whole genome.
     mean_ratio: f64,
@@ -335,7 +335,7 @@ fn merge_bins(contig: u32, bins: &[DepthBin], chance: &DepthNoise) -> Segment {
 }
 
 /// Blurs a log-likelihood of minor allele shares by a standard deviation of half a percent, for model error.
-fn blur(balance: &MinorShareLogs) -> MinorShareLogs {
+fn blur(balance: &MinorShareLogLikelihoods) -> MinorShareLogLikelihoods {
     let most = balance.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     std::array::from_fn(|i| {
         // Beyond 0 and one half the share mirrors, as the other allele becomes the minor one.
@@ -349,6 +349,6 @@ fn blur(balance: &MinorShareLogs) -> MinorShareLogs {
             + (1..PURITY_PARAMS.balance_blur.len())
                 .map(|by| PURITY_PARAMS.balance_blur[by] * both_sides(by))
                 .sum::<f64>();
-        sum.max(MIN_LOG_ARGUMENT).ln() + most
+        sum.max(MIN_PROBABILITY_FOR_LOG).ln() + most
     })
 }

@@ -26,14 +26,14 @@ pub const READ_COMPARISON_DEPTH_LIMIT: u32 = 48;
 /// Minimum depth of each sample at a site to call alleles there. Chosen: below it a heterozygous site often shows one
 /// allele only.
 pub const MIN_SITE_DEPTH: u32 = 8;
-/// Twice the share of sites (1 in n/2), chosen by hash, that are tested for being in single-copy sequence. Chosen: the
+/// Twice the number of sites of which one, chosen by hash, is tested for being in single-copy sequence. Chosen: the
 /// test is slow.
 const SINGLE_COPY_CHECK_INTERVAL: u64 = 128;
 /// Maximum number of sites of a kind that are kept individually: those with the smallest hashes. Chosen: enough for
 /// purity and segmentation, at bounded memory.
 pub const MAX_LISTED_SITES: usize = 100_000;
-/// A site is homozygous if at most one read in this number shows another allele. Chosen: sequencing errors and
-/// contamination stay below.
+/// Minimum number of reads per read with another allele at a homozygous site. Chosen: sequencing errors and
+/// contamination give fewer other reads.
 const HOM_READS_PER_OTHER: u32 = 8;
 /// Number of GC classes: by the number of bases of the root that are G or C, 0 to 32.
 pub const NUM_GC_CLASSES: usize = 33;
@@ -56,7 +56,7 @@ impl ReadComparisons {
     /// Compares all reads at a root two by two. Returns the depth of both samples together, and the comparisons.
     /// `shared_starts` is the number of comparisons within each sample whose reads start alike although they differ;
     /// they are duplicates with an error and are not counted.
-    pub fn compare_at_root(root: &RootCounters, shared_starts: [u32; 2]) -> (u32, ReadComparisons) {
+    pub fn compare_reads_at_root(root: &RootCounters, shared_starts: [u32; 2]) -> (u32, ReadComparisons) {
         let (mut depth, mut same, mut between) = ([0u32; 2], [0u64; 2], 0u64);
         for counts in &root.counts {
             for s in 0..2 {
@@ -230,8 +230,8 @@ const SINGLE_COPY_RANGE: [f64; 2] = [0.5, 1.6];
 /// Largest depth of the sites whose heterozygosity is measured, in multiples of the modal depth. Chosen: diverged copies
 /// on one root look heterozygous; a higher value admits more of them.
 const MAX_HET_DEPTH_RATIO: f64 = 1.15;
-/// Smallest probability to recognise a heterozygous site by which their number is divided. Chosen: keeps the quotient
-/// finite at low depth.
+/// Lower bound of the probability to detect a heterozygous site, by which the number of detected sites is divided.
+/// Chosen: keeps the quotient finite at low depth.
 const MIN_DETECTION_PROBABILITY: f64 = 0.1;
 
 /// Finds the range of depths of each sample, both ends included, at which roots are single-copy: 0.5 to 1.6 times the
@@ -278,8 +278,8 @@ pub(crate) fn has_tandem_repeat(root: u64, bases: u32) -> bool {
 }
 
 /// Whether `is_there` contains another root that differs from `root` in one base. Such a root suggests a second,
-/// diverged copy of the place in the genome; then differing reads may come from the two copies. The samples play no
-/// role. Roots have `bases` bases.
+/// diverged copy of the sequence in the genome, so that differing reads may come from the two copies. It does not
+/// matter which sample has the root. Roots have `bases` bases.
 pub fn has_near_copy(root: u64, bases: u32, is_there: impl Fn(u64) -> bool) -> bool {
     (0..bases).any(|at| {
         (1..4).any(|other| {
@@ -335,7 +335,7 @@ impl SiteTally {
         }
         let depth = before.iter().fold([0u32; 2], |sum, c| [sum[0] + c[0], sum[1] + c[1]]);
         self.num_roots += 1;
-        let (all, mut draws) = ReadComparisons::compare_at_root(root, shared_starts);
+        let (all, mut draws) = ReadComparisons::compare_reads_at_root(root, shared_starts);
         if all < 2 {
             return;
         }
@@ -453,7 +453,7 @@ impl SiteTally {
 
     /// Share of a sample's sites that are in single-copy sequence, estimated from a sample of the sites. Only these can
     /// be in [`Self::shared_minor_counts`].
-    pub(crate) fn single_copy_share(&self, sample: usize) -> f64 {
+    pub(crate) fn single_copy_site_share(&self, sample: usize) -> f64 {
         // Never 0, because few sites may have been tested.
         let [could, all] = self.single_copy_checks[sample].map(|sites| sites as f64 + 1.0);
         could / all
@@ -511,7 +511,7 @@ impl SiteTally {
 
     /// Number of homozygous and of heterozygous sites of the normal, by the normal's depth. The numbers are scaled to
     /// the sites of [`Self::somatic_sites`], which may be a sample of all.
-    pub(crate) fn zygosity_counts(&self) -> Vec<[f64; 2]> {
+    pub(crate) fn zygosity_counts_by_depth(&self) -> Vec<[f64; 2]> {
         let kept = self.somatic_sample.kept_share();
         let each = self.zygosities_by_depth.iter().enumerate().map(|(depth, &[one, two, _])| {
             [
@@ -523,8 +523,8 @@ impl SiteTally {
     }
 }
 
-/// An allele of at least one in this number of the tumour's reads is neither an error nor from few cells, and counts
-/// as foreign. Chosen; a higher value admits rarer alleles.
+/// Divisor of the tumour's depth that gives the minimum number of reads of a foreign allele: rarer alleles may be
+/// errors or come from few cells. Chosen; a higher value admits rarer alleles.
 const FOREIGN_READS_DIVISOR: u32 = 5;
 /// Minimum number of tumour reads of an allele that only the tumour has. Chosen; a higher value loses rare changes
 /// and admits fewer errors.
@@ -666,7 +666,7 @@ mod tests {
         for (sample, [could, all]) in tally.single_copy_checks.into_iter().enumerate() {
             assert!((400..900).contains(&all), "{all} of 40000");
             // Some roots contain a tandem repeat.
-            assert!((0.6..0.78).contains(&tally.single_copy_share(sample)), "{could} of {all}");
+            assert!((0.6..0.78).contains(&tally.single_copy_site_share(sample)), "{could} of {all}");
         }
     }
 
@@ -674,9 +674,9 @@ mod tests {
     fn molecules_with_equal_starts_are_not_compared() {
         let mut root = RootCounters { root: 5, counts: [[0; 2]; 16] };
         (root.counts[3], root.counts[9]) = ([2, 1], [1, 1]);
-        let (all, apart) = ReadComparisons::compare_at_root(&root, [0, 0]);
+        let (all, apart) = ReadComparisons::compare_reads_at_root(&root, [0, 0]);
         assert_eq!((all, apart.compared, apart.differing), (5, [3, 1, 6], [2, 1, 3]));
-        let (_, copied) = ReadComparisons::compare_at_root(&root, [1, 1]);
+        let (_, copied) = ReadComparisons::compare_reads_at_root(&root, [1, 1]);
         assert_eq!((copied.compared, copied.differing), ([2, 0, 6], [1, 0, 3]));
     }
 }

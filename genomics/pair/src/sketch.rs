@@ -14,7 +14,7 @@
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
-use genuma_kmers::encode::{mask, reverse_complement_kmer};
+use genuma_kmers::encode::{kmer_mask, reverse_complement_kmer};
 use genuma_kmers::{RootCounters, prefetch, run_with_widest_simd};
 use genuma_reads::packed_bases::{PackedBases, WORD_BASES};
 use genuma_reads::{Mate, ReadPair, dna};
@@ -152,8 +152,8 @@ impl PairCount {
 
 /// Size of the bit set (bits) into which the start of each molecule is hashed.
 const NUM_START_BITS: f64 = 32.0;
-/// Minimum number of read pairs of k-mers with 4 to 16 read pairs to estimate the duplicate share. Chosen; a higher
-/// value leaves more small samples without an estimate (0).
+/// Minimum total number of read pairs at k-mers with 4 to 16 read pairs each for an estimate of the duplicate share.
+/// Chosen; a higher value leaves more small samples without an estimate (0).
 const MIN_DUPLICATE_PAIRS: f64 = 1000.0;
 
 /// Largest number of molecules that is counted by start bits. Above it the read pairs are scaled by the duplicate
@@ -189,7 +189,7 @@ fn hash_key(key: u64) -> u64 {
     x ^ (x >> 29)
 }
 
-/// What a sketch samples and how many k-mers it holds.
+/// Parameters of a sketch: k-mer length, minimum base quality and maximum number of k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SketchParams {
     /// Length of the k-mers, 12 to 32.
@@ -486,7 +486,7 @@ fn hash_read_starts(pair: &ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> u64 {
     const BASES: usize = 16;
     let word = |i: usize| {
         let bases = pair.mates[i].seq.len().min(BASES);
-        let word = packed[i].word(0) >> (2 * (WORD_BASES - BASES)) >> (2 * (BASES - bases));
+        let word = packed[i].word_at(0) >> (2 * (WORD_BASES - BASES)) >> (2 * (BASES - bases));
         hash_key(1 << (2 * bases) | word)
     };
     hash_key(word(0).wrapping_add(word(1))) >> 32
@@ -576,23 +576,23 @@ fn scan_pattern(
 /// Length and pattern level of the roots of a sketch. It allows to find the sampled roots in a reference without
 /// looking up every position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SketchShape {
+pub struct SketchRootSampling {
     /// Length of a root in bases.
     pub root_bases: u32,
     /// Number of bits of the pattern that the roots match.
     pattern_level: u32,
 }
 
-impl SketchShape {
+impl SketchRootSampling {
     /// All roots of `bases` bases, without a pattern.
-    pub fn all_roots(bases: u32) -> SketchShape {
-        SketchShape { root_bases: bases, pattern_level: 0 }
+    pub fn without_sampling(bases: u32) -> SketchRootSampling {
+        SketchRootSampling { root_bases: bases, pattern_level: 0 }
     }
 
     /// Writes one bit per position of packed bases to `matches`, 64 to a word, the first position in the highest bit:
     /// whether the root that starts there matches the pattern. Bits of roots that extend beyond the last base are
     /// undefined. `scratch` is reused between calls.
-    pub fn find_matching_roots(&self, packed: PackedBases<'_>, scratch: &mut [Vec<u64>; 2], matches: &mut Vec<u64>) {
+    pub fn find_sampled_roots(&self, packed: PackedBases<'_>, scratch: &mut [Vec<u64>; 2], matches: &mut Vec<u64>) {
         let [words, strong] = scratch;
         words.clear();
         words.extend_from_slice(packed.words());
@@ -628,7 +628,7 @@ fn collect_kmers(
             let one = matches.leading_zeros();
             matches ^= 1 << (63 - one);
             let here = start + one as usize;
-            let (key, turns) = canonical_key(packed.word(here) >> (2 * (WORD_BASES - k)), params.k);
+            let (key, turns) = canonical_key(packed.word_at(here) >> (2 * (WORD_BASES - k)), params.k);
             keys[n] = key;
             let mut good = has_min_quality(&mate.qual[here..here + k], params.min_quality) & !turns;
             if packed.has_non_acgt {
@@ -688,7 +688,7 @@ fn is_every_letter_at_least(letters: [&[u8; 16]; 2], lowest: u8) -> bool {
 fn canonical_key(kmer: u64, k: u32) -> (u64, bool) {
     let bases = k - 2;
     let (first, last) = (kmer >> (2 * (k - 1)), kmer & 3);
-    let root = (kmer >> 2) & mask(bases);
+    let root = (kmer >> 2) & kmer_mask(bases);
     let reverse = reverse_complement_kmer(root, bases);
     let [one, other] = [root << 4 | first << 2 | last, reverse << 4 | (3 - last) << 2 | (3 - first)];
     (if root < reverse { one } else { other }, root == reverse)
@@ -739,8 +739,8 @@ impl KmerSketch {
     }
 
     /// Length and pattern level of the roots.
-    pub fn sketch_shape(&self) -> SketchShape {
-        SketchShape { root_bases: self.root_bases(), pattern_level: self.level }
+    pub fn root_sampling(&self) -> SketchRootSampling {
+        SketchRootSampling { root_bases: self.root_bases(), pattern_level: self.level }
     }
 
     /// Builds the membership index of the roots.
@@ -960,7 +960,7 @@ mod tests {
         for (bases, level) in [(29, 0), (29, 1), (29, 4), (29, 10), (29, 14), (30, 5), (23, 3), (10, 5), (11, 2)] {
             let params = SketchParams { k: bases + 2, min_quality: [0; 2], max_kmers_small_genome: 1, max_kmers: 1 };
             let (mut memory, mut fit) = Default::default();
-            SketchShape { root_bases: bases, pattern_level: level }.find_matching_roots(
+            SketchRootSampling { root_bases: bases, pattern_level: level }.find_sampled_roots(
                 packed(&seq).packed(),
                 &mut memory,
                 &mut fit,

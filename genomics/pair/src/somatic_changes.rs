@@ -5,13 +5,13 @@ use crate::copy_states::CopyState;
 use crate::interval::MIN_DIVISOR;
 use crate::non_somatic::{NonSomaticModel, PairContext, detection_probability};
 use crate::purity_params::PURITY_PARAMS;
-use crate::segments::{self, BetaBinomial, GenomePosition, Segment};
+use crate::segments::{self, BetaBinomial, OptionalGenomePosition, Segment};
 
 /// A somatic change of the tumour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SomaticChange {
     /// Position on the reference, if known.
-    pub position: GenomePosition,
+    pub position: OptionalGenomePosition,
     /// Number of tumour molecules without and with the change.
     pub molecules: [u32; 2],
     /// Number of molecules of the normal; none of them has the change.
@@ -33,7 +33,7 @@ struct ChangeLikelihood {
     foreign_detection: [f64; 2],
     /// Index of the copy-number segment that the change is in.
     segment: Option<usize>,
-    /// Weight: less than 1 if both sides of the place are in the list, more if changes were left out.
+    /// Weight of the change: less than 1 if both sides of its site are in the list, more if changes were left out.
     weight: f64,
 }
 
@@ -47,7 +47,7 @@ pub struct SomaticChangeModel {
 
 impl SomaticChangeModel {
     /// Builds the model for changes on segments, which are sorted by position. Two changes up to `bases + 1` apart,
-    /// where `bases` is the root length, are two views of one place. `overdispersion` is the overdispersion of the read
+    /// where `bases` is the root length, are two sides of one site. `overdispersion` is the overdispersion of the read
     /// fractions: their variance over that of a completely dispersed fraction.
     pub fn new(
         changes: &[SomaticChange],
@@ -77,7 +77,7 @@ impl SomaticChangeModel {
         let own = changes
             .iter()
             .zip(&weights)
-            .map(|(change, weight)| weight * (1.0 - non_somatic.germline_probability(change.normal_depth)));
+            .map(|(change, weight)| weight * (1.0 - non_somatic.missed_germline_probability(change.normal_depth)));
         let count = own.sum::<f64>();
         let each = changes.len().div_ceil(PURITY_PARAMS.max_changes).max(1);
         let chosen = || changes.iter().zip(&weights).step_by(each);
@@ -88,7 +88,7 @@ impl SomaticChangeModel {
                 let logs = fraction_log_likelihoods(change.molecules, &draws);
                 let any = logs.iter().map(|log| f64::from(*log).exp()).sum::<f64>() / logs.len() as f64;
                 let segment = find_segment(change.position, segments);
-                let inherited = non_somatic.germline_probability(change.normal_depth);
+                let inherited = non_somatic.missed_germline_probability(change.normal_depth);
                 let seen = non_somatic
                     .foreign_alleles
                     .map(|(share, _)| detection_probability(change.molecules.iter().sum(), share));
@@ -230,7 +230,7 @@ fn fraction_log_likelihoods([without, with]: [u32; 2], draws: &BetaBinomial) -> 
         .collect()
 }
 
-fn find_segment(position: GenomePosition, segments: &[Segment]) -> Option<usize> {
+fn find_segment(position: OptionalGenomePosition, segments: &[Segment]) -> Option<usize> {
     let (contig, at) = position?;
     let behind = segments.partition_point(|segment| (segment.span.0, segment.span.1) <= (contig, at));
     let i = behind.checked_sub(1)?;

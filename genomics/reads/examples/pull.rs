@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let wall = start.elapsed().as_secs_f64();
     println!(
         "{} reads, {:.3} Gbp, {:.1} MB of files, {:.1} MB of FASTQ, {wall:.2} s wall, {:.2} s CPU, {:.0} MB/s",
-        progress.reads(),
+        progress.num_reads(),
         bases as f64 / 1e9,
         progress.bytes_done() as f64 / 1e6,
         bytes as f64 / 1e6,

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         check_lanes(lanes)?;
         let progress = ProgressCounters::default();
         for_each_batch(lanes, 2, &progress, || (), |(), _| Ok::<(), Error>(()))?;
-        println!("{} pairs, {:.1} MB", progress.pairs(), progress.bytes_done() as f64 / 1e6);
+        println!("{} pairs, {:.1} MB", progress.num_pairs(), progress.bytes_done() as f64 / 1e6);
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (wall, gbp) = (start.elapsed().as_secs_f64(), bases.iter().sum::<usize>() as f64 / 1e9);
     println!(
         "{} pairs, {gbp:.3} Gbp, {:.1} MB of files, {wall:.2} s wall, {:.0} Mbp/s",
-        progress.pairs(),
+        progress.num_pairs(),
         progress.bytes_done() as f64 / 1e6,
         gbp * 1e3 / wall
     );

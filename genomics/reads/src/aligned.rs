@@ -44,5 +44,5 @@ mod readers;
 pub use cram_reference::CramReference;
 pub use file::{AlignedInput, AlignedOptions};
 pub use header::{AlignedHeader, HeaderSequence};
-pub(crate) use pairing::Template;
+pub(crate) use pairing::TemplateReads;
 pub(crate) use readers::{OrderedReader, ReadResources, ReaderScratch, SharedReader, check_file, estimate_contents};

@@ -95,7 +95,7 @@ impl<R: Read> BgzfReader<R> {
     }
 
     /// Returns the bytes after the last block, and the reader of everything after them.
-    pub(crate) fn into_rest(self) -> (Vec<u8>, R) {
+    pub(crate) fn into_unread_input(self) -> (Vec<u8>, R) {
         (self.leftover, self.compressed)
     }
 

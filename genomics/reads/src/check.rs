@@ -43,12 +43,12 @@ fn check_all(lanes: &[Lane], allow_pipes: bool) -> Result<(), Error> {
         for (path, span) in lane.paths_with_spans() {
             if !lane.is_fastq() {
                 if !is_rereadable(path)? {
-                    return Err(Error::in_file(path, FileFault::NotRegular));
+                    return Err(Error::error_in_file(path, FileFault::NotRegular));
                 }
                 continue;
             }
             FastqReader::open(path, &progress, &FastqOptions::for_pairs(span))
-                .map_err(|error| lane.with_slice_start(error))?;
+                .map_err(|error| lane.add_slice_start_to_error(error))?;
         }
     }
     let mut read_once: Vec<&Path> = Vec::new();
@@ -66,8 +66,9 @@ fn check_all(lanes: &[Lane], allow_pipes: bool) -> Result<(), Error> {
     regular.into_iter().try_for_each(check_first_batch)
 }
 
-/// Removes the lanes of FASTQ files without a record, as long as their sample has another lane, and returns them: a lane
-/// may have got no read of the sample. A lane with one empty file of two stays, and fails when it is checked.
+/// Removes lanes whose FASTQ files have no records, unless the sample has no other lane, and returns the removed lanes.
+/// A sequencer may write such files for a lane without reads of the sample. A lane with one empty file of two stays,
+/// and fails when it is checked.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -114,7 +115,7 @@ fn is_rereadable(path: &Path) -> Result<bool, Error> {
     match meta.file_type() {
         kind if kind.is_file() => Ok(true),
         kind if kind.is_fifo() || kind.is_char_device() => Ok(false),
-        _ => Err(Error::in_file(path, FileFault::NotRegular)),
+        _ => Err(Error::error_in_file(path, FileFault::NotRegular)),
     }
 }
 

@@ -25,7 +25,7 @@ pub enum Error {
     /// A spill file cannot be written or read.
     #[error(transparent)]
     Spill(#[from] genuma_work::spill::Error),
-    /// A file as a whole cannot be used.
+    /// A whole file cannot be used.
     #[error("{}: {fault}", path.display())]
     File {
         /// Path of the file.
@@ -80,7 +80,7 @@ pub enum Error {
     ReadStructure {
         /// The read structure as the user gave it.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong with the read structure.
         fault: &'static str,
     },
     /// The list of mate files has an odd number of files.
@@ -125,7 +125,7 @@ pub enum Error {
 
 impl Error {
     /// The error that something is wrong with a whole file.
-    pub(crate) fn in_file(path: &Path, fault: FileFault) -> Self {
+    pub(crate) fn error_in_file(path: &Path, fault: FileFault) -> Self {
         Error::File { path: path.into(), fault }
     }
 
@@ -133,13 +133,13 @@ impl Error {
     /// [`Error::Read`].
     pub(crate) fn from_io(path: &Path, source: io::Error) -> Self {
         match source.get_ref().and_then(|inner| inner.downcast_ref::<FileFault>()) {
-            Some(fault) => Error::in_file(path, fault.clone()),
+            Some(fault) => Error::error_in_file(path, fault.clone()),
             None => Error::Read { path: path.into(), source },
         }
     }
 
     /// The error that something is wrong with record number `record` of a file, counted from 1.
-    pub(crate) fn in_record(path: &Path, record: u64, fault: RecordFault) -> Self {
+    pub(crate) fn error_in_record(path: &Path, record: u64, fault: RecordFault) -> Self {
         Error::Record { path: path.into(), record, slice_start: None, fault }
     }
 }

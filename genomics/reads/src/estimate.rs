@@ -13,9 +13,11 @@ use crate::packed_read::packed_read_bytes;
 use crate::pipe::is_regular_file;
 use crate::reference_reads;
 
-/// Bytes of text to sample from all files together, and the minimum and maximum for one file.
+/// Maximum number of bytes of text that are sampled from all files together.
 const MAX_TOTAL_SAMPLE_BYTES: u64 = 32 << 20;
+/// Minimum number of bytes of text that are sampled from one file.
 const MIN_FILE_SAMPLE_BYTES: u64 = 256 << 10;
+/// Maximum number of bytes of text that are sampled from one file.
 const MAX_FILE_SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Bytes per read call.
@@ -98,7 +100,7 @@ fn estimate_reference(path: &Path) -> ReadEstimate {
     // A file that cannot be read is reported when its reads are.
     let size = path.metadata().map_or(0, |meta| meta.len());
     let sequence = if is_gzip().unwrap_or(false) { size * GZIP_BASES_PER_BYTE } else { size };
-    let [reads, bases] = reference_reads::reads_of_sequence(sequence);
+    let [reads, bases] = reference_reads::count_reads_of_sequence(sequence);
     let held = ReadEstimate { bases, reads, packed_bytes: 0 };
     ReadEstimate { packed_bytes: max_packed_bytes(held), ..held }
 }
@@ -184,9 +186,10 @@ struct RecordScanner {
     line_bytes: u64,
     /// The last byte of the previous chunk.
     last_byte: u8,
-    /// Of the current record: number of bases, number of letters other than ACGT, and length of the header.
     bases: u64,
+    /// Number of letters of the current record other than A, C, G and T.
     non_acgt: u64,
+    /// Length in bytes of the header of the current record.
     header_bytes: u64,
     /// Set of the qualities of the current record, as bits.
     quality_set: u128,

@@ -8,7 +8,7 @@ use genuma_work::ProgressCounters;
 use genuma_work::publish::AtomicFile;
 
 use crate::error::{ByteForDisplay, Error, FileFault, LineFault, NameFault};
-use crate::fastq::{detect_no_sequences, is_iupac};
+use crate::fastq::{detect_unsupported_content, is_iupac};
 use crate::inflate::{DecompressError, Decompressor, FileAccess};
 
 /// Bytes per read call.
@@ -92,7 +92,7 @@ impl Reference {
 ///
 /// # Errors
 /// The first byte that is forbidden at its position.
-pub fn check_name(name: &[u8]) -> Result<(), NameFault> {
+pub fn check_sequence_name(name: &[u8]) -> Result<(), NameFault> {
     if let Some(&first @ (b'*' | b'=')) = name.first() {
         return Err(NameFault::InvalidFirstByte(ByteForDisplay(first)));
     }
@@ -160,9 +160,9 @@ impl<'a> FastaReader<'a> {
         let n = inflate.fill_buffer(&mut chunk[*kept..]).map_err(|damage| parser.decompression_error(damage))?;
         let filled = *kept + n;
         if std::mem::take(is_start)
-            && let Some((found, remedy)) = detect_no_sequences(&chunk[..filled])
+            && let Some((found, remedy)) = detect_unsupported_content(&chunk[..filled])
         {
-            return Err(Error::in_file(parser.path, FileFault::Format { found, wanted: "FASTA", remedy }));
+            return Err(Error::error_in_file(parser.path, FileFault::Format { found, wanted: "FASTA", remedy }));
         }
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', &chunk[..filled]) {
@@ -200,7 +200,9 @@ impl Parser<'_> {
     fn decompression_error(&self, damage: DecompressError) -> Error {
         let what = match damage {
             DecompressError::Io(source) => return Error::Read { path: self.path.into(), source },
-            DecompressError::ContentChanged(at) => return Error::in_file(self.path, FileFault::ContentChanged(at)),
+            DecompressError::ContentChanged(at) => {
+                return Error::error_in_file(self.path, FileFault::ContentChanged(at));
+            }
             DecompressError::Truncated => "they end too early".to_owned(),
             DecompressError::Corrupt(what) => what,
         };
@@ -232,7 +234,7 @@ impl Parser<'_> {
             return Err(self.error_at(self.line_number, LineFault::MissingName));
         }
         let name = String::from_utf8_lossy(&header[..end]).into_owned();
-        if let Err(fault) = check_name(&header[..end]) {
+        if let Err(fault) = check_sequence_name(&header[..end]) {
             return Err(self.error_at(self.line_number, LineFault::Name { name, fault }));
         }
         if let Some(first) = self.names.insert(name.clone(), self.headers.len()) {
@@ -256,7 +258,7 @@ impl Parser<'_> {
     fn finish(&self) -> Result<(), Error> {
         self.check_last()?;
         if self.headers.is_empty() {
-            return Err(Error::in_file(self.path, FileFault::Empty));
+            return Err(Error::error_in_file(self.path, FileFault::Empty));
         }
         Ok(())
     }

@@ -18,10 +18,10 @@ use crate::file_span::FileSpan;
 use crate::inflate::{DecompressError, Decompressor, FileAccess};
 use genuma_work::ProgressCounters;
 
-pub(crate) use block::Block;
+pub(crate) use block::FastqBlock;
 use block::LINES_PER_RECORD;
 pub(crate) use record::{
-    Record, RecordPosition, append_interleaved_pairs, append_pairs_of_two_files, append_single_reads, check_mates,
+    FastqRecord, RecordPosition, append_interleaved_pairs, append_pairs_of_two_files, append_single_reads, check_mates,
     is_iupac, is_printable, is_read_base, template_name,
 };
 
@@ -37,7 +37,7 @@ const MAX_PAIRED_RECORD_BYTES: usize = 1 << 20;
 /// before it fills the memory.
 const MAX_RECORD_BYTES: usize = 256 << 20;
 
-/// What to read from a file, and how.
+/// Options for reading a FASTQ or FASTA file.
 #[derive(Debug, Clone)]
 pub(crate) struct FastqOptions {
     /// How to open the file.
@@ -67,7 +67,7 @@ impl FastqOptions {
     }
 }
 
-/// Where a block ends: at the limit that is reached first.
+/// Limits of a block; it ends at the limit that is reached first.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockLimit {
     /// Maximum number of records, an even number.
@@ -105,15 +105,15 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
         rest.truncate(n);
         let Some(&first) = rest.first() else {
             let fault = terms.access.span.map_or(FileFault::Empty, |span| FileFault::ContentChanged(span.start));
-            return Err(Error::in_file(path, fault));
+            return Err(Error::error_in_file(path, fault));
         };
         let mark = if terms.allow_fasta && first == b'>' { b'>' } else { b'@' };
         if first != mark || mark == b'@' {
             if let Some((found, remedy)) = detect_other_format(&rest) {
-                return Err(Error::in_file(path, FileFault::Format { found, wanted: "FASTQ", remedy }));
+                return Err(Error::error_in_file(path, FileFault::Format { found, wanted: "FASTQ", remedy }));
             }
             if first != mark {
-                return Err(Error::in_record(path, 1, RecordFault::MissingHeaderMark(ByteForDisplay(first))));
+                return Err(Error::error_in_record(path, 1, RecordFault::MissingHeaderMark(ByteForDisplay(first))));
             }
         }
         let (longest, chunk) = (terms.max_record_bytes, terms.chunk_bytes);
@@ -140,7 +140,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
 
     /// Moves the next records into `block`. The number of records is even, unless the file ends or an error occurs.
     /// An error is stored in the block, so that errors in earlier records are reported first.
-    pub(crate) fn fill_block(&mut self, block: &mut Block, limit: BlockLimit) {
+    pub(crate) fn fill_block(&mut self, block: &mut FastqBlock, limit: BlockLimit) {
         if self.header_mark == b'>' {
             self.fill_block_fasta(block, limit);
         } else {
@@ -149,7 +149,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
         self.records += block.num_records() as u64;
     }
 
-    fn fill_block_fastq(&mut self, block: &mut Block, limit: BlockLimit) {
+    fn fill_block_fastq(&mut self, block: &mut FastqBlock, limit: BlockLimit) {
         block.restart(self.header_mark, self.records, &self.carry_over);
         self.carry_over.clear();
         let lines = limit.records * LINES_PER_RECORD;
@@ -180,15 +180,15 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
             && !block.bytes[block.whole_records_end()..block.used_bytes].iter().all(is_line_end)
         {
             let record = self.records + block.num_records() as u64 + 1;
-            block.fault = Some(Error::in_record(&self.path, record, RecordFault::Truncated));
+            block.fault = Some(Error::error_in_record(&self.path, record, RecordFault::Truncated));
         }
     }
 
     /// Decompresses the next chunk into `block`; false at the end of the file.
-    fn read_chunk(&mut self, block: &mut Block) -> Result<bool, Error> {
+    fn read_chunk(&mut self, block: &mut FastqBlock) -> Result<bool, Error> {
         let (record, whole) = (block.records_before + block.num_records() as u64 + 1, block.whole_records_end());
         if block.used_bytes - whole > self.max_record_bytes {
-            return Err(Error::in_record(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
+            return Err(Error::error_in_record(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
         }
         // One byte more than the chunk, for the line end that the last line of a file may lack.
         block.reserve(self.chunk_bytes + 1);
@@ -212,11 +212,11 @@ fn is_line_end(b: &u8) -> bool {
 fn decompression_error(path: &Path, record: u64, damage: DecompressError) -> Error {
     let fault = match damage {
         DecompressError::Io(source) => return Error::Read { path: path.into(), source },
-        DecompressError::ContentChanged(at) => return Error::in_file(path, FileFault::ContentChanged(at)),
+        DecompressError::ContentChanged(at) => return Error::error_in_file(path, FileFault::ContentChanged(at)),
         DecompressError::Truncated => RecordFault::GzipTruncated,
         DecompressError::Corrupt(what) => RecordFault::GzipCorrupt(what),
     };
-    Error::in_record(path, record, fault)
+    Error::error_in_record(path, record, fault)
 }
 
 /// Advice for the formats of bqtools.
@@ -236,7 +236,7 @@ fn detect_other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
         | [b'@', b'S', b'Q', b'\t', ..]
         | [b'@', b'R', b'G', b'\t', ..]
         | [b'@', b'P', b'G', b'\t', ..] => Some(("a SAM file", "convert it to FASTQ with samtools fastq")),
-        _ => detect_no_sequences(head),
+        _ => detect_unsupported_content(head),
     }
 }
 
@@ -258,7 +258,7 @@ const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
 
 /// Recognises files without sequences, and unsupported compression, from the first decompressed bytes. Returns what the
 /// file is, and advice.
-pub(crate) fn detect_no_sequences(head: &[u8]) -> Option<(&'static str, &'static str)> {
+pub(crate) fn detect_unsupported_content(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if head.get(TAR_MARK.0..).is_some_and(|rest| rest.starts_with(TAR_MARK.1)) {
         return Some(("a tar archive", "unpack it with tar -x, and give the files in it"));
     }

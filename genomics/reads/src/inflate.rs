@@ -70,18 +70,18 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         let from = access.span.map_or_else(VirtualOffset::default, |span| span.start);
         let tail = access.span.and_then(|span| span.end).filter(|to| to.offset_in_block > 0);
         if head.is_empty() && tail.is_none() {
-            return Err(Error::in_file(path, FileFault::Empty));
+            return Err(Error::error_in_file(path, FileFault::Empty));
         }
         if let Some(found) = detect_other_compression(&head) {
             let remedy = "decompress it, or compress it with gzip or bgzip";
-            return Err(Error::in_file(path, FileFault::Format { found, wanted: "gzip or plain text", remedy }));
+            return Err(Error::error_in_file(path, FileFault::Format { found, wanted: "gzip or plain text", remedy }));
         }
         let gzip = head.starts_with(&[0x1f, 0x8b]);
         // A span may be inside one block, which is then its last block.
         let blocks = bgzf::parse_block_size(&head).is_some() || head.is_empty();
         // Only in BGZF can a span start or end inside a block, and only BGZF among gzip files can have spans.
         if access.span.is_some() && !blocks && (gzip || from.offset_in_block > 0 || tail.is_some()) {
-            return Err(Error::in_file(path, FileFault::ContentChanged(from)));
+            return Err(Error::error_in_file(path, FileFault::ContentChanged(from)));
         }
         let packed = Cursor::new(head).chain(disk);
         let stream = match (gzip, blocks) {
@@ -138,7 +138,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     fn next_stream(&mut self) -> Result<InputStream<M>, DecompressError> {
         let packed = match std::mem::replace(&mut self.stream, InputStream::End) {
             InputStream::Bgzf(blocks) => {
-                let (begun, packed) = blocks.into_rest();
+                let (begun, packed) = blocks.into_unread_input();
                 if !begun.is_empty() {
                     let (_, disk) = packed.into_inner();
                     return Ok(InputStream::Gzip(Box::new(GzipMembers::after_member(Cursor::new(begun).chain(disk)))));

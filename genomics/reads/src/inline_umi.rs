@@ -1,6 +1,6 @@
 //! UMIs in the bases of the reads: the UMI is moved to the read name, and only the template stays.
 //!
-//! If a fragment is shorter than its reads, a read continues behind the fragment with the reverse complement of the
+//! If a fragment is shorter than its reads, a read continues after the fragment with the reverse complement of the
 //! other read's UMI and skipped bases, before the adapter. These are removed too. The adapter stays for
 //! [`crate::Trimmer`].
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::dna::complement;
 use crate::pair_batch::{Mate, PairBatch};
 use crate::read_structure::ReadStructures;
-use crate::record_counts::{RecordCounts, SharedCounts};
+use crate::record_counts::{RecordCounts, SharedRecordCounts};
 
 /// Number of bases at the start of a template by which the end of a fragment is found in the other read.
 const SEED_BASES: usize = 16;
@@ -23,13 +23,13 @@ pub struct InlineUmis {
     pub structures: ReadStructures,
     /// Record counts of FASTQ files; those of other files are in [`crate::AlignedInput`].
     #[serde(skip)]
-    pub(crate) counts: SharedCounts,
+    pub(crate) counts: SharedRecordCounts,
 }
 
 impl InlineUmis {
     /// UMIs as the structures say.
     pub fn new(structures: ReadStructures) -> InlineUmis {
-        InlineUmis { structures, counts: SharedCounts::default() }
+        InlineUmis { structures, counts: SharedRecordCounts::default() }
     }
 }
 
@@ -71,11 +71,11 @@ impl<'a> UmiExtractor<'a> {
             Some(fragment) => [0, 1].map(|i| split_around(templates[i], fragment, prefixes[1 - i].len())),
             None => templates.map(|template| [template, Mate::EMPTY]),
         };
-        batch.push_pieces([name, &self.umis, &[]], pieces);
+        batch.push_concatenated([name, &self.umis, &[]], pieces);
     }
 }
 
-/// The pieces of a read before and after the `num_removed` bases from base `at` on.
+/// Splits a read into the parts before and after the `num_removed` bases that start at base `at`.
 fn split_around(read: Mate<'_>, at: usize, num_removed: usize) -> [Mate<'_>; 2] {
     let (end, next) = (at.min(read.seq.len()), (at + num_removed).min(read.seq.len()));
     [Mate { seq: &read.seq[..end], qual: &read.qual[..end] }, Mate { seq: &read.seq[next..], qual: &read.qual[next..] }]

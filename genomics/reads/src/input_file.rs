@@ -49,7 +49,7 @@ impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
             if let Some(span) = span {
                 let (was, is) = (span.file_bytes, file.metadata().map_err(read_error)?.len());
                 if was != is {
-                    return Err(Error::in_file(path, FileFault::SizeChanged { old_bytes: was, new_bytes: is }));
+                    return Err(Error::error_in_file(path, FileFault::SizeChanged { old_bytes: was, new_bytes: is }));
                 }
                 file.seek(SeekFrom::Start(span.start.file_offset)).map_err(read_error)?;
             }
@@ -63,7 +63,7 @@ impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
             });
         }
         let (Some(stop), None) = (stop, span) else {
-            return Err(Error::in_file(path, FileFault::NotRegular));
+            return Err(Error::error_in_file(path, FileFault::NotRegular));
         };
         let file = if let Some(file) = open_peeked(path).map_err(read_error)? {
             Ok(file)

@@ -175,7 +175,7 @@ impl Lane {
     }
 
     /// Adds the start of the lane's slice to `error`. The record numbers in the error are counted from this start.
-    pub(crate) fn with_slice_start(&self, mut error: Error) -> Error {
+    pub(crate) fn add_slice_start_to_error(&self, mut error: Error) -> Error {
         let (path, from) = match &mut error {
             Error::Record { path, slice_start: from, .. }
             | Error::MatesMissing { shorter_path: path, slice_start: from, .. } => (path, from),

@@ -102,7 +102,7 @@ impl PackedBases<'_> {
 
     /// 32 bases from base `at` on, the first in the highest bits; bases after the last word are zero.
     #[inline(always)]
-    pub fn word(&self, at: usize) -> u64 {
+    pub fn word_at(&self, at: usize) -> u64 {
         let (i, shift) = (at / 32, 2 * (at % 32));
         let [here, next] = [i, i + 1].map(|i| self.words.get(i).copied().unwrap_or(0));
         // Shift in two steps, because a shift by 64 is undefined.
@@ -113,7 +113,7 @@ impl PackedBases<'_> {
     /// bases is in the highest bits.
     #[inline(always)]
     pub fn sixteen_mers(&self, at: usize) -> [u32; WORD_BASES] {
-        let (here, next) = (self.word(at), self.word(at + WORD_BASES));
+        let (here, next) = (self.word_at(at), self.word_at(at + WORD_BASES));
         let halves = [(here >> 32) as u32, here as u32, (next >> 32) as u32];
         let mut sixteens = [0; WORD_BASES];
         for (to, half) in sixteens.as_chunks_mut::<HALF_WORD_BASES>().0.iter_mut().zip(halves.windows(2)) {
@@ -127,7 +127,7 @@ impl PackedBases<'_> {
 
 /// Mask of the bits of a word after its first `bases` bases (at most 32).
 #[inline(always)]
-pub fn mask_after(bases: usize) -> u64 {
+pub fn mask_of_bits_after(bases: usize) -> u64 {
     // Shift in two steps, because a shift by 64 is undefined.
     u64::MAX >> bases >> bases
 }
@@ -185,7 +185,7 @@ mod tests {
         for at in 0..160 {
             let all = codes.packed().sixteen_mers(at);
             for (i, sixteen) in all.into_iter().enumerate() {
-                assert_eq!(sixteen, (codes.packed().word(at + i) >> 32) as u32, "base {at} + {i}");
+                assert_eq!(sixteen, (codes.packed().word_at(at + i) >> 32) as u32, "base {at} + {i}");
             }
         }
         let opposite = dna::reverse_complement(&seq[40..56]);
@@ -195,6 +195,6 @@ mod tests {
             reverse_complement_16(codes.packed().sixteen_mers(40)[0]),
             reverse_complemented.packed().sixteen_mers(0)[0]
         );
-        assert_eq!([0, 1, 31, 32].map(mask_after), [u64::MAX, u64::MAX >> 2, 3, 0]);
+        assert_eq!([0, 1, 31, 32].map(mask_of_bits_after), [u64::MAX, u64::MAX >> 2, 3, 0]);
     }
 }

@@ -71,8 +71,9 @@ pub struct PackedRead(Box<[u8]>);
 
 /// Maximum number of distinct qualities that are stored as indices.
 const MAX_NUMBERED_QUALITIES: usize = 16;
-/// Bytes before the distinct qualities, and bytes of an exception.
+/// Bytes before the distinct qualities in a packed read.
 const HEADER_BYTES: usize = 5;
+/// Bytes of an exception (a letter other than A, C, G or T, with its position).
 const EXCEPTION_BYTES: usize = 5;
 
 /// Bits of the index of one of `n` distinct qualities; 8 if `n` is 0, which stands for unindexed qualities.

@@ -135,7 +135,6 @@ pub struct PairRecorder<'a> {
     /// The last name in the current block.
     last_name: Vec<u8>,
     packer: ReadPacker,
-    /// The current mate, packed.
     packed_mate: Vec<u8>,
     blocks: Vec<Block>,
 }
@@ -424,7 +423,7 @@ mod tests {
             },
         )?;
         let all: Vec<Owned> = all.into_inner().unwrap();
-        assert_eq!((progress.bytes_done(), progress.pairs()), (progress.bytes_total(), all.len() as u64));
+        assert_eq!((progress.bytes_done(), progress.num_pairs()), (progress.bytes_total(), all.len() as u64));
         Ok(all)
     }
 

@@ -66,11 +66,12 @@ impl PairBatch {
 
     /// Copies the name and both mates of a read pair to the end of the batch.
     pub fn push(&mut self, name: &[u8], mates: [Mate<'_>; 2]) {
-        self.push_pieces([name, &[], &[]], mates.map(|mate| [mate, Mate::EMPTY]));
+        self.push_concatenated([name, &[], &[]], mates.map(|mate| [mate, Mate::EMPTY]));
     }
 
-    /// Appends a pair whose name and mates are given in pieces, which are joined.
-    pub(crate) fn push_pieces(&mut self, name: [&[u8]; 3], mates: [[Mate<'_>; 2]; 2]) {
+    /// Appends a pair whose name consists of three parts and whose mates consist of two parts each; the parts are
+    /// concatenated.
+    pub(crate) fn push_concatenated(&mut self, name: [&[u8]; 3], mates: [[Mate<'_>; 2]; 2]) {
         let start = self.bytes.len() as u32;
         let mut append = |pieces: &[&[u8]]| {
             pieces.iter().for_each(|piece| self.bytes.extend_from_slice(piece));

@@ -14,7 +14,7 @@ use std::thread;
 use crate::aligned::{self, ReadResources};
 use crate::error::Error;
 use crate::fastq::{
-    Block, BlockLimit, FastqOptions, FastqReader, append_interleaved_pairs, append_pairs_of_two_files,
+    BlockLimit, FastqBlock, FastqOptions, FastqReader, append_interleaved_pairs, append_pairs_of_two_files,
     append_single_reads,
 };
 use crate::file_span::FileSpan;
@@ -54,7 +54,7 @@ where
     }
     let (pipes, stop) = StopRequest::new()?;
     let aligned = lanes.iter().filter(|lane| matches!(lane.files, LaneFiles::Aligned(_))).count();
-    let resources = ReadResources::divided_among_files(threads, aligned);
+    let resources = ReadResources::for_files(threads, aligned);
     let source = |lane| LaneReader::new(lane, progress, Some(pipes.clone()), resources.clone());
     let sources: Vec<LaneReader<'_>> = lanes.iter().map(source).collect::<Result<_, Error>>()?;
     let failure: Mutex<Option<Failure<E>>> = Mutex::new(None);
@@ -90,7 +90,7 @@ where
 /// Reads the first batch of a lane to check it.
 pub(crate) fn check_first_batch(lane: &Lane) -> Result<(), Error> {
     let progress = ProgressCounters::default();
-    LaneReader::new(lane, &progress, None, ReadResources::divided_among_files(1, 1))?
+    LaneReader::new(lane, &progress, None, ReadResources::for_files(1, 1))?
         .next_batch(&mut ReaderScratch::default())
         .map(|_| ())
 }
@@ -117,7 +117,7 @@ impl<E> Failure<E> {
 /// Buffers of one worker for reading a lane of any format; reused for every batch.
 #[derive(Default)]
 struct ReaderScratch {
-    fastq_blocks: [Block; 2],
+    fastq_blocks: [FastqBlock; 2],
     aligned: aligned::ReaderScratch,
     batch: PairBatch,
 }
@@ -163,7 +163,7 @@ impl<'a> LaneReader<'a> {
         let aligned = match &lane.files {
             LaneFiles::Aligned(of) => {
                 let structures = lane.umis.as_ref().map(|umis| &umis.structures);
-                let resources = resources.with_pipe_stop(pipes.clone());
+                let resources = resources.with_pipes(pipes.clone());
                 Some(aligned::SharedReader::new(of, lane.sample, structures, progress, resources)?)
             }
             _ => None,
@@ -189,7 +189,7 @@ impl<'a> LaneReader<'a> {
     /// Publishes the record counts. Called when all workers have read the lane to its end.
     fn publish_counts(self) {
         if let Some(aligned) = self.aligned {
-            aligned.finish();
+            aligned.publish_record_counts();
         } else if let Some(umis) = &self.lane.umis {
             umis.counts.set(lock(&self.counts).clone());
         }
@@ -217,7 +217,7 @@ impl<'a> LaneReader<'a> {
 
     /// Reads the next batch of the lane; false if there is none.
     fn next_batch(&self, scratch: &mut ReaderScratch) -> Result<bool, Error> {
-        self.read_batch(scratch).map_err(|error| self.lane.with_slice_start(error))
+        self.read_batch(scratch).map_err(|error| self.lane.add_slice_start_to_error(error))
     }
 
     fn read_batch(&self, scratch: &mut ReaderScratch) -> Result<bool, Error> {
@@ -250,7 +250,7 @@ impl<'a> LaneReader<'a> {
     /// Fills the next block, or the next two blocks of mates, under the locks; false if there are none left.
     ///
     /// After the end of a file or an error the file is closed, so that no other worker reports a consequential error.
-    fn fill_blocks(&self, [one, two]: &mut [Block; 2]) -> Result<bool, Error> {
+    fn fill_blocks(&self, [one, two]: &mut [FastqBlock; 2]) -> Result<bool, Error> {
         let mut first = lock(&self.first_file);
         if let FirstFile::Unopened = *first {
             *first = FirstFile::Done;

@@ -1,7 +1,8 @@
 //! Allele frequencies of small variants in a population, from a VCF file such as that of gnomAD: plain, gzipped, or BGZF
 //! with a tabix index.
 //!
-//! Only the variants that are asked for are kept. With an index (`.tbi`) only the records at their positions are read.
+//! Only the frequencies of requested variants are kept. With an index (`.tbi`) only the records at their positions are
+//! read.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub struct SmallVariant {
 
 impl SmallVariant {
     /// The variant without the bases that REF and ALT have in common, except for one anchor base of an indel.
-    pub fn trimmed(contig: usize, pos: usize, reference: &[u8], alternative: &[u8]) -> SmallVariant {
+    pub fn from_trimmed_alleles(contig: usize, pos: usize, reference: &[u8], alternative: &[u8]) -> SmallVariant {
         let shorter = reference.len().min(alternative.len());
         let backward = reference.iter().rev().zip(alternative.iter().rev());
         let suffix = backward.take(shorter.saturating_sub(1)).take_while(|(a, b)| a == b).count();
@@ -65,13 +66,13 @@ impl SmallVariant {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PopulationFrequencies {
     by_variant: HashMap<SmallVariant, f64>,
-    /// Number of variants that were found without a frequency. [`DEFAULT_FREQUENCY`] is assumed for them.
+    /// Number of variants that were found without a frequency. [`DEFAULT_POPULATION_FREQUENCY`] is assumed for them.
     pub num_without_frequency: u64,
 }
 
 /// Frequency of a variant whose record has none. Chosen: most records of such files, for example of dbSNP, are rare
 /// variants.
-pub const DEFAULT_FREQUENCY: f64 = 1e-3;
+pub const DEFAULT_POPULATION_FREQUENCY: f64 = 1e-3;
 
 impl PopulationFrequencies {
     /// Reads the frequencies of `variants` from a VCF file: `AF`, or else `AC` divided by `AN`.
@@ -173,7 +174,7 @@ impl FrequencyReader<'_> {
         Ok(())
     }
 
-    /// Adds the frequencies of the variants of one record that are wanted.
+    /// Adds the frequencies of those variants of a record that are in the list of requested variants.
     fn add_record(&mut self, line: &str) -> Result<(), KnownVariantsFault> {
         let mut fields = line.split('\t');
         let mut next = || fields.next().ok_or(KnownVariantsFault::MissingColumns);
@@ -189,11 +190,12 @@ impl FrequencyReader<'_> {
             if pos == 0 || !is_sequence(&reference) || !is_sequence(&alternative) {
                 continue;
             }
-            let variant = SmallVariant::trimmed(contig, pos - 1, reference.as_bytes(), alternative.as_bytes());
+            let variant =
+                SmallVariant::from_trimmed_alleles(contig, pos - 1, reference.as_bytes(), alternative.as_bytes());
             for variant in variant.substitutions().into_iter().filter(|variant| self.wanted.contains(variant)) {
                 let frequency = allele_frequency(info, number);
                 self.found.num_without_frequency += u64::from(frequency.is_none());
-                let frequency = frequency.unwrap_or(DEFAULT_FREQUENCY);
+                let frequency = frequency.unwrap_or(DEFAULT_POPULATION_FREQUENCY);
                 let known = self.found.by_variant.entry(variant).or_insert(frequency);
                 *known = known.max(frequency);
             }
@@ -225,7 +227,7 @@ mod tests {
     }
 
     fn variant(pos: usize, reference: &str, alternative: &str) -> SmallVariant {
-        SmallVariant::trimmed(0, pos, reference.as_bytes(), alternative.as_bytes())
+        SmallVariant::from_trimmed_alleles(0, pos, reference.as_bytes(), alternative.as_bytes())
     }
 
     fn read(text: &str, variants: &[SmallVariant]) -> Result<PopulationFrequencies, Error> {
@@ -268,7 +270,7 @@ mod tests {
             chr9\t1\t.\tA\tT\t.\t.\tAF=0.1\n";
         let found = read(&format!("{HEADER}{records}"), &wanted).unwrap();
         let frequencies = wanted.each_ref().map(|variant| found.frequency(variant));
-        let expected = [Some(0.25), Some(0.5), Some(0.25), Some(DEFAULT_FREQUENCY), Some(0.1), None, None];
+        let expected = [Some(0.25), Some(0.5), Some(0.25), Some(DEFAULT_POPULATION_FREQUENCY), Some(0.1), None, None];
         assert_eq!(frequencies, expected);
         assert_eq!(found.num_without_frequency, 1);
     }

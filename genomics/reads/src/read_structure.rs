@@ -22,7 +22,7 @@ pub struct ReadStructure {
     template_bp: Option<usize>,
 }
 
-/// How far a read structure is parsed.
+/// State of the parser of a read structure.
 #[derive(PartialEq)]
 enum Progress {
     BeforeTemplate,

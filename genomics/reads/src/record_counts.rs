@@ -29,9 +29,9 @@ pub struct RecordCounts {
 
 /// Record counts of a file or lane, set when it was first read to its end. Shared by all clones of a lane.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SharedCounts(Arc<OnceLock<RecordCounts>>);
+pub(crate) struct SharedRecordCounts(Arc<OnceLock<RecordCounts>>);
 
-impl SharedCounts {
+impl SharedRecordCounts {
     pub(crate) fn get(&self) -> Option<&RecordCounts> {
         self.0.get()
     }
@@ -42,14 +42,14 @@ impl SharedCounts {
     }
 }
 
-impl PartialEq for SharedCounts {
+impl PartialEq for SharedRecordCounts {
     /// Always equal: the counts do not distinguish files.
-    fn eq(&self, _: &SharedCounts) -> bool {
+    fn eq(&self, _: &SharedRecordCounts) -> bool {
         true
     }
 }
 
-impl Eq for SharedCounts {}
+impl Eq for SharedRecordCounts {}
 
 /// A number of reads and the name of one of them, the alphabetically first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,12 +69,12 @@ impl CountWithExample {
     }
 
     /// Description with the example, and the number of reads.
-    pub fn describe(&self, what: &str) -> (String, u64) {
+    pub fn describe_with_example(&self, what: &str) -> (String, u64) {
         let example = self.example_name.as_ref().map_or(String::new(), |name| format!(" (such as {name})"));
         (format!("{what}{example}"), self.num_reads)
     }
 
-    fn add(&mut self, other: &CountWithExample) {
+    fn add_counts(&mut self, other: &CountWithExample) {
         self.num_reads += other.num_reads;
         self.example_name = match (self.example_name.take(), other.example_name.clone()) {
             (Some(one), Some(two)) => Some(one.min(two)),
@@ -101,29 +101,30 @@ impl RecordCounts {
         self.secondary += secondary;
         self.supplementary += supplementary;
         self.unpaired += alone;
-        self.mate_missing.add(lost);
-        self.hard_clipped.add(clipped);
-        self.without_bases.add(empty);
+        self.mate_missing.add_counts(lost);
+        self.hard_clipped.add_counts(clipped);
+        self.without_bases.add_counts(empty);
         self.with_umi += with_umi;
-        self.shorter_than_structure.add(shorter_than_structure);
+        self.shorter_than_structure.add_counts(shorter_than_structure);
     }
 
     /// Descriptions and numbers of skipped records and of missing data; only numbers above 0.
-    pub fn skipped_and_missing(&self) -> Vec<(String, u64)> {
+    pub fn describe_skipped_and_missing(&self) -> Vec<(String, u64)> {
         let skipped = [
             ("secondary records, skipped".to_owned(), self.secondary),
             ("supplementary records, skipped".to_owned(), self.supplementary),
-            self.shorter_than_structure.describe("reads shorter than their read structure, left out with their mates"),
+            self.shorter_than_structure
+                .describe_with_example("reads shorter than their read structure, left out with their mates"),
         ];
-        skipped.into_iter().filter(|(_, n)| *n > 0).chain(self.missing_data()).collect()
+        skipped.into_iter().filter(|(_, n)| *n > 0).chain(self.describe_missing_data()).collect()
     }
 
     /// Descriptions and numbers of missing mates, bases and reads; only numbers above 0.
-    pub fn missing_data(&self) -> Vec<(String, u64)> {
+    pub fn describe_missing_data(&self) -> Vec<(String, u64)> {
         let all = [
-            self.mate_missing.describe("reads whose mate is not in the file, used without it"),
-            self.hard_clipped.describe("hard-clipped reads without their clipped bases"),
-            self.without_bases.describe("reads without bases"),
+            self.mate_missing.describe_with_example("reads whose mate is not in the file, used without it"),
+            self.hard_clipped.describe_with_example("hard-clipped reads without their clipped bases"),
+            self.without_bases.describe_with_example("reads without bases"),
         ];
         all.into_iter().filter(|(_, n)| *n > 0).collect()
     }
@@ -145,7 +146,7 @@ mod tests {
         two.add(&of(&["c", "b"]));
         assert_eq!(one, two);
         assert_eq!(
-            one.skipped_and_missing(),
+            one.describe_skipped_and_missing(),
             [
                 ("secondary records, skipped".to_owned(), 2),
                 ("reads whose mate is not in the file, used without it (such as a)".to_owned(), 3)

@@ -1,5 +1,5 @@
-//! Reads made from a reference genome: overlapping pieces of its sequences. They stand in for the reads of a normal that
-//! was not sequenced, so that sequence of the reference is not new in a tumour.
+//! Artificial reads: overlapping substrings of the sequences of a reference genome. In a tumour-only call they replace
+//! the reads of the normal, so that sequence of the reference does not count as tumour-specific.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ const STEP_BASES: usize = 284;
 const BASE_QUALITY: u8 = b'I';
 
 /// Numbers of reads and of their bases that a sequence of this number of bases gives.
-pub(crate) fn reads_of_sequence(bases: u64) -> [u64; 2] {
+pub(crate) fn count_reads_of_sequence(bases: u64) -> [u64; 2] {
     let reads = bases / STEP_BASES as u64;
     [reads, reads * READ_BASES as u64]
 }
@@ -84,7 +84,7 @@ struct SequenceCutter {
     name: Vec<u8>,
     /// The last bases of the sequence that were read, in upper case.
     bases: Vec<u8>,
-    /// Position of the first of these bases.
+    /// Position in the sequence of the first buffered base.
     bases_start: usize,
     /// Number of reads that were cut from the sequence. Read 0 starts before the sequence, so that the first k-mers are in
     /// two reads too.

@@ -28,7 +28,7 @@ use text::CuttableFile;
 
 /// Minimum size of a slice in each file, in bytes: the maximum size of a BGZF block.
 const MIN_SLICE_BYTES: u64 = 64 << 10;
-/// Where a cut is tried: offsets from its ideal position, as fractions of a slice.
+/// Positions at which a cut is tried: offsets from the ideal position, as fractions of a slice.
 const CUT_OFFSETS: [f64; 3] = [0.0, 0.125, -0.125];
 /// Number of failed cuts of a lane after which no more cuts are tried.
 const MAX_FAILED_CUTS: usize = 2;
@@ -164,7 +164,6 @@ pub fn split_into_shards(lanes: &[Lane], n: usize) -> Result<ShardPlan, Error> {
 struct SizedLane {
     /// Index of the input lane.
     lane_index: usize,
-    /// Size on disk in bytes.
     disk_bytes: u64,
     lane: Lane,
 }

@@ -17,10 +17,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::aligned::{self, AlignedInput, ReadResources, Template};
+use crate::aligned::{self, AlignedInput, ReadResources, TemplateReads};
 use crate::check::check_no_duplicates;
 use crate::error::{Error, RecordFault};
-use crate::fastq::{BLOCK_BYTES, Block, BlockLimit, FastqOptions, FastqReader, Record, RecordPosition, check_mates};
+use crate::fastq::{
+    BLOCK_BYTES, BlockLimit, FastqBlock, FastqOptions, FastqReader, FastqRecord, RecordPosition, check_mates,
+};
 use crate::inflate::FileAccess;
 use crate::pair_batch::Mate;
 use crate::pipe::{is_regular_file, is_stdin};
@@ -53,7 +55,7 @@ impl StreamLane {
     }
 
     /// The file of the lane, if the lane is a BAM, CRAM or BINSEQ file.
-    pub fn into_aligned(self) -> Option<AlignedInput> {
+    pub fn into_aligned_input(self) -> Option<AlignedInput> {
         if let StreamLane::Aligned(aligned) = self { Some(aligned) } else { None }
     }
 
@@ -68,16 +70,16 @@ impl StreamLane {
     }
 }
 
-/// Where a batch ends. A batch also ends with its lane, and never between two mates.
+/// Limit at which a batch ends. A batch also ends with its lane, and never between two mates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchLimit {
-    /// A batch ends with the read or pair that reaches this number of bases, ...
+    /// Number of bases at which a batch ends, if it has at least `min_reads` reads.
     pub target_bases: u64,
-    /// ... or this number of reads, ...
+    /// Maximum number of reads of a batch.
     pub max_reads: usize,
-    /// ... but at `target_bases` only if it has at least this number of reads, ...
+    /// Minimum number of reads of a batch that ends at `target_bases`.
     pub min_reads: usize,
-    /// ... or this number of bases.
+    /// Maximum number of bases of a batch.
     pub max_bases: u64,
 }
 
@@ -302,7 +304,7 @@ impl PairingThread {
         let progress = self.options.progress.clone();
         let before = Cell::new(0);
         if let StreamLane::Aligned(aligned) = lane {
-            let resources = ReadResources::with_threads(inflaters).with_pipe_stop(self.access.pipe_stop.clone());
+            let resources = ReadResources::with_threads(inflaters).with_pipes(self.access.pipe_stop.clone());
             let reader = aligned::OrderedReader::open(aligned, progress, resources);
             let made = reader.map_err(StopReason::Failed).and_then(|reader| self.read_aligned_lane(number, reader));
             return made.map_err(|halt| self.send_failure(halt));
@@ -343,7 +345,7 @@ impl PairingThread {
         let mut pairs = BatchWriter::new(self, number, true, &before)?;
         let mut singles = None;
         loop {
-            let more = reader.next_templates(|Template { name, mates, .. }| match mates {
+            let more = reader.next_templates(|TemplateReads { name, mates, .. }| match mates {
                 [Some(one), Some(two)] => {
                     [one, two].into_iter().for_each(|mate| pairs.push_aligned(name, mate));
                     pairs.send_if_full()
@@ -384,14 +386,14 @@ fn read_blocks(
     path: &Path,
     terms: &FastqOptions,
     progress: Arc<ProgressCounters>,
-    blocks: &SyncSender<Block>,
-    used: &Receiver<Block>,
+    blocks: &SyncSender<FastqBlock>,
+    used: &Receiver<FastqBlock>,
 ) {
     let mut stream = match FastqReader::open(path, progress, terms) {
         Ok(stream) => stream,
         Err(fault) => {
             // A failure to send means that the consumer was dropped.
-            let _ = blocks.send(Block::from_fault(fault));
+            let _ = blocks.send(FastqBlock::from_error(fault));
             return;
         }
     };
@@ -409,22 +411,22 @@ fn read_blocks(
 /// Delivers the records of a file one at a time.
 struct RecordReader<'a> {
     path: &'a Path,
-    blocks: Receiver<Block>,
-    used_blocks: SyncSender<Block>,
-    block: Block,
+    blocks: Receiver<FastqBlock>,
+    used_blocks: SyncSender<FastqBlock>,
+    block: FastqBlock,
     /// Index, in the block, of the record after the current record.
     next: usize,
 }
 
 impl<'a> RecordReader<'a> {
     /// Creates the reader of records, and the channels for the thread that reads the file.
-    fn new(path: &'a Path) -> (Self, SyncSender<Block>, Receiver<Block>) {
+    fn new(path: &'a Path) -> (Self, SyncSender<FastqBlock>, Receiver<FastqBlock>) {
         let (filled, blocks) = sync_channel(BLOCKS_PER_FILE);
         let (used, emptied) = sync_channel(BLOCKS_PER_FILE);
         for _ in 1..BLOCKS_PER_FILE {
-            used.send(Block::default()).expect("its other end is here");
+            used.send(FastqBlock::default()).expect("its other end is here");
         }
-        let block = Block::empty_before_first();
+        let block = FastqBlock::empty_before_first();
         (RecordReader { path, blocks, used_blocks: used, block, next: 0 }, filled, emptied)
     }
 
@@ -477,7 +479,6 @@ impl<'a> BatchWriter<'a> {
         Ok(output)
     }
 
-    /// Takes an empty batch.
     fn take_empty_batch(&mut self) -> Result<(), StopReason> {
         self.batch = self.pairing.empty_batches.recv().map_err(|_| StopReason::Dropped)?;
         self.batch.clear();
@@ -511,8 +512,8 @@ impl<'a> BatchWriter<'a> {
         Ok(())
     }
 
-    fn push_record(&mut self, name: &[u8], record: &Record<'_>) {
-        let Record { header, comment, mate, .. } = *record;
+    fn push_record(&mut self, name: &[u8], record: &FastqRecord<'_>) {
+        let FastqRecord { header, comment, mate, .. } = *record;
         let (name, comment) = if self.pairing.options.whole_headers { (header, &b""[..]) } else { (name, comment) };
         self.batch.push(ReadRef { name, comment, seq: mate.seq, qual: mate.qual });
     }
@@ -543,7 +544,7 @@ impl<'a> BatchWriter<'a> {
             let one = reads.position().index;
             let alone = reads.num_read();
             if !reads.advance()? {
-                return Err(Error::in_record(reads.path, alone, RecordFault::MissingMate).into());
+                return Err(Error::error_in_record(reads.path, alone, RecordFault::MissingMate).into());
             }
             let two = reads.position();
             self.push_mates([RecordPosition { index: one, ..two }, two])?;

@@ -57,7 +57,7 @@ impl Targets {
             |number, damage| error_at(number, TargetFault::Gzip(damage)),
         )?;
         if parser.intervals.is_empty() {
-            return Err(Error::in_file(path, FileFault::NoTargets));
+            return Err(Error::error_in_file(path, FileFault::NoTargets));
         }
         Ok(Targets::from_intervals(parser.intervals))
     }

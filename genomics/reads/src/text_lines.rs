@@ -28,7 +28,7 @@ pub(crate) fn for_each_line(
         text.resize(kept + CHUNK_BYTES, 0);
         let n = inflate.fill_buffer(&mut text[kept..]).map_err(|damage| match damage {
             DecompressError::Io(source) => Error::Read { path: path.into(), source },
-            DecompressError::ContentChanged(at) => Error::in_file(path, FileFault::ContentChanged(at)),
+            DecompressError::ContentChanged(at) => Error::error_in_file(path, FileFault::ContentChanged(at)),
             DecompressError::Truncated => damaged_gzip(line_number, "they end too early".to_owned()),
             DecompressError::Corrupt(what) => damaged_gzip(line_number, what),
         })?;

@@ -18,8 +18,9 @@ const SEED_BASES: usize = 16;
 /// Maximum number of bases after the end of a fragment that are removed even if they are not similar to a known
 /// adapter.
 const MAX_UNKNOWN_TAIL_BASES: usize = 8;
-/// Number of bases by which a known adapter is found, and number of bases with which the match is verified.
+/// Number of bases at the start of a known adapter by which it is found.
 const ADAPTER_PREFIX_BASES: usize = 12;
+/// Number of bases of a known adapter with which a match is verified.
 const ADAPTER_BASES: usize = 20;
 /// Minimum length of a poly-G tail in bases. In a genome, runs of this length are rare, and rarer at the very end of
 /// a read.
@@ -57,7 +58,7 @@ pub struct TrimCounts {
     pub fold_back_turns: [u64; FOLD_BACK_HASHES / 64],
 }
 
-/// Number of hash values of the sequences at which reads turn back.
+/// Number of hash values into which the sequences at which fold-back reads turn are hashed.
 const FOLD_BACK_HASHES: usize = 1024;
 /// Minimum number of hash values that must be unused for an estimate of the number of sequences. Chosen: the estimate's
 /// standard deviation is then a tenth of it.
@@ -65,7 +66,7 @@ const MIN_UNUSED_HASHES: u32 = 16;
 
 impl TrimCounts {
     /// Adds the counts of another trimmer.
-    pub fn add(&mut self, other: &TrimCounts) {
+    pub fn add_counts(&mut self, other: &TrimCounts) {
         self.pairs += other.pairs;
         self.pairs_with_adapter += other.pairs_with_adapter;
         self.adapter_bases += other.adapter_bases;
@@ -168,7 +169,7 @@ fn is_similar<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u
 /// Two-bit codes of the [`SEED_BASES`] bases from base `at` on.
 #[inline(always)]
 fn seed_at(read: PackedBases<'_>, at: usize) -> u32 {
-    (read.word(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
+    (read.word_at(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
 }
 
 /// Seeds to search for in a mate.
@@ -180,7 +181,7 @@ struct SeedSearch {
     fold_back_seed: Option<u32>,
 }
 
-/// Which seeds may occur in a mate. `false` means that the seed certainly does not occur; `true` is verified later.
+/// Seeds that may occur in a mate. `false` means that the seed certainly does not occur; `true` is verified later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SeedHits {
     has_mate_seed: bool,
@@ -247,7 +248,7 @@ impl Trimmer {
 
     /// Returns the pair without the ends of its mates that are not sequence of the fragment: adapters, low-quality
     /// tails and poly-G tails. A mate may become empty.
-    pub fn trim<'a>(&mut self, pair: ReadPair<'a>) -> ReadPair<'a> {
+    pub fn trim_pair<'a>(&mut self, pair: ReadPair<'a>) -> ReadPair<'a> {
         let counts = &mut self.counts;
         counts.pairs += 1;
         let mut mates = pair.mates;
@@ -297,7 +298,7 @@ impl Trimmer {
     }
 
     /// The bases of the last pair before adapters and poly-G tails were removed.
-    pub fn packed_mates(&self) -> [PackedBases<'_>; 2] {
+    pub fn packed_untrimmed_mates(&self) -> [PackedBases<'_>; 2] {
         self.reads.each_ref().map(BaseCodes::packed)
     }
 }

@@ -66,7 +66,7 @@ fn key_of_two_umis(one: &[u8], two: &[u8]) -> u64 {
     bases.fold(1, |key, &base| key << 2 | u64::from(encode_base(base) & 3))
 }
 
-/// What the tags of a record say about the molecule of a read.
+/// UMI or molecule identifier of a read, from the tags `RX` and `MI` of its record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum UmiTag<'a> {
     /// Neither a UMI nor a molecule identifier.

@@ -25,7 +25,7 @@ fn pairs(lanes: &[Lane], threads: usize) -> Result<Vec<Pair>, Error> {
         Ok::<(), Error>(())
     })?;
     let mut all: Vec<Pair> = states.into_iter().flatten().collect();
-    assert_eq!((progress.pairs(), progress.bytes_done()), (all.len() as u64, progress.bytes_total()));
+    assert_eq!((progress.num_pairs(), progress.bytes_done()), (all.len() as u64, progress.bytes_total()));
     all.sort();
     Ok(all)
 }
@@ -189,7 +189,7 @@ fn missing_data_are_counted_and_the_rest_is_used() {
         (tally.hard_clipped.num_reads, tally.hard_clipped.example_name.as_deref(), tally.unpaired),
         (1, Some("lane:8"), 2)
     );
-    assert_eq!(tally.skipped_and_missing().len(), 2);
+    assert_eq!(tally.describe_skipped_and_missing().len(), 2);
 
     let (paired, single, of_stream) = pulled(&file);
     assert_eq!((paired.len(), single.len()), (2 * 87, 4));

@@ -30,7 +30,7 @@ fn read(lanes: &[Lane], threads: usize) -> Seen {
     .unwrap();
     assert_eq!(states.len(), threads);
     let total: usize = states.iter().map(Vec::len).sum();
-    assert_eq!(progress.pairs() as usize, total, "every pair is counted");
+    assert_eq!(progress.num_pairs() as usize, total, "every pair is counted");
     assert_eq!(progress.bytes_done(), progress.bytes_total(), "every byte is counted");
     let seen: Seen = states.into_iter().flatten().collect();
     assert_eq!(seen.len(), total, "no pair comes twice");

@@ -271,7 +271,7 @@ fn lanes_are_delivered_one_after_the_other() {
         shape,
         [(0, 0, true, 8), (0, 8, true, 8), (0, 16, true, 4), (1, 0, false, 7), (2, 0, true, 8), (2, 8, true, 2)]
     );
-    assert_eq!((progress.reads(), progress.pairs()), (37, 15));
+    assert_eq!((progress.num_reads(), progress.num_pairs()), (37, 15));
     assert_eq!(progress.bytes_done(), progress.bytes_total());
     assert_eq!(batches[3].3[0][..2], [b"lane:10".to_vec(), b"1:N:0:ACGT".to_vec()]);
     assert_eq!(pull(&[], StreamOptions::new(BatchLimit::by_reads(8))).0, []);

@@ -76,7 +76,7 @@ impl Reads {
     /// Lengths after trimming; checks that the remaining bases are unchanged.
     fn cut(&self, trimmer: &mut Trimmer) -> [usize; 2] {
         let mate = |m: usize| Mate { seq: &self.0[m], qual: &self.1[m] };
-        let trimmed = trimmer.trim(ReadPair { name: b"pair", mates: [mate(0), mate(1)] });
+        let trimmed = trimmer.trim_pair(ReadPair { name: b"pair", mates: [mate(0), mate(1)] });
         assert_eq!(trimmed.name, b"pair");
         for (before, after) in [mate(0), mate(1)].iter().zip(trimmed.mates) {
             assert_eq!(after.seq.len(), after.qual.len());
@@ -301,7 +301,7 @@ fn counts_add_up() {
         reads.cut(if i % 3 == 0 { &mut one } else { &mut two });
     }
     let mut sum = one.counts();
-    sum.add(&two.counts());
+    sum.add_counts(&two.counts());
     assert_eq!(sum, both.counts());
     assert_eq!((sum.pairs, sum.pairs_with_adapter), (100, 55));
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::genome::Genome;
 use crate::rng::Rng;
-use crate::variant::Span;
+use crate::variant::ContigSpan;
 
 /// Parameters of an amplicon panel. Ranges are the minimum and the maximum, both inclusive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ const MAX_EFFICIENCY_SDS: f64 = 3.0;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Amplicon {
     /// Span of the amplicon with both primers.
-    pub span: Span,
+    pub span: ContigSpan,
     /// Left and right primer, each from its 5' to its 3' end. The right one is the reverse complement of the reference.
     pub primers: [Vec<u8>; 2],
     /// Expected number of products relative to the mean amplicon.
@@ -45,9 +45,12 @@ pub(crate) struct Amplicon {
 
 impl Amplicon {
     /// Returns the spans of the left and the right primer.
-    pub(crate) fn primer_spans(&self) -> [Span; 2] {
+    pub(crate) fn primer_spans(&self) -> [ContigSpan; 2] {
         let [left, right] = self.primers.each_ref().map(Vec::len);
-        [Span { end: self.span.start + left, ..self.span }, Span { start: self.span.end - right, ..self.span }]
+        [
+            ContigSpan { end: self.span.start + left, ..self.span },
+            ContigSpan { start: self.span.end - right, ..self.span },
+        ]
     }
 
     /// Returns the positions of the last (3') base of the left and the right primer on the contig.
@@ -70,11 +73,12 @@ impl AmpliconPanel {
     pub(crate) fn design_amplicons(
         params: &AmpliconParams,
         genome: &Genome,
-        targets: Option<&[Span]>,
+        targets: Option<&[ContigSpan]>,
         rng: &mut Rng,
     ) -> Result<AmpliconPanel> {
-        let whole = |(contig, seq): (usize, &std::sync::Arc<Vec<u8>>)| Span { contig, start: 0, end: seq.len() };
-        let regions = targets.map_or_else(|| genome.seqs.iter().enumerate().map(whole).collect(), <[Span]>::to_vec);
+        let whole = |(contig, seq): (usize, &std::sync::Arc<Vec<u8>>)| ContigSpan { contig, start: 0, end: seq.len() };
+        let regions =
+            targets.map_or_else(|| genome.seqs.iter().enumerate().map(whole).collect(), <[ContigSpan]>::to_vec);
         let mut panel = AmpliconPanel { amplicons: vec![] };
         for region in regions {
             panel.tile_region(params, genome, region, rng);
@@ -88,7 +92,7 @@ impl AmpliconPanel {
         Ok(panel)
     }
 
-    fn tile_region(&mut self, params: &AmpliconParams, genome: &Genome, region: Span, rng: &mut Rng) {
+    fn tile_region(&mut self, params: &AmpliconParams, genome: &Genome, region: ContigSpan, rng: &mut Rng) {
         let sd = (1.0 + params.depth_cv * params.depth_cv).ln().sqrt();
         let seq = &genome.seqs[region.contig];
         let between = |(low, high): (usize, usize), rng: &mut Rng| low + rng.draw_below(high - low + 1);
@@ -102,7 +106,7 @@ impl AmpliconPanel {
             if length < params.length_bp.0 {
                 return;
             }
-            let span = Span { start, end: start + length, ..region };
+            let span = ContigSpan { start, end: start + length, ..region };
             if let Some(last) = seq[span.start..span.end].iter().rposition(|&b| b == b'N') {
                 covered = span.start + last + 1 + params.primer_bp.1;
                 continue;
@@ -118,7 +122,7 @@ impl AmpliconPanel {
 
     /// Counts the bases that at least one amplicon covers.
     pub(crate) fn count_covered_bases(&self) -> usize {
-        let (mut bases, mut last) = (0, Span { contig: usize::MAX, start: 0, end: 0 });
+        let (mut bases, mut last) = (0, ContigSpan { contig: usize::MAX, start: 0, end: 0 });
         for Amplicon { span, .. } in &self.amplicons {
             let from = if span.contig == last.contig { span.start.max(last.end) } else { span.start };
             bases += span.end - from;
@@ -152,7 +156,7 @@ mod tests {
         Genome::new(vec!["a".into(), "b".into()], vec![bases, vec![b'A'; 100]])
     }
 
-    fn design_amplicons(targets: Option<&[Span]>) -> Result<AmpliconPanel> {
+    fn design_amplicons(targets: Option<&[ContigSpan]>) -> Result<AmpliconPanel> {
         AmpliconPanel::design_amplicons(&AmpliconParams::default(), &genome(), targets, &mut Rng::from_labels(4, &[]))
     }
 
@@ -169,7 +173,7 @@ mod tests {
 
     #[test]
     fn targets_are_tiled_and_primers_written() {
-        let span = |start, end| Span { contig: 0, start, end };
+        let span = |start, end| ContigSpan { contig: 0, start, end };
         let targets = [span(1_000, 1_300), span(1_310, 1_320), span(2_000, 2_010)];
         let panel = design_amplicons(Some(&targets)).unwrap();
         for target in targets {
@@ -188,6 +192,6 @@ mod tests {
         assert_eq!(lines[3][3..], ["amplicon2_RIGHT", "2", "-"]);
         let covered = panel.amplicons.iter().map(|a| a.span.length_bp()).sum::<usize>();
         assert!(panel.count_covered_bases() < covered);
-        assert!(design_amplicons(Some(&[Span { contig: 1, start: 0, end: 100 }])).is_err());
+        assert!(design_amplicons(Some(&[ContigSpan { contig: 1, start: 0, end: 100 }])).is_err());
     }
 }

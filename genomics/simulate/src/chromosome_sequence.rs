@@ -6,7 +6,7 @@ use std::ops::Range;
 use genuma_reads::dna;
 
 use crate::position_index::PositionIndex;
-use crate::variant::{SequenceEdit, Span};
+use crate::variant::{ContigSpan, SequenceEdit};
 
 /// The sequence of one derived chromosome: runs of reference, inserted and novel bases in chromosome order.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +45,7 @@ impl<'a> ChromosomeSequence<'a> {
 
     /// Appends a span of a contig with `edits` applied. The edits are sorted and do not overlap. `reverse` appends
     /// the reverse complement.
-    pub(crate) fn push_span(&mut self, seq: &'a [u8], span: Span, edits: &[&'a SequenceEdit], reverse: bool) {
+    pub(crate) fn push_span(&mut self, seq: &'a [u8], span: ContigSpan, edits: &[&'a SequenceEdit], reverse: bool) {
         if reverse {
             let mut end = span.end;
             for edit in edits.iter().rev() {
@@ -149,7 +149,7 @@ mod tests {
             SequenceEdit { position: at, removed: removed.to_vec(), added: added.to_vec() }
         };
         let edits = [edit(4, b"A", b"G"), edit(6, b"CC", b""), edit(9, b"", b"AAA")];
-        let span = Span { contig: 0, start: 2, end: 11 };
+        let span = ContigSpan { contig: 0, start: 2, end: 11 };
         let spell = |reverse| {
             let mut sequence = ChromosomeSequence::default();
             sequence.push_span(seq, span, &edits.iter().collect::<Vec<_>>(), reverse);

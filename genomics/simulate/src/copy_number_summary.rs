@@ -71,7 +71,7 @@ fn copies_between_cuts(karyotype: &Karyotype, contig: usize, cuts: &[usize]) -> 
 mod tests {
     use super::*;
     use crate::healthy_ploidy::HealthyPloidy;
-    use crate::variant::{Span, StructuralVariant};
+    use crate::variant::{ContigSpan, StructuralVariant};
 
     #[test]
     fn copies_and_losses_are_those_of_all_cells() {
@@ -86,7 +86,7 @@ mod tests {
         }
         assert_eq!(of(&tumour), CopyNumberSummary { ploidy: 2.0, loh_fraction: 0.4, subclonal_fraction: 0.0 });
         // A quarter of the cells lacks 20 bases of the first contig and has three copies of 10 others.
-        let spans = [(10, 30), (40, 50)].map(|(start, end)| Span { contig: 0, start, end });
+        let spans = [(10, 30), (40, 50)].map(|(start, end)| ContigSpan { contig: 0, start, end });
         tumour.karyotypes[1][0].apply_structural(&StructuralVariant::Deletion(spans[0])).unwrap();
         tumour.karyotypes[1][1]
             .apply_structural(&StructuralVariant::Amplification { span: spans[1], copies: 3 })

@@ -8,7 +8,7 @@ use crate::sequencing::is_default;
 use crate::small_variants::{SmallVariantGenerator, SmallVariantKind};
 use crate::somatic::{MAX_INDEL_BP, MIN_SV_BP, left_align_span};
 use crate::tumour::{CarrierCopies, PlacedVariant, Tumour};
-use crate::variant::{GenomePosition, SequenceEdit, Span, StructuralVariant};
+use crate::variant::{ContigSpan, GenomePosition, SequenceEdit, StructuralVariant};
 use crate::variant_placer::{MAX_PLACEMENT_TRIES, VariantPlacer, no_space_error};
 
 /// Parameters of the tumour's copy-number changes.
@@ -160,13 +160,13 @@ fn change_subclonal_copies(placer: &mut VariantPlacer, share: f64) {
 }
 
 /// Draws a span, left-aligned; `None` if it extends beyond its contig.
-fn random_span(placer: &mut VariantPlacer, (low, high, part): (usize, usize, usize)) -> Option<Span> {
+fn random_span(placer: &mut VariantPlacer, (low, high, part): (usize, usize, usize)) -> Option<ContigSpan> {
     let high = high.min(placer.genome.longest_contig_bp() / part).max(1);
     let size = placer.rng.draw_log_uniform(low.min(high), high);
     let at = placer.occupied.random_position(placer.rng);
     let start = at.pos.checked_sub(placer.rng.draw_below(size))?;
     let seq = &placer.genome.seqs[at.contig];
-    let span = Span { contig: at.contig, start, end: start + size };
+    let span = ContigSpan { contig: at.contig, start, end: start + size };
     (span.end <= seq.len()).then(|| left_align_span(span, seq))
 }
 
@@ -183,7 +183,7 @@ fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize)
 }
 
 struct Amplicon {
-    span: Span,
+    span: ContigSpan,
     haplotype: usize,
     /// Index of the amplification, from 0.
     index: usize,
@@ -201,7 +201,7 @@ impl Amplicon {
     }
 
     /// Returns whether a span is within the amplified span, away from its ends and from other variants.
-    fn can_hold(&self, placer: &VariantPlacer, span: Span) -> bool {
+    fn can_hold(&self, placer: &VariantPlacer, span: ContigSpan) -> bool {
         // Seven variants must fit into 10 kb even if the general spacing is larger.
         let spacing = placer.min_spacing_bp.min(self.span.length_bp() / 40);
         let inside = span.start >= self.span.start + spacing && span.end + spacing <= self.span.end;
@@ -236,8 +236,11 @@ fn place_amplicon_variants(
         let removed = seq.get(at.pos..at.pos + length)?.to_vec();
         let mut edit = SequenceEdit { position: at, removed, added: vec![] };
         edit.left_align(seq);
-        let reserved =
-            Span { start: edit.position.pos.saturating_sub(1), end: at.pos + length + 1, ..edit.reference_span() };
+        let reserved = ContigSpan {
+            start: edit.position.pos.saturating_sub(1),
+            end: at.pos + length + 1,
+            ..edit.reference_span()
+        };
         amplicon.can_hold(placer, reserved).then_some((edit, reserved))
     })?;
     placer.occupied.occupy_span(reserved);

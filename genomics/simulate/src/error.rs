@@ -42,7 +42,7 @@ pub enum Error {
 
 impl Error {
     /// Returns a function for `map_err` that adds the path to an I/O error.
-    pub(crate) fn with_path(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    pub(crate) fn add_path_to_error(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         move |source| Error::Io { path: path.to_owned(), source }
     }
 }

@@ -10,7 +10,7 @@ use crate::healthy_ploidy::HealthyPloidy;
 use crate::occupied_regions::OccupiedRegions;
 use crate::rng::Rng;
 use crate::sequencing::is_default;
-use crate::variant::Span;
+use crate::variant::ContigSpan;
 
 /// Share and origin of foreign reads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -58,7 +58,7 @@ impl Relationship {
     }
 }
 
-/// How much of a haplotype two people share.
+/// Share of one haplotype of the patient that the other person has, too (identical by descent).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HaplotypeSharing {
     Nothing,
@@ -115,8 +115,8 @@ impl PopulationModel {
     }
 }
 
-/// Segments per genome that siblings share, and that they do not share: 40 Mbp each in 3.1 Gbp, after four meioses
-/// with one crossover per 100 Mbp.
+/// Number of IBD segments per genome of siblings, counting those that they share and those that they do not: 40 Mbp
+/// each in 3.1 Gbp, after four meioses with one crossover per 100 Mbp.
 const IBD_SEGMENTS_PER_GENOME: usize = 75;
 
 /// Draws the germline variants of an unrelated person: the patient's more frequent alleles, and others that the
@@ -144,7 +144,7 @@ fn draw_unrelated_person_in(
     let mut variants: Vec<GermlineVariant> = vec![];
     for g in patient {
         let at = g.edit.position.pos;
-        let span = Span {
+        let span = ContigSpan {
             start: at.saturating_sub(1),
             end: g.edit.reference_end().max(at + 1) + 1,
             ..g.edit.reference_span()

@@ -7,7 +7,7 @@ use crate::healthy_ploidy::HealthyPloidy;
 use crate::occupied_regions::OccupiedRegions;
 use crate::rng::Rng;
 use crate::small_variants::{SmallVariantGenerator, SmallVariantKind};
-use crate::variant::{SequenceEdit, Span};
+use crate::variant::{ContigSpan, SequenceEdit};
 
 /// Rates and numbers of germline variants.
 #[derive(Debug, Clone, Serialize)]
@@ -94,7 +94,11 @@ pub(crate) fn place_germline_variants(
 }
 
 /// Proposes a deletion or an insertion of novel sequence, with the span to reserve.
-fn propose_germline_sv(genome: &Genome, occupied: &OccupiedRegions, rng: &mut Rng) -> Option<(SequenceEdit, Span)> {
+fn propose_germline_sv(
+    genome: &Genome,
+    occupied: &OccupiedRegions,
+    rng: &mut Rng,
+) -> Option<(SequenceEdit, ContigSpan)> {
     let at = occupied.random_position(rng);
     let seq = &genome.seqs[at.contig];
     let length = rng.draw_log_uniform(SV_BP.0, SV_BP.1.min(seq.len() / 10).max(SV_BP.0));
@@ -107,7 +111,7 @@ fn propose_germline_sv(genome: &Genome, occupied: &OccupiedRegions, rng: &mut Rn
         SequenceEdit { position: at, removed: vec![], added: (0..length).map(|_| rng.random_base(0.42)).collect() }
     };
     edit.left_align(seq);
-    let reserved = Span {
+    let reserved = ContigSpan {
         contig: at.contig,
         start: edit.position.pos.saturating_sub(1),
         end: at.pos.max(edit.reference_end()) + 1,

@@ -13,7 +13,7 @@ use crate::variant_placer::{MAX_PLACEMENT_TRIES, VariantPlacer, no_space_error};
 /// Parameters of foreign insertions, each a somatic insertion.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct IntegrationParams {
-    /// Number of pieces of the sequences that are inserted into the tumour's genome.
+    /// Number of random parts of the foreign sequences that are inserted into the tumour's genome.
     pub pieces: usize,
     /// FASTA file of the foreign (such as viral) genome.
     pub genome: Option<PathBuf>,

@@ -6,11 +6,11 @@ use crate::chromosome_sequence::ChromosomeSequence;
 use crate::genome::Genome;
 use crate::healthy_ploidy::HealthyPloidy;
 use crate::reference_origins::ReferenceOrigins;
-use crate::variant::{GenomePosition, SequenceEdit, Span, StructuralVariant};
+use crate::variant::{ContigSpan, GenomePosition, SequenceEdit, StructuralVariant};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SegmentSource {
-    Reference(Span),
+    Reference(ContigSpan),
     Novel(Vec<u8>),
 }
 
@@ -18,12 +18,12 @@ enum SegmentSource {
 struct KaryotypeSegment {
     source: SegmentSource,
     reverse: bool,
-    age: CopyAge,
+    age: AmplifiedCopyAge,
 }
 
 /// Age of a copy of an amplified span. It decides which small variants the copy has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CopyAge {
+pub(crate) enum AmplifiedCopyAge {
     /// The copy has all variants of its haplotype.
     Late,
     /// The copy was made before some of the variants arose and lacks them.
@@ -40,10 +40,10 @@ pub struct HaplotypeEdits<'a> {
 }
 
 impl<'a> HaplotypeEdits<'a> {
-    fn for_age(&self, age: CopyAge) -> &[Vec<&'a SequenceEdit>] {
+    fn for_age(&self, age: AmplifiedCopyAge) -> &[Vec<&'a SequenceEdit>] {
         match age {
-            CopyAge::Late => &self.late,
-            CopyAge::Early => &self.early,
+            AmplifiedCopyAge::Late => &self.late,
+            AmplifiedCopyAge::Early => &self.early,
         }
     }
 }
@@ -72,9 +72,9 @@ impl Karyotype {
     pub fn new(genome: &Genome) -> Self {
         let whole = |(contig, seq): (usize, &Arc<Vec<u8>>)| {
             vec![KaryotypeSegment {
-                source: SegmentSource::Reference(Span { contig, start: 0, end: seq.len() }),
+                source: SegmentSource::Reference(ContigSpan { contig, start: 0, end: seq.len() }),
                 reverse: false,
-                age: CopyAge::Late,
+                age: AmplifiedCopyAge::Late,
             }]
         };
         Karyotype {
@@ -114,7 +114,7 @@ impl Karyotype {
     }
 
     /// Iterates over the reference span of each segment, with the number of copies of its chromosome.
-    pub fn reference_spans(&self) -> impl Iterator<Item = (Span, usize)> + '_ {
+    pub fn reference_spans(&self) -> impl Iterator<Item = (ContigSpan, usize)> + '_ {
         self.chromosomes.iter().zip(&self.copies).flat_map(|(row, &copies)| {
             row.iter().filter_map(move |piece| match piece.source {
                 SegmentSource::Reference(span) => Some((span, copies)),
@@ -123,7 +123,7 @@ impl Karyotype {
         })
     }
 
-    /// Counts the copies of a reference base: in all segments, and in segments that are [`CopyAge::Late`].
+    /// Counts the copies of a reference base: in all segments, and in segments that are [`AmplifiedCopyAge::Late`].
     pub(crate) fn count_occurrences(&self, at: GenomePosition) -> (usize, usize) {
         let (mut all, mut late) = (0, 0);
         for (row, &copies) in self.chromosomes.iter().zip(&self.copies) {
@@ -131,7 +131,7 @@ impl Karyotype {
                 let SegmentSource::Reference(span) = piece.source else { continue };
                 if span.contig == at.contig && span.start <= at.pos && at.pos < span.end {
                     all += copies;
-                    late += copies * usize::from(piece.age == CopyAge::Late);
+                    late += copies * usize::from(piece.age == AmplifiedCopyAge::Late);
                 }
             }
         }
@@ -154,7 +154,8 @@ impl Karyotype {
                 let at = self.isolate_segment(*span);
                 let row = &mut self.chromosomes[at.chromosome];
                 let piece = row.remove(at.segment);
-                let age = |copy: usize| if copy.is_multiple_of(2) { CopyAge::Late } else { CopyAge::Early };
+                let age =
+                    |copy: usize| if copy.is_multiple_of(2) { AmplifiedCopyAge::Late } else { AmplifiedCopyAge::Early };
                 let tandem = (0..*copies).map(|copy| KaryotypeSegment { age: age(copy), ..piece.clone() });
                 row.splice(at.segment..at.segment, tandem);
             }
@@ -191,7 +192,7 @@ impl Karyotype {
     }
 
     /// Makes `span` a segment of its own and returns its boundary.
-    fn isolate_segment(&mut self, span: Span) -> SegmentBoundary {
+    fn isolate_segment(&mut self, span: ContigSpan) -> SegmentBoundary {
         let [start, end] = span.end_positions();
         self.split_at(start);
         let at = self.split_at(end);
@@ -202,7 +203,7 @@ impl Karyotype {
 
     fn insert_segment(&mut self, cut: GenomePosition, content: SegmentSource, inverted: bool) {
         let at = self.split_at(cut);
-        let piece = KaryotypeSegment { source: content, reverse: inverted ^ at.reverse, age: CopyAge::Late };
+        let piece = KaryotypeSegment { source: content, reverse: inverted ^ at.reverse, age: AmplifiedCopyAge::Late };
         self.chromosomes[at.chromosome].insert(at.segment, piece);
     }
 
@@ -216,8 +217,8 @@ impl Karyotype {
                     continue;
                 }
                 if cut.pos < span.end {
-                    let mut halves =
-                        [Span { end: cut.pos, ..span }, Span { start: cut.pos, ..span }].map(SegmentSource::Reference);
+                    let mut halves = [ContigSpan { end: cut.pos, ..span }, ContigSpan { start: cut.pos, ..span }]
+                        .map(SegmentSource::Reference);
                     if reverse {
                         halves.reverse();
                     }
@@ -292,7 +293,7 @@ fn reverse_complement_segments(row: Vec<KaryotypeSegment>) -> Vec<KaryotypeSegme
 }
 
 /// Returns the sorted edits of a contig that are within `span`.
-fn edits_within<'a, 'e>(span: Span, edits: &'a [&'e SequenceEdit]) -> &'a [&'e SequenceEdit] {
+fn edits_within<'a, 'e>(span: ContigSpan, edits: &'a [&'e SequenceEdit]) -> &'a [&'e SequenceEdit] {
     let from = edits.partition_point(|e| e.position.pos < span.start);
     let inside =
         edits[from..].iter().take_while(|e| e.reference_end() <= span.end && e.position.pos < span.end).count();
@@ -318,7 +319,7 @@ mod tests {
         karyotype.chromosome_sequences(&genome, &edits).into_iter().map(text).collect()
     }
 
-    const SPAN: Span = Span { contig: 0, start: 3, end: 6 };
+    const SPAN: ContigSpan = ContigSpan { contig: 0, start: 3, end: 6 };
     const A: GenomePosition = GenomePosition { contig: 0, pos: 4 };
     const B: GenomePosition = GenomePosition { contig: 1, pos: 7 };
 

@@ -54,11 +54,11 @@ pub use integrations::IntegrationParams;
 pub use linked_variants::LinkedVariantParams;
 pub use msi::MsiParams;
 pub use params::{GenomeSource, SampleParams, SimulationParams};
-pub use pipeline::{SampleRole, SimulationSummary, simulate, stream_reads};
+pub use pipeline::{SampleRole, SimulationSummary, simulate_to_folder, stream_reads};
 pub use presets::LibraryPreset;
 pub use recurrent_errors::RecurrentErrorParams;
 pub use sequencing::{
-    Adapter, CoverageParams, InsertModel, LibraryParams, ReadCounts, SequencerParams, SequencingParams, UmiParams,
+    AdapterType, CoverageParams, InsertModel, LibraryParams, ReadCounts, SequencerParams, SequencingParams, UmiParams,
 };
 pub use somatic::SomaticParams;
 pub use targets::{CaptureParams, TargetSource};

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::rng::Rng;
 use crate::small_variants::{ProposedVariant, SmallVariantGenerator, SmallVariantKind};
 use crate::tumour::PlacedVariant;
-use crate::variant::{GenomePosition, Span};
+use crate::variant::{ContigSpan, GenomePosition};
 use crate::variant_placer::{MAX_PLACEMENT_TRIES, VariantPlacer, no_space_error};
 
 /// Number of variant clusters and of MNVs.
@@ -69,9 +69,9 @@ fn add_to_tumour(placer: &mut VariantPlacer, members: Vec<ProposedVariant>, clus
     }
 }
 
-fn reserved_span(members: &[ProposedVariant]) -> Span {
+fn reserved_span(members: &[ProposedVariant]) -> ContigSpan {
     let (first, last) = (members[0].reserved, members[members.len() - 1].reserved);
-    Span { end: last.end, ..first }
+    ContigSpan { end: last.end, ..first }
 }
 
 /// Proposes a variant cluster at a random position; `None` if the position is not free.
@@ -97,7 +97,7 @@ fn propose_cluster(placer: &mut VariantPlacer, maker: &SmallVariantGenerator) ->
     let fits = (CLUSTER_EXTENT_BP.0..=CLUSTER_EXTENT_BP.1)
         .contains(&(members[members.len() - 1].edit.position.pos - members[0].edit.position.pos));
     let one_side =
-        members.iter().all(|m| placer.tumour.share_enclosing_structural(members[0].edit.position, m.edit.position));
+        members.iter().all(|m| placer.tumour.are_in_same_structural_variant(members[0].edit.position, m.edit.position));
     let free = placer.occupied.is_span_free(whole, placer.min_spacing_bp)
         && placer.tumour.has_haplotype_for(members[0].edit.position);
     (fits && one_side && free).then_some(members)

@@ -9,9 +9,8 @@ use crate::germline::GermlineVariant;
 use crate::reference_origins::ReferenceOrigins;
 use crate::rng::Rng;
 use crate::sequencing::CellChromosome;
-use crate::variant::{GenomePosition, SequenceEdit, Span};
+use crate::variant::{ContigSpan, GenomePosition, SequenceEdit};
 
-/// Name of the mitochondrial contig.
 pub(crate) const MITOCHONDRIAL_CONTIG: &str = "chrM";
 /// Length of the mitochondrial genome, bp: as in humans.
 pub(crate) const MITOCHONDRIAL_LENGTH_BP: usize = 16_569;
@@ -115,7 +114,7 @@ impl MitochondrialVariants {
     /// Returns the circular chromosome, written twice so that fragments may cross its origin.
     fn spell_circle<'a>(&self, genome: &'a Genome, edits: &[&'a SequenceEdit]) -> CellChromosome<'a> {
         let seq = &genome.seqs[self.contig];
-        let whole = Span { contig: self.contig, start: 0, end: seq.len() };
+        let whole = ContigSpan { contig: self.contig, start: 0, end: seq.len() };
         let (mut sequence, mut origins) = (ChromosomeSequence::default(), ReferenceOrigins::default());
         for _ in 0..2 {
             sequence.push_span(seq, whole, edits, false);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::genome::Genome;
 use crate::rng::Rng;
-use crate::variant::{GenomePosition, Span};
+use crate::variant::{ContigSpan, GenomePosition};
 
 /// Occupied regions of a genome: small intervals around variants and breakpoints, and the spans of structural
 /// variants.
@@ -13,10 +13,10 @@ pub(crate) struct OccupiedRegions<'a> {
     genome: &'a Genome,
     /// Occupied intervals of each contig as start → end. They never overlap.
     occupied_intervals: Vec<BTreeMap<usize, usize>>,
-    sv_spans: Vec<Span>,
+    sv_spans: Vec<ContigSpan>,
     /// Spans in which random positions are drawn, each with the cumulative number of bases. `None` allows the whole
     /// genome.
-    allowed_spans: Option<Vec<(Span, usize)>>,
+    allowed_spans: Option<Vec<(ContigSpan, usize)>>,
 }
 
 impl<'a> OccupiedRegions<'a> {
@@ -32,9 +32,9 @@ impl<'a> OccupiedRegions<'a> {
 
     /// Restricts random positions to `spans`, which are sorted and do not overlap. `None` allows the whole genome
     /// again.
-    pub(crate) fn restrict_to_spans(&mut self, spans: Option<&[Span]>) {
+    pub(crate) fn restrict_to_spans(&mut self, spans: Option<&[ContigSpan]>) {
         let mut sum = 0;
-        let mut with_sum = |span: &Span| {
+        let mut with_sum = |span: &ContigSpan| {
             sum += span.length_bp();
             (*span, sum)
         };
@@ -67,7 +67,7 @@ impl<'a> OccupiedRegions<'a> {
 
     /// Returns whether `span` is at least `gap` bp away from all occupied intervals, away from the contig's ends, and
     /// without N within 50 bp.
-    pub(crate) fn is_span_free(&self, span: Span, gap: usize) -> bool {
+    pub(crate) fn is_span_free(&self, span: ContigSpan, gap: usize) -> bool {
         let seq = &self.genome.seqs[span.contig];
         let margin = (seq.len() / 10).clamp(1, 1000);
         if span.start < margin || span.end + margin > seq.len() {
@@ -78,7 +78,7 @@ impl<'a> OccupiedRegions<'a> {
     }
 
     /// Returns whether an occupied interval is less than `gap` bp away from `span`.
-    pub(crate) fn has_occupied_bases_near(&self, span: Span, gap: usize) -> bool {
+    pub(crate) fn has_occupied_bases_near(&self, span: ContigSpan, gap: usize) -> bool {
         let last_before = self.occupied_intervals[span.contig].range(..span.end + gap).next_back();
         last_before.is_some_and(|(_, &end)| end + gap > span.start)
     }
@@ -89,17 +89,17 @@ impl<'a> OccupiedRegions<'a> {
     }
 
     /// Returns whether `span` overlaps the span of a structural variant.
-    pub(crate) fn overlaps_sv_span(&self, span: Span) -> bool {
+    pub(crate) fn overlaps_sv_span(&self, span: ContigSpan) -> bool {
         self.sv_spans.iter().any(|b| b.contig == span.contig && b.start < span.end && span.start < b.end)
     }
 
     /// Marks a span as occupied.
-    pub(crate) fn occupy_span(&mut self, span: Span) {
+    pub(crate) fn occupy_span(&mut self, span: ContigSpan) {
         self.occupied_intervals[span.contig].insert(span.start, span.end.max(span.start + 1));
     }
 
     /// Records the span of a structural variant.
-    pub(crate) fn add_sv_span(&mut self, span: Span) {
+    pub(crate) fn add_sv_span(&mut self, span: ContigSpan) {
         self.sv_spans.push(span);
     }
 }
@@ -112,7 +112,7 @@ mod tests {
     fn random_places_lie_where_they_are_wanted() {
         let genome = Genome::new(vec!["a".into(), "b".into()], vec![vec![b'A'; 100], vec![b'C'; 50]]);
         let mut ground = OccupiedRegions::new(&genome);
-        let span = |contig, start, end| Span { contig, start, end };
+        let span = |contig, start, end| ContigSpan { contig, start, end };
         let wanted = [span(0, 10, 12), span(0, 40, 45), span(1, 0, 3)];
         let mut rng = Rng::from_labels(1, &[]);
         let mut drawn = |ground: &OccupiedRegions| -> std::collections::BTreeSet<GenomePosition> {

@@ -16,7 +16,7 @@ use crate::msi::MsiParams;
 use crate::presets::LibraryPreset;
 use crate::recurrent_errors::RecurrentErrorParams;
 use crate::rng::{RandomStream, Rng};
-use crate::sequencing::{FAMILY_SIZES, MIN_INSERT_BP, SequencingParams, is_default};
+use crate::sequencing::{MEAN_FAMILY_SIZE_RANGE, MIN_INSERT_BP, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
 use crate::targets::CaptureParams;
 use genuma_reads::ReadStructures;
@@ -268,7 +268,7 @@ impl SimulationParams {
         let wrong = |what: &str| Err(Error::Parameters(what.into()));
         let library = &self.sequencing.library;
         if let Some(umi) = &library.umi {
-            let (low, high) = FAMILY_SIZES;
+            let (low, high) = MEAN_FAMILY_SIZE_RANGE;
             if !(low..=high).contains(&umi.mean_family_size) || self.sequencing.duplicates > 0.0 {
                 return wrong("the mean family size must be between 0.1 and 100; it replaces the share of duplicates");
             }

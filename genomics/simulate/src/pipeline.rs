@@ -29,7 +29,7 @@ use crate::samples::{PreparedSample, SampleSpec, SequencingInputs};
 use crate::sequencing::{self, FastqOptions, FastqSink, ReadCounts};
 use crate::somatic;
 use crate::synthetic_genome;
-use crate::targets::Targets;
+use crate::targets::CaptureTargets;
 use crate::truth::{self, TruthAnnotator};
 use crate::tumour::Tumour;
 use crate::variant_placer::VariantPlacer;
@@ -89,7 +89,7 @@ struct SimulatedVariants {
 /// `truth.bedpe` and `simulate.json`; with a human-like genome also `repeats.bed`, with capture `targets.bed`, with
 /// another person's reads `foreign.vcf`, with recurrent errors `recurrent.vcf`, with amplicons `primers.bed`, with
 /// UMIs `{tumor,normal}_molecules.tsv.gz`. All files appear together when all are complete.
-pub fn simulate(params: &SimulationParams, out: &Path, threads: usize) -> Result<SimulationSummary> {
+pub fn simulate_to_folder(params: &SimulationParams, out: &Path, threads: usize) -> Result<SimulationSummary> {
     run_simulation(params, OutputTarget::Folder(out), threads)
 }
 
@@ -102,11 +102,11 @@ pub enum SampleRole {
     Normal,
 }
 
-/// Writes the reads of one sample to `out` as plain interleaved FASTQ. They are the reads that [`simulate`] writes
+/// Writes the reads of one sample to `out` as plain interleaved FASTQ. They are the reads that [`simulate_to_folder`] writes
 /// with the same parameters. No other file is written.
 ///
 /// # Errors
-/// Returns the errors of [`simulate`], and an error if `out` cannot be written.
+/// Returns the errors of [`simulate_to_folder`], and an error if `out` cannot be written.
 pub fn stream_reads(
     params: &SimulationParams,
     sample: SampleRole,
@@ -163,7 +163,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     let genome = whole.as_ref().unwrap_or(&nuclear);
     let capture = params.capture.as_ref();
     let targets = capture
-        .map(|c| Targets::new(&c.targets, &nuclear, &mut params.rng_for_stream(RandomStream::Targets)))
+        .map(|c| CaptureTargets::new(&c.targets, &nuclear, &mut params.rng_for_stream(RandomStream::Targets)))
         .transpose()?;
     let amplicons = params.sequencing.library.amplicons.as_ref();
     let amplicons = amplicons.map(|a| {
@@ -177,7 +177,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     let recurrent = recurrent_errors::draw_recurrent_errors(&nuclear, &params.recurrent);
     let mut set = FileSet::default();
     if let OutputTarget::Folder(out) = to {
-        std::fs::create_dir_all(out).map_err(Error::with_path(out))?;
+        std::fs::create_dir_all(out).map_err(Error::add_path_to_error(out))?;
         genome.write_fasta(&out.join("genome.fa"), &mut set)?;
         let repeats = out.join("repeats.bed");
         if laid.is_empty() {
@@ -267,7 +267,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
         tumor_content: (!aneuploid.is_empty()).then(|| CopyNumberSummary::from_tumour(&nuclear, tumour)),
         aneuploid,
         unstable_tracts: (params.unstable.share > 0.0).then_some(*unstable),
-        target_bases: targets.as_ref().map(Targets::total_bases),
+        target_bases: targets.as_ref().map(CaptureTargets::total_bases),
         tumor_reads: params.has_optional_effects().then_some(tumor_reads),
         normal_reads: params.has_optional_effects().then_some(normal_reads),
     };
@@ -313,7 +313,7 @@ fn place_all_variants(
     nuclear: &Genome,
     genome: &Genome,
     params: &SimulationParams,
-    targets: Option<&Targets>,
+    targets: Option<&CaptureTargets>,
 ) -> Result<SimulatedVariants> {
     let mut ground = OccupiedRegions::new(nuclear);
     let ploidy = match params.genome {
@@ -460,7 +460,7 @@ mod tests {
 
     fn files(params: &SimulationParams, threads: usize) -> Vec<(String, Vec<u8>)> {
         let folder = tempfile::tempdir().unwrap();
-        simulate(params, folder.path(), threads).unwrap();
+        simulate_to_folder(params, folder.path(), threads).unwrap();
         let entries = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path());
         let name = |p: &Path| p.file_name().unwrap().to_string_lossy().into_owned();
         let mut files: Vec<_> = entries.map(|p| (name(&p), std::fs::read(p).unwrap())).collect();
@@ -500,7 +500,7 @@ mod tests {
         let made = params(100_000, 1, 3);
         let human = SimulationParams { genome: GenomeSource::Human { length: 1_000_000 }, ..made.clone() };
         for (params, there) in [(&human, true), (&made, false)] {
-            simulate(params, folder.path(), 2).unwrap();
+            simulate_to_folder(params, folder.path(), 2).unwrap();
             assert_eq!(folder.path().join("repeats.bed").exists(), there);
         }
     }
@@ -657,7 +657,7 @@ mod tests {
         assert_eq!(tumour.allele_fraction(&of_clone(0), 1.0), 0.5);
         assert_eq!(tumour.allele_fraction(&of_clone(0), 0.5), 0.25);
         assert_eq!(tumour.allele_fraction(&of_clone(1), 0.5), 0.1);
-        let body = crate::variant::Span { contig: at.contig, start: at.pos - 100, end: at.pos + 100 };
+        let body = crate::variant::ContigSpan { contig: at.contig, start: at.pos - 100, end: at.pos + 100 };
         tumour.structural.push(PlacedVariant::new(StructuralVariant::Deletion(body), 0, 0));
         assert_eq!(tumour.allele_fraction(&of_clone(0), 1.0), 1.0);
     }
@@ -698,7 +698,7 @@ mod tests {
         let refused = |change: fn(&mut SimulationParams)| {
             let mut wanted = params(50_000, 1, 1);
             change(&mut wanted);
-            simulate(&wanted, folder.path(), 1).unwrap_err().to_string()
+            simulate_to_folder(&wanted, folder.path(), 1).unwrap_err().to_string()
         };
         assert!(refused(|p| p.somatic.snvs = 1000).contains("no space"));
         assert!(refused(|p| p.samples.purity = 1.5).contains("between 0 and 1"));

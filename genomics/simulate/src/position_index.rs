@@ -24,7 +24,7 @@ impl PositionIndex {
         start + items[start..last].partition_point(|item| end(item) <= at)
     }
 
-    /// Returns the range of items among which, or right behind which, is the first that ends beyond `at`.
+    /// Returns a range of items that contains, or directly precedes, the first item that ends after position `at`.
     fn candidate_items(&self, items: usize, at: usize) -> Range<usize> {
         let mark = |i: usize| self.0.get(i).map_or(items, |&item| item as usize);
         mark(at / BASES_PER_ENTRY)..mark(at / BASES_PER_ENTRY + 1)

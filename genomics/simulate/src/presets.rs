@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::amplicons::AmpliconParams;
 use crate::sequencing::{
-    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, SequencerParams, SequencingParams,
+    AdapterType, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, SequencerParams, SequencingParams,
 };
 use crate::targets::{CaptureParams, TargetSource};
 
@@ -48,7 +48,7 @@ impl LibraryPreset {
 
     /// Sets the parameters of the library, the sequencer and the capture. Keeps all others.
     pub(crate) fn apply_to_params(self, reads: &mut SequencingParams, captured: &mut Option<CaptureParams>) {
-        let truseq = LibraryParams { adapter: Some(Adapter::Truseq), pcr_slippage: 1.0, ..Default::default() };
+        let truseq = LibraryParams { adapter: Some(AdapterType::Truseq), pcr_slippage: 1.0, ..Default::default() };
         let modern = SequencerParams {
             two_colour: true,
             binned_qualities: true,
@@ -91,7 +91,7 @@ impl LibraryPreset {
                 (reads.insert_mean, reads.insert_sd) = (280.0, 110.0);
                 reads.duplicates = 0.15;
                 reads.library = LibraryParams {
-                    adapter: Some(Adapter::Nextera),
+                    adapter: Some(AdapterType::Nextera),
                     short_inserts: 0.06,
                     fold_backs: 0.1,
                     chimeras: 0.005,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::position_index::PositionIndex;
-use crate::variant::{GenomePosition, SequenceEdit, Span};
+use crate::variant::{ContigSpan, GenomePosition, SequenceEdit};
 
 /// Longest small deletion within a mate, bp. A longer gap counts as a breakpoint.
 const MAX_DELETION_IN_MATE_BP: usize = 50;
@@ -14,14 +14,14 @@ pub(crate) struct ReferenceSegment {
     /// First base on the chromosome, 0-based.
     pub start: usize,
     /// The reference bases; as many as chromosome bases.
-    pub span: Span,
+    pub span: ContigSpan,
     /// Whether the chromosome has the reverse complement.
     pub reverse: bool,
 }
 
 impl ReferenceSegment {
     /// Returns the chromosome range of the reference bases `of`, clipped to this segment.
-    pub(crate) fn chromosome_range(&self, of: Span) -> Range<usize> {
+    pub(crate) fn chromosome_range(&self, of: ContigSpan) -> Range<usize> {
         let (start, end) = (of.start.max(self.span.start), of.end.min(self.span.end));
         if self.reverse {
             self.start + self.span.end - end..self.start + self.span.end - start
@@ -43,7 +43,7 @@ pub(crate) struct ReferenceOrigins {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReferencePlacement {
     /// The reference span, from the first to the last base.
-    pub span: Span,
+    pub span: ContigSpan,
     /// Whether the read is on the reverse strand.
     pub reverse: bool,
 }
@@ -55,15 +55,15 @@ impl ReferenceOrigins {
     }
 
     /// Appends a span of the reference with `edits` applied, reverse complemented if `reverse`.
-    pub(crate) fn push_reference(&mut self, span: Span, edits: &[&SequenceEdit], reverse: bool) {
+    pub(crate) fn push_reference(&mut self, span: ContigSpan, edits: &[&SequenceEdit], reverse: bool) {
         let mut from = span.start;
         // Kept reference bases, and the number of novel bases behind them.
-        let mut parts: Vec<(Span, usize)> = vec![];
+        let mut parts: Vec<(ContigSpan, usize)> = vec![];
         for edit in edits.iter().filter(|e| e.removed.len() != e.added.len()) {
-            parts.push((Span { start: from, end: edit.position.pos, ..span }, edit.added.len()));
+            parts.push((ContigSpan { start: from, end: edit.position.pos, ..span }, edit.added.len()));
             from = edit.reference_end();
         }
-        parts.push((Span { start: from, ..span }, 0));
+        parts.push((ContigSpan { start: from, ..span }, 0));
         if reverse {
             for &(kept, added) in parts.iter().rev() {
                 self.push_novel(added);
@@ -77,7 +77,7 @@ impl ReferenceOrigins {
         }
     }
 
-    fn push_segment(&mut self, span: Span, reverse: bool) {
+    fn push_segment(&mut self, span: ContigSpan, reverse: bool) {
         if span.length_bp() > 0 {
             self.segments.push(ReferenceSegment { start: self.length, span, reverse });
             self.length += span.length_bp();
@@ -101,11 +101,11 @@ impl ReferenceOrigins {
     /// to the left of the bases.
     pub(crate) fn for_each_occurrence(&self, sorted: &[GenomePosition], mut each: impl FnMut(usize, usize, bool)) {
         for segment in &self.segments {
-            let Span { contig, start, end } = segment.span;
+            let ContigSpan { contig, start, end } = segment.span;
             let first = sorted.partition_point(|at| *at < GenomePosition { contig, pos: start });
             let inside = sorted[first..].iter().take_while(|at| **at < GenomePosition { contig, pos: end });
             for (i, at) in inside.enumerate() {
-                let base = Span { contig, start: at.pos, end: at.pos + 1 };
+                let base = ContigSpan { contig, start: at.pos, end: at.pos + 1 };
                 each(first + i, segment.chromosome_range(base).start, segment.reverse);
             }
         }
@@ -133,7 +133,7 @@ impl ReferenceOrigins {
             let skipped = bases.start.saturating_sub(stretch.start);
             let left_over = (stretch.start + stretch.span.length_bp()).saturating_sub(bases.end);
             let (front, back) = if stretch.reverse { (left_over, skipped) } else { (skipped, left_over) };
-            let span = Span { start: stretch.span.start + front, end: stretch.span.end - back, ..stretch.span };
+            let span = ContigSpan { start: stretch.span.start + front, end: stretch.span.end - back, ..stretch.span };
             place = Some(match place {
                 None => ReferencePlacement { span, reverse: stretch.reverse },
                 Some(before) => before.joined_with(span, stretch.reverse)?,
@@ -145,13 +145,13 @@ impl ReferenceOrigins {
 
 impl ReferencePlacement {
     /// Joins this placement with the one that follows on the chromosome; `None` if a breakpoint is between them.
-    fn joined_with(self, next: Span, reverse: bool) -> Option<ReferencePlacement> {
+    fn joined_with(self, next: ContigSpan, reverse: bool) -> Option<ReferencePlacement> {
         if self.reverse != reverse || self.span.contig != next.contig {
             return None;
         }
         let (low, high) = if reverse { (next, self.span) } else { (self.span, next) };
         let gap = high.start.checked_sub(low.end)?;
-        let span = Span { start: low.start, end: high.end, ..low };
+        let span = ContigSpan { start: low.start, end: high.end, ..low };
         (gap <= MAX_DELETION_IN_MATE_BP).then_some(ReferencePlacement { span, reverse })
     }
 }
@@ -161,8 +161,8 @@ mod tests {
     use super::*;
     use crate::variant::GenomePosition;
 
-    fn span(start: usize, end: usize) -> Span {
-        Span { contig: 1, start, end }
+    fn span(start: usize, end: usize) -> ContigSpan {
+        ContigSpan { contig: 1, start, end }
     }
 
     fn edit(pos: usize, removed: usize, added: usize) -> SequenceEdit {
@@ -213,7 +213,7 @@ mod tests {
         assert!(origins.reference_placement(190..201).is_none());
         assert_eq!(
             origins.reference_placement(240..250),
-            Some(ReferencePlacement { span: Span { contig: 1, ..span(291, 351) }, reverse: false })
+            Some(ReferencePlacement { span: ContigSpan { contig: 1, ..span(291, 351) }, reverse: false })
         );
         assert!(origins.reference_placement(290..300).is_none());
     }

@@ -7,7 +7,7 @@ use genuma_reads::dna;
 use genuma_work::parallel::run_workers;
 
 use crate::genome::Genome;
-use crate::variant::Span;
+use crate::variant::ContigSpan;
 
 /// Length of the k-mers that define a repeat, bp.
 pub(crate) const REPEAT_KMER_BP: usize = 31;
@@ -59,9 +59,9 @@ impl KmerFilter {
 
 impl<'a> RepeatMap<'a> {
     /// Counts the k-mers of the given spans (end exclusive) in the whole genome, in one pass with several threads.
-    pub(crate) fn new(genome: &'a Genome, places: impl IntoIterator<Item = Span>, threads: usize) -> Self {
+    pub(crate) fn new(genome: &'a Genome, places: impl IntoIterator<Item = ContigSpan>, threads: usize) -> Self {
         let mut seen: HashMap<u64, u8> = HashMap::new();
-        for Span { contig, start, end } in places {
+        for ContigSpan { contig, start, end } in places {
             for_each_kmer(bases_around(&genome.seqs[contig], start, end), |word| {
                 seen.insert(word, 0);
             });
@@ -130,7 +130,7 @@ mod tests {
         seq.splice(1500..1560, copy);
         let genome = Genome::new(vec!["a".into(), "b".into()], vec![seq, vec![b'N'; 40]]);
         for threads in [1, 2] {
-            let map = RepeatMap::new(&genome, [Span { contig: 0, start: 0, end: 2000 }], threads);
+            let map = RepeatMap::new(&genome, [ContigSpan { contig: 0, start: 0, end: 2000 }], threads);
             // A site touches the k-mers that begin up to 31 bases before it.
             let marked: Vec<usize> = (0..2000).filter(|&i| map.touches_repeat(0, i, i)).collect();
             assert_eq!(marked, (500..561).chain(1500..1561).collect::<Vec<_>>());
@@ -138,7 +138,7 @@ mod tests {
             assert!(!map.touches_repeat(0, 561, 562) && !map.touches_repeat(0, 490, 491));
             let few = RepeatMap::new(
                 &genome,
-                [498, 540, 700].map(|start| Span { contig: 0, start, end: start + 3 }),
+                [498, 540, 700].map(|start| ContigSpan { contig: 0, start, end: start + 3 }),
                 threads,
             );
             assert!(

@@ -13,7 +13,7 @@ use crate::sequencing::{
     FragmentSampling, GenomeMixture, InsertSizeDistribution, Library, LibraryRecurrentErrors, RecurrentError,
     Sequencer, draw_kept_fragment,
 };
-use crate::targets::Targets;
+use crate::targets::CaptureTargets;
 
 /// Read pairs that are drawn to measure how many bases one pair adds to the depth.
 const PILOT_PAIRS: usize = 40_000;
@@ -28,7 +28,7 @@ pub(crate) struct SequencingInputs<'a> {
     /// Number of copies of each contig in healthy cells.
     pub ploidy: &'a HealthyPloidy,
     /// Capture targets, if any.
-    pub targets: Option<&'a Targets>,
+    pub targets: Option<&'a CaptureTargets>,
     /// Amplicons, if their products are sequenced.
     pub amplicons: Option<&'a AmpliconPanel>,
     /// Sites at which every library shows the same wrong base.

@@ -4,7 +4,7 @@ use crate::genome::Genome;
 use crate::occupied_regions::OccupiedRegions;
 use crate::rng::Rng;
 use crate::tandem_repeats::{self, TandemRepeat};
-use crate::variant::{GenomePosition, SequenceEdit, Span};
+use crate::variant::{ContigSpan, GenomePosition, SequenceEdit};
 
 /// Longest tandem repeat whose length is changed, bp. Reads must be able to span it.
 const MAX_RESIZED_REPEAT_BP: usize = 80;
@@ -26,7 +26,7 @@ pub(crate) struct ProposedVariant {
     /// Position and alleles of the variant, left-aligned.
     pub edit: SequenceEdit,
     /// Span from the leftmost to the rightmost notation, plus one base on both sides.
-    pub reserved: Span,
+    pub reserved: ContigSpan,
 }
 
 /// Generates small variants. It stores the genome's tandem repeats.
@@ -183,7 +183,8 @@ impl<'a> SmallVariantGenerator<'a> {
             steps += 1;
             end += 1;
         }
-        let reserved = Span { contig: edit.position.contig, start: edit.position.pos.saturating_sub(1), end: end + 1 };
+        let reserved =
+            ContigSpan { contig: edit.position.contig, start: edit.position.pos.saturating_sub(1), end: end + 1 };
         ProposedVariant { edit, reserved }
     }
 }

@@ -8,7 +8,7 @@ use crate::occupied_regions::OccupiedRegions;
 use crate::rng::Rng;
 use crate::small_variants::{self, SmallVariantGenerator};
 use crate::tumour::PlacedVariant;
-use crate::variant::{SequenceEdit, Span, StructuralVariant};
+use crate::variant::{ContigSpan, SequenceEdit, StructuralVariant};
 use crate::variant_placer::{MAX_PLACEMENT_TRIES, VariantPlacer, no_space_error};
 
 /// Numbers of somatic variants of each class, their spacing, and the subclones.
@@ -66,7 +66,7 @@ pub(crate) const MAX_INDEL_BP: usize = 50;
 pub(crate) const MIN_SV_BP: usize = 50;
 /// Longest inserted novel sequence, bp.
 const MAX_INSERTED_BP: usize = 10_000;
-/// Places all somatic variants that the parameters ask for.
+/// Places all somatic variants that the parameters specify.
 pub(crate) fn place_somatic_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
     place_structural_variants(placer, params)?;
     place_small_variants(placer, params)
@@ -135,7 +135,7 @@ fn propose_structural(
     size: usize,
 ) -> Option<StructuralVariant> {
     let at = ground.random_position(rng);
-    let span = Span { contig: at.contig, start: at.pos, end: at.pos + size };
+    let span = ContigSpan { contig: at.contig, start: at.pos, end: at.pos + size };
     let seq = &genome.seqs[at.contig];
     if span.end > seq.len() {
         return None;
@@ -171,7 +171,7 @@ fn propose_structural(
 }
 
 /// Returns the span of the same deletion or duplication, left-aligned.
-pub(crate) fn left_align_span(mut span: Span, seq: &[u8]) -> Span {
+pub(crate) fn left_align_span(mut span: ContigSpan, seq: &[u8]) -> ContigSpan {
     while span.start > 0 && seq[span.start - 1] == seq[span.end - 1] {
         span.start -= 1;
         span.end -= 1;

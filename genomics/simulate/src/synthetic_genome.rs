@@ -111,7 +111,7 @@ fn overwrite_at_random(seqs: &mut [Vec<u8>], copy: &[u8], rng: &mut Rng) {
 mod tests {
     use super::*;
     use crate::repeat_map::RepeatMap;
-    use crate::variant::Span;
+    use crate::variant::ContigSpan;
 
     #[test]
     fn made_genomes_have_their_length_and_repeats() {
@@ -126,7 +126,7 @@ mod tests {
     /// Share of the first contig's bases that touch a repeated 31-mer.
     fn repeated_share(genome: &Genome) -> f64 {
         let length = genome.seqs[0].len();
-        let map = RepeatMap::new(genome, [Span { contig: 0, start: 0, end: length }], 1);
+        let map = RepeatMap::new(genome, [ContigSpan { contig: 0, start: 0, end: length }], 1);
         let repeated = (0..genome.seqs[0].len() - 1).filter(|&i| map.touches_repeat(0, i, i + 1)).count();
         repeated as f64 / genome.seqs[0].len() as f64
     }

@@ -12,7 +12,7 @@ pub(crate) struct TandemRepeat {
 }
 
 /// Longest repeat unit that is searched, bp.
-pub(crate) const MAX_UNIT_BP: usize = 6;
+pub(crate) const MAX_REPEAT_UNIT_BP: usize = 6;
 
 /// Minimum length of a tandem repeat by unit length, bp: 6 for homopolymers, 10 for dinucleotides, 4 units otherwise.
 fn min_tract_bp(unit: usize) -> usize {
@@ -36,7 +36,7 @@ pub(crate) fn list_tandem_repeats(seq: &[u8]) -> Vec<TandemRepeat> {
 /// A repeat of unit u is a run of bases that equal the base u positions before. The search probes every n-th base
 /// only, where n is the minimum run length, because no shorter run counts.
 pub(crate) fn collect_tandem_repeats(seq: &[u8], found: &mut Vec<TandemRepeat>) {
-    for unit in 1..=MAX_UNIT_BP {
+    for unit in 1..=MAX_REPEAT_UNIT_BP {
         let repeats = |i: usize| seq[i] == seq[i - unit] && seq[i] != b'N';
         let needed = min_tract_bp(unit) - unit;
         // Bases before this one cannot be in a run that extends further.
@@ -98,7 +98,7 @@ mod tests {
     fn finds_what_looking_at_every_base_finds() {
         let every_base = |seq: &[u8]| {
             let mut found = vec![];
-            for unit in 1..=MAX_UNIT_BP {
+            for unit in 1..=MAX_REPEAT_UNIT_BP {
                 let mut start = 0;
                 for i in unit..=seq.len() {
                     if i < seq.len() && seq[i] == seq[i - unit] && seq[i] != b'N' {

@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::genome::Genome;
 use crate::occupied_regions::OccupiedRegions;
 use crate::rng::Rng;
-use crate::variant::{GenomePosition, Span};
+use crate::variant::{ContigSpan, GenomePosition};
 
 /// Parameters of target capture.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaptureParams {
-    /// Which intervals are captured.
+    /// Source of the captured intervals.
     pub targets: TargetSource,
     /// Depth outside the targets relative to that of the targets.
     pub off_target: f64,
@@ -74,14 +74,14 @@ const MAX_EFFICIENCY_SDS: f64 = 3.0;
 
 /// Capture targets, sorted and not overlapping, with the efficiency of each.
 #[derive(Debug, Clone)]
-pub(crate) struct Targets {
+pub(crate) struct CaptureTargets {
     /// Captured ranges of the reference, by position, without overlap.
-    pub spans: Vec<Span>,
+    pub spans: Vec<ContigSpan>,
     /// Capture efficiency of each target, relative to the mean.
     pub(crate) relative_efficiency: Vec<f64>,
 }
 
-impl Targets {
+impl CaptureTargets {
     /// Designs targets, or reads them from a BED file.
     pub(crate) fn new(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
         let spans = match source {
@@ -105,16 +105,16 @@ impl Targets {
             (sd * z - sd * sd / 2.0).exp()
         };
         let efficiency = spans.iter().map(|_| efficiency()).collect();
-        Ok(Targets { spans, relative_efficiency: efficiency })
+        Ok(CaptureTargets { spans, relative_efficiency: efficiency })
     }
 
     /// Returns the total length of the targets, bp.
     pub(crate) fn total_bases(&self) -> usize {
-        self.spans.iter().map(Span::length_bp).sum()
+        self.spans.iter().map(ContigSpan::length_bp).sum()
     }
 
     /// Iterates over the indices of the targets that overlap a span.
-    pub(crate) fn overlapping_targets(&self, span: Span) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn overlapping_targets(&self, span: ContigSpan) -> impl Iterator<Item = usize> + '_ {
         let first = self.spans.partition_point(|t| (t.contig, t.end) <= (span.contig, span.start));
         let inside = move |&i: &usize| self.spans[i].contig == span.contig && self.spans[i].start < span.end;
         (first..self.spans.len()).take_while(inside)
@@ -132,12 +132,12 @@ impl Targets {
 }
 
 /// Designs exons of genes at random positions until the targets are large enough or no space is left.
-fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<Span> {
+fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<ContigSpan> {
     let known = genome.num_known_bases() as f64;
     let wanted = (known * design.genome_share).max(design.min_bases as f64).min(known * MAX_GENOME_SHARE) as usize;
     let between = |(low, high): (usize, usize), rng: &mut Rng| low + rng.draw_below(high - low + 1);
     let mut occupied = OccupiedRegions::new(genome);
-    let mut spans: Vec<Span> = vec![];
+    let mut spans: Vec<ContigSpan> = vec![];
     let mut bases = 0;
     for _ in 0..20 * (1 + wanted / design.exon_bp.0) {
         let GenomePosition { contig, pos: mut at } = occupied.random_position(rng);
@@ -145,7 +145,7 @@ fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<
             if bases >= wanted {
                 return spans;
             }
-            let span = Span { contig, start: at, end: at + between(design.exon_bp, rng) };
+            let span = ContigSpan { contig, start: at, end: at + between(design.exon_bp, rng) };
             if occupied.is_span_free(span, MIN_TARGET_GAP_BP) {
                 occupied.occupy_span(span);
                 bases += span.length_bp();
@@ -158,8 +158,8 @@ fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<
 }
 
 /// Reads a BED file: contig, start and end of each line.
-fn read_bed(path: &Path, genome: &Genome) -> Result<Vec<Span>> {
-    let text = std::fs::read_to_string(path).map_err(Error::with_path(path))?;
+fn read_bed(path: &Path, genome: &Genome) -> Result<Vec<ContigSpan>> {
+    let text = std::fs::read_to_string(path).map_err(Error::add_path_to_error(path))?;
     let mut spans = vec![];
     for (i, line) in text.lines().enumerate() {
         let fail = |what: String| Error::Format { path: path.into(), line: i as u64 + 1, what };
@@ -176,7 +176,7 @@ fn read_bed(path: &Path, genome: &Genome) -> Result<Vec<Span>> {
             .position(|n| n == name)
             .ok_or_else(|| fail(format!("the genome has no contig {name}; remove the line")))?;
         let number = |text: &str| text.parse::<usize>().map_err(|_| fail(format!("'{text}' is not a position")));
-        let span = Span { contig, start: number(start)?, end: number(end)? };
+        let span = ContigSpan { contig, start: number(start)?, end: number(end)? };
         if span.start >= span.end || span.end > genome.seqs[contig].len() {
             return Err(fail(format!("{start} to {end} is not a span of {name}; BED starts are 0-based")));
         }
@@ -186,9 +186,9 @@ fn read_bed(path: &Path, genome: &Genome) -> Result<Vec<Span>> {
 }
 
 /// Sorts the spans and joins those that overlap or touch.
-fn merge_spans(mut spans: Vec<Span>) -> Vec<Span> {
+fn merge_spans(mut spans: Vec<ContigSpan>) -> Vec<ContigSpan> {
     spans.sort_unstable_by_key(|s| (s.contig, s.start));
-    let mut merged: Vec<Span> = vec![];
+    let mut merged: Vec<ContigSpan> = vec![];
     for span in spans {
         match merged.last_mut() {
             Some(last) if last.contig == span.contig && span.start <= last.end => last.end = last.end.max(span.end),
@@ -207,7 +207,7 @@ mod tests {
     fn made_targets_are_exons_in_clusters() {
         let genome = synthetic_genome::generate_genome(2_000_000, 3, None, &mut Rng::from_labels(1, &[]));
         for (source, share, exon) in [(TargetSource::Panel, 0.02, 100..=400), (TargetSource::Exome, 0.022, 80..=300)] {
-            let targets = Targets::new(&source, &genome, &mut Rng::from_labels(2, &[])).unwrap();
+            let targets = CaptureTargets::new(&source, &genome, &mut Rng::from_labels(2, &[])).unwrap();
             let found = targets.total_bases() as f64 / 2e6;
             assert!((found / share - 1.0).abs() < 0.02, "{found}");
             assert!(targets.spans.iter().all(|s| exon.contains(&s.length_bp())));
@@ -218,7 +218,7 @@ mod tests {
             assert!((0.85..1.15).contains(&mean), "{mean}");
         }
         let small = synthetic_genome::generate_genome(150_000, 1, None, &mut Rng::from_labels(1, &[]));
-        let targets = Targets::new(&TargetSource::Panel, &small, &mut Rng::from_labels(2, &[])).unwrap();
+        let targets = CaptureTargets::new(&TargetSource::Panel, &small, &mut Rng::from_labels(2, &[])).unwrap();
         assert!((20_000..20_500).contains(&targets.total_bases()), "{}", targets.total_bases());
     }
 
@@ -229,10 +229,10 @@ mod tests {
         let path = folder.path().join("t.bed");
         let targets = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            Targets::new(&TargetSource::File(path.clone()), &genome, &mut Rng::from_labels(1, &[]))
+            CaptureTargets::new(&TargetSource::File(path.clone()), &genome, &mut Rng::from_labels(1, &[]))
         };
         let read = targets("track x\nb 10 20 x\na\t500\t600\na 590 610\n\n").unwrap();
-        let span = |contig, start, end| Span { contig, start, end };
+        let span = |contig, start, end| ContigSpan { contig, start, end };
         assert_eq!(read.spans, [span(0, 500, 610), span(1, 10, 20)]);
         assert_eq!(read.to_bed(&genome), "a\t500\t610\ttarget1\nb\t10\t20\ttarget2\n");
         let within = |s| read.overlapping_targets(s).collect::<Vec<_>>();

@@ -10,7 +10,7 @@ use crate::repeat_map::RepeatMap;
 use crate::sequencing::RecurrentError;
 use crate::tandem_repeats;
 use crate::tumour::{PlacedVariant, StructuralEvent, Tumour};
-use crate::variant::{Breakend, BreakendSide, GenomePosition, SequenceEdit, Span, StructuralVariant};
+use crate::variant::{Breakend, BreakendSide, ContigSpan, GenomePosition, SequenceEdit, StructuralVariant};
 
 /// Longest inserted sequence that is written out in ALT, bp.
 const MAX_WRITTEN_ALLELE_BP: usize = 1000;
@@ -116,7 +116,7 @@ pub(crate) struct SampleFractions {
 }
 
 /// Lists the spans for which the truth reports whether they are in repeats.
-pub(crate) fn repeat_lookup_spans(tumour: &Tumour, mitochondrion: Option<&MitochondrialVariants>) -> Vec<Span> {
+pub(crate) fn repeat_lookup_spans(tumour: &Tumour, mitochondrion: Option<&MitochondrialVariants>) -> Vec<ContigSpan> {
     let small = tumour.small.iter().map(|p| p.variant.reference_span());
     let cuts = tumour.structural.iter().flat_map(|p| p.variant.breakpoints()).map(empty_span);
     let inner =
@@ -125,8 +125,8 @@ pub(crate) fn repeat_lookup_spans(tumour: &Tumour, mitochondrion: Option<&Mitoch
     small.chain(cuts).chain(inner).chain(circular).collect()
 }
 
-fn empty_span(cut: GenomePosition) -> Span {
-    Span { contig: cut.contig, start: cut.pos, end: cut.pos }
+fn empty_span(cut: GenomePosition) -> ContigSpan {
+    ContigSpan { contig: cut.contig, start: cut.pos, end: cut.pos }
 }
 
 /// Formats the somatic variants as VCF.
@@ -192,8 +192,8 @@ impl TruthAnnotator<'_> {
         phased_genotype([0, 1].map(|h| h == haplotype), self.ploidy.present_haplotypes(contig))
     }
 
-    fn repeat_flags(&self, cuts: &[GenomePosition], span: Option<Span>) -> String {
-        let spans: Vec<Span> = match span {
+    fn repeat_flags(&self, cuts: &[GenomePosition], span: Option<ContigSpan>) -> String {
+        let spans: Vec<ContigSpan> = match span {
             Some(span) => vec![span],
             None => cuts.iter().map(|cut| empty_span(*cut)).collect(),
         };
@@ -236,7 +236,7 @@ impl TruthAnnotator<'_> {
             info,
             genotype: self.genotype_of(*haplotype, contig),
         };
-        let symbolic = |span: &Span, svtype: &str, sign: &str| {
+        let symbolic = |span: &ContigSpan, svtype: &str, sign: &str| {
             let info = format!("{about};SVTYPE={svtype};END={};SVLEN={sign}{}", span.end, span.length_bp());
             vec![record(span.contig, span.start, format!("<{svtype}>"), info)]
         };

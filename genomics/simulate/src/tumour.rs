@@ -29,7 +29,7 @@ impl<V> PlacedVariant<V> {
     }
 }
 
-/// Which copies of an amplified span have a variant.
+/// The copies of an amplified span that have a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CarrierCopies {
     /// All copies: the variant is older than the amplification, or the span is not amplified.
@@ -61,7 +61,7 @@ pub struct Tumour {
 /// A structural variant as the truth reports it.
 #[derive(Debug)]
 pub struct StructuralEvent {
-    /// Which ranges of the reference are deleted, copied, inverted or joined.
+    /// The structural variant: ranges of the reference that are deleted, copied, inverted or joined.
     pub variant: StructuralVariant,
     /// Haplotype that has the variant, 0 or 1.
     pub haplotype: usize,
@@ -130,7 +130,7 @@ impl Tumour {
     }
 
     /// Returns whether two positions are in the same structural variant, or both in none.
-    pub(crate) fn share_enclosing_structural(&self, a: GenomePosition, b: GenomePosition) -> bool {
+    pub(crate) fn are_in_same_structural_variant(&self, a: GenomePosition, b: GenomePosition) -> bool {
         let variant = |at| self.enclosing_structural(at).map(std::ptr::from_ref);
         variant(a) == variant(b)
     }

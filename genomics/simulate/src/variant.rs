@@ -11,7 +11,7 @@ pub struct GenomePosition {
 
 /// Bases `start..end` of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct ContigSpan {
     /// Index of the contig.
     pub contig: usize,
     /// First base, 0-based.
@@ -20,7 +20,7 @@ pub struct Span {
     pub end: usize,
 }
 
-impl Span {
+impl ContigSpan {
     /// Returns the length, bp.
     pub fn length_bp(&self) -> usize {
         self.end - self.start
@@ -50,8 +50,8 @@ impl SequenceEdit {
     }
 
     /// Returns the span of the removed reference bases.
-    pub fn reference_span(&self) -> Span {
-        Span { contig: self.position.contig, start: self.position.pos, end: self.reference_end() }
+    pub fn reference_span(&self) -> ContigSpan {
+        ContigSpan { contig: self.position.contig, start: self.position.pos, end: self.reference_end() }
     }
 
     /// Returns whether as many bases are added as removed.
@@ -59,7 +59,6 @@ impl SequenceEdit {
         self.removed.len() == self.added.len()
     }
 
-    /// Returns whether the edit is an SNV.
     pub(crate) fn is_snv(&self) -> bool {
         self.removed.len() == 1 && self.added.len() == 1
     }
@@ -85,18 +84,18 @@ impl SequenceEdit {
 /// A change of 50 bp or more: which ranges of the reference are deleted, copied, inverted or joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StructuralVariant {
-    Deletion(Span),
+    Deletion(ContigSpan),
     /// Insertion of novel bases.
     Insertion(GenomePosition, Vec<u8>),
     /// Tandem duplication of a span.
-    Duplication(Span),
+    Duplication(ContigSpan),
     /// Tandem amplification of a span to many copies.
     Amplification {
-        span: Span,
+        span: ContigSpan,
         /// Number of copies in tandem.
         copies: usize,
     },
-    Inversion(Span),
+    Inversion(ContigSpan),
     /// Reciprocal translocation: two chromosomes exchange their ends.
     Translocation {
         /// Breakpoint on each chromosome.
@@ -106,7 +105,7 @@ pub enum StructuralVariant {
     },
     /// Dispersed duplication: a copy of a span is inserted elsewhere.
     Copy {
-        from: Span,
+        from: ContigSpan,
         /// Position at which the copy is inserted.
         to: GenomePosition,
         /// Whether the copy is inverted.
@@ -168,7 +167,7 @@ impl StructuralVariant {
     }
 
     /// Returns the span that is deleted, amplified, inverted or copied; `None` for insertions and translocations.
-    pub fn affected_span(&self) -> Option<Span> {
+    pub fn affected_span(&self) -> Option<ContigSpan> {
         match self {
             StructuralVariant::Deletion(s)
             | StructuralVariant::Duplication(s)

@@ -7,7 +7,7 @@ use crate::occupied_regions::OccupiedRegions;
 use crate::rng::Rng;
 use crate::small_variants::ProposedVariant;
 use crate::tumour::{PlacedVariant, Tumour};
-use crate::variant::{GenomePosition, Span, StructuralVariant};
+use crate::variant::{ContigSpan, GenomePosition, StructuralVariant};
 
 /// Attempts to find a position for a variant before the simulation gives up.
 pub(crate) const MAX_PLACEMENT_TRIES: usize = 2000;
@@ -94,8 +94,8 @@ impl VariantPlacer<'_, '_> {
 }
 
 /// Returns the two bases next to a breakpoint.
-fn flanking_bases(cut: GenomePosition) -> Span {
-    Span { contig: cut.contig, start: cut.pos.saturating_sub(1), end: cut.pos + 1 }
+fn flanking_bases(cut: GenomePosition) -> ContigSpan {
+    ContigSpan { contig: cut.contig, start: cut.pos.saturating_sub(1), end: cut.pos + 1 }
 }
 
 /// Returns whether the variant is the inversion of a reverse palindrome, which changes nothing.

@@ -94,7 +94,7 @@ pub fn merge_adjacent_substitutions(loci: &mut [Locus], joint_counts: impl IntoI
             *known = shared;
         }
     }
-    best.retain(|_, shared| shared.arose_together());
+    best.retain(|_, shared| shared.arose_in_one_event());
     if !best.is_empty() {
         loci.iter_mut().for_each(|locus| merge_in_contig(&mut locus.contig, |change| best.contains_key(change)));
     }

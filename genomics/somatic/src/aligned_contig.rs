@@ -38,8 +38,8 @@ const FLANKING_GENOME_BASES: usize = 500;
 /// An end of a contig of at most this many bases may remain unaligned without being a breakpoint.
 const MAX_UNALIGNED_END_BASES: usize = 12;
 
-/// Minimum number of bases at each end of a contig that are copied from one place in an explanation by copies. Fewer bases
-/// after new ones fit somewhere by chance.
+/// Minimum number of bases at each end of a contig that an explanation by copies takes from one stretch of the genome.
+/// Fewer bases match a stretch by chance.
 const MIN_COPIED_END_BASES: usize = 25;
 
 /// Minimum number of bases outside tandem repeats between a substitution and each end of its contig.
@@ -561,7 +561,7 @@ impl OrientedContig<'_> {
 
     /// Genome bases that continue the contig from position `q` on after a segment.
     fn genome_bases_after(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
-        segment.aligned_bases(q..q + FLANKING_GENOME_BASES, SegmentEnd::Last, self.genome)
+        segment.genome_bases_aligned_with(q..q + FLANKING_GENOME_BASES, SegmentEnd::Last, self.genome)
     }
 
     /// Genome bases that precede contig position `q` before a segment.
@@ -571,13 +571,13 @@ impl OrientedContig<'_> {
             query: (segment.query.0 + FLANKING_GENOME_BASES, segment.query.1 + FLANKING_GENOME_BASES),
             ..*segment
         };
-        shifted.aligned_bases(q..q + FLANKING_GENOME_BASES, SegmentEnd::First, self.genome)
+        shifted.genome_bases_aligned_with(q..q + FLANKING_GENOME_BASES, SegmentEnd::First, self.genome)
     }
 
     /// Number of bases at one end of a segment that align without gaps.
     fn gapless_end_len(&self, segment: &ContigSegment, end: SegmentEnd) -> usize {
         let (from, to) = segment.query;
-        let genome = segment.aligned_bases(from..to, end, self.genome);
+        let genome = segment.genome_bases_aligned_with(from..to, end, self.genome);
         let contig = &self.seq[from..to];
         match end {
             SegmentEnd::First => gapless_prefix_len(contig.iter(), genome.iter()),
@@ -598,8 +598,8 @@ impl OrientedContig<'_> {
             return None;
         }
         let stretch = &self.seq[lo..hi];
-        let follow = a.aligned_bases(lo..hi, SegmentEnd::Last, self.genome);
-        let precede = b.aligned_bases(lo..hi, SegmentEnd::First, self.genome);
+        let follow = a.genome_bases_aligned_with(lo..hi, SegmentEnd::Last, self.genome);
+        let precede = b.genome_bases_aligned_with(lo..hi, SegmentEnd::First, self.genome);
         let agree = |x: Option<&u8>, y: u8| if x == Some(&y) { 1i32 } else { -4 };
         // left[i]: score of stretch[..i] as continuation of a; right[i]: score of stretch[i..] as the bases before b.
         let mut left = vec![0i32; stretch.len() + 1];
@@ -628,8 +628,8 @@ impl OrientedContig<'_> {
             .count();
         // The leftmost split on the contig is the leftmost position of the first breakend unless the contig is on the
         // reverse strand there.
-        let leave = |q: usize| a.breakend(q, SegmentEnd::Last, self.genome);
-        let enter = |q: usize| b.breakend(q, SegmentEnd::First, self.genome);
+        let leave = |q: usize| a.breakend_at_cut(q, SegmentEnd::Last, self.genome);
+        let enter = |q: usize| b.breakend_at_cut(q, SegmentEnd::First, self.genome);
         let first = if leave(lo + exit)? <= enter(lo + entry)? { a } else { b };
         let shift = if first.forward { 0 } else { homology };
         let (q0, q1) = (lo + exit + shift, lo + entry + shift);
@@ -657,7 +657,7 @@ impl OrientedContig<'_> {
         const MIN_NOVEL_END_BP: usize = 25;
         let mut found = Vec::new();
         if self.seq.len() - last.query.1 >= MIN_NOVEL_END_BP
-            && let Some(end) = last.breakend(last.query.1, SegmentEnd::Last, self.genome)
+            && let Some(end) = last.breakend_at_cut(last.query.1, SegmentEnd::Last, self.genome)
         {
             let q = last.query.1;
             let normal = [&self.seq[..q], &self.genome_bases_after(last, q)[..]].concat();
@@ -671,7 +671,7 @@ impl OrientedContig<'_> {
             });
         }
         if first.query.0 >= MIN_NOVEL_END_BP
-            && let Some(end) = first.breakend(first.query.0, SegmentEnd::First, self.genome)
+            && let Some(end) = first.breakend_at_cut(first.query.0, SegmentEnd::First, self.genome)
         {
             let q = first.query.0;
             let before = self.genome_bases_before(first, q);

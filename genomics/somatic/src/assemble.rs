@@ -138,12 +138,12 @@ impl<'a> StackConsensus<'a> {
         let (stack, others): (Vec<_>, Vec<_>) =
             stack.into_iter().partition(|s| all.agrees_with_majority(s.placement.start, &s.read));
         let columns = if others.is_empty() { all } else { columns(&stack) };
-        StackConsensus { consensus: columns.consensus(), stack, columns }
+        StackConsensus { consensus: columns.consensus_bases(), stack, columns }
     }
 
     /// Removes reads that have fewer bases than a seed within a range of the consensus.
     fn keep_reads_in_range(&mut self, range: &Range<usize>, seed: i32) {
-        let mut columns = GaplessStack::spanning_reads(self.stack.iter().map(|s| s.start_and_read()));
+        let mut columns = GaplessStack::with_columns_of_reads(self.stack.iter().map(|s| s.start_and_read()));
         let (from, to) = (columns.start + range.start as i32, columns.start + range.end as i32);
         self.stack
             .retain(|s| (s.placement.start + s.read.seq.len() as i32).min(to) - s.placement.start.max(from) >= seed);
@@ -552,7 +552,7 @@ impl GroupReads<'_> {
                 }
                 let middle =
                     placement.start + oriented_start(hit, read.seq.len(), placement.forward) + hit.span as i32 / 2;
-                let depth = columns.depth((middle - columns.start) as usize);
+                let depth = columns.depth_at_column((middle - columns.start) as usize);
                 used[number as usize] =
                     (self.reads_with_kmer(number).len() as f64) < min_count_above_errors_at_depth(f64::from(depth));
             }

@@ -1,7 +1,7 @@
 //! Summary of a finished call: all data of the VCF, `summary.json` and the report.
 
 use genuma_pair::library::metrics::PairLibraryMetrics;
-use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequences;
+use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequenceResults;
 use genuma_work::cost::UnitCost;
 use genuma_work::counters::RunCounters;
 use genuma_work::timeline::Timeline;
@@ -60,7 +60,7 @@ pub struct CallSummary {
     pub units: Vec<UnitCost>,
     /// Resource use over time.
     pub timeline: Timeline,
-    /// What the run used, if that was asked for.
+    /// Resources that the run used; `None` unless counters were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counters: Option<RunCounters>,
     /// Number of bases of each sample.
@@ -74,7 +74,7 @@ pub struct CallSummary {
     #[serde(rename = "library")]
     pub libraries: PairLibraryMetrics,
     /// Depths of reference contigs and of screened sequences, from marker k-mers.
-    pub known_sequences: KnownSequences,
+    pub known_sequences: KnownSequenceResults,
     /// Summary of the normal, the first tumour and its calls.
     pub sample_summary: SampleSummary,
     /// Summaries of the tumours beyond the first, in their order; empty with a single tumour.
@@ -130,7 +130,7 @@ impl CallSummary {
             spectra: Vec::new(),
             depths: self.depths.clone(),
             libraries: other.libraries.clone(),
-            known_sequences: KnownSequences::default(),
+            known_sequences: KnownSequenceResults::default(),
             sample_summary: other.sample_summary.clone(),
             other_tumours: Vec::new(),
             screened_calls: Vec::new(),

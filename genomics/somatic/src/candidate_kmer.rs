@@ -9,9 +9,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use genuma_kmers::RootCounters;
-use genuma_kmers::encode::{mask, reverse_complement_kmer};
+use genuma_kmers::encode::{kmer_mask, reverse_complement_kmer};
 pub use genuma_pair::error_threshold::min_count_above_errors_at_depth;
-use genuma_pair::error_threshold::{MAX_ERROR_RATE, min_count_above_expected_errors};
+use genuma_pair::error_threshold::{MAX_BASE_ERROR_RATE, min_count_above_expected_errors};
 use genuma_pair::library_model::LibraryModel;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ const MIN_REPEAT_DEPTH_RATIO: f64 = 3.0;
 
 /// Upper bound of the probability that a read has one given wrong base at a position, if the base has quality
 /// [`HIGH_BASE_QUALITY`] or more. Empirical.
-const MAX_HIGH_QUALITY_ERROR_RATE: f64 = MAX_ERROR_RATE / 5.0;
+const MAX_HIGH_QUALITY_ERROR_RATE: f64 = MAX_BASE_ERROR_RATE / 5.0;
 /// Minimum Phred quality of a base that counts as high quality.
 pub const HIGH_BASE_QUALITY: u8 = 30;
 /// Minimum number of molecules with high-quality bases that support a candidate whose count is too low otherwise.
@@ -106,13 +106,13 @@ struct JointCounts {
 }
 
 /// Largest ratio, in percent, of the allele fractions in normal and tumour at which somatic alleles are selected.
-/// Chosen: above it germline alleles look the same at usual depth.
+/// Chosen: above it somatic and germline alleles cannot be distinguished at usual depth.
 const MAX_TUMOUR_IN_NORMAL_PERCENT: u8 = 40;
 /// Number of standard deviations (Poisson) by which the count in the normal may exceed the count that the tumour in
 /// the normal predicts. Chosen: one allele in a hundred has more.
 const TUMOUR_IN_NORMAL_DEVIATIONS: f64 = 2.5;
-/// Maximum count in the normal, as a share of that of a germline allele. Chosen: at a depth of 30, one germline allele in
-/// a hundred has fewer.
+/// Maximum count of a somatic allele in the normal, as a share of the expected count of a germline allele. Chosen: at a
+/// depth of 30 only one germline allele in a hundred has a lower count.
 const MAX_GERMLINE_COUNT_SHARE: f64 = 0.5;
 /// Maximum count in the normal of an allele from tumour cells in it, as a share of the count of the root. Chosen as
 /// [`MAX_GERMLINE_COUNT_SHARE`].
@@ -153,8 +153,8 @@ const MIN_GERMLINE_SHARE: f64 = 1.0 / 12.0;
 /// usual depth. With fewer reads a change cannot be judged, and all tumour sequence would look new where the normal has
 /// few reads.
 const MIN_NORMAL_ROOT_COUNT: u32 = 4;
-/// The minimum is 1 for each of this number of read pairs of the normal's depth. Chosen: a root of a normal of 5x has
-/// one occurrence or more, one of a normal of 20x and more has [`MIN_NORMAL_ROOT_COUNT`].
+/// Depth of the normal, in read pairs, for which the minimum rises by 1: it is 1 at a depth of 5 and reaches
+/// [`MIN_NORMAL_ROOT_COUNT`] at 20. Chosen.
 const NORMAL_DEPTH_PER_ROOT_COUNT: f64 = 4.0;
 /// Minimum number of occurrences in the tumour from which one occurrence in the normal is taken for an error.
 const MIN_CLEAR_TUMOUR_COUNT: u32 = 4;
@@ -309,7 +309,7 @@ impl CandidateSelector {
             };
             let Some(tumour_in_normal_percent) = self.tumour_in_normal_percent(&joint) else { continue };
             let (first, last) = (slot as u64 >> 2, slot as u64 & 3);
-            let kmer = (first << (2 * (self.k - 1)) | root.root << 2 | last) & mask(self.k);
+            let kmer = (first << (2 * (self.k - 1)) | root.root << 2 | last) & kmer_mask(self.k);
             let reverse = reverse_complement_kmer(kmer, self.k);
             if kmer != reverse {
                 if !branching && self.novel_candidates.fetch_add(1, Relaxed) >= self.max_novel_candidates {

@@ -35,7 +35,7 @@ impl CandidateSelectors {
         let selector = |number: u8, tumour: u64| {
             let depth = genome_bases.map_or(0.0, |bases| tumour as f64 / bases.max(1) as f64);
             let own = usize::from(number).checked_sub(usize::from(TUMOUR_SAMPLE)).and_then(|own| libraries.get(own));
-            let libraries = own.cloned().unwrap_or_else(|| LibraryModel::pool_tumours(libraries));
+            let libraries = own.cloned().unwrap_or_else(|| LibraryModel::pool_tumour_libraries(libraries));
             CandidateSelector::new(k, min_tumour_count, [normal, tumour], depth, &libraries)
                 .with_novel_kmer_limit(max_novel_candidates)
                 .with_selector_number(number)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Side of a breakpoint on which the retained sequence is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Side {
+pub enum RetainedSide {
     /// The retained sequence ends at the position (strand `+` in BEDPE).
     Left,
     /// The retained sequence begins at the position (strand `-` in BEDPE).
@@ -22,7 +22,7 @@ pub struct Breakend {
     /// 0-based position of the outermost retained base.
     pub pos: usize,
     /// Side on which the retained sequence is.
-    pub side: Side,
+    pub side: RetainedSide,
 }
 
 /// A difference between a tumour's sequence and the genome.
@@ -178,8 +178,8 @@ pub(crate) fn short_junction_as_allele(change: &Change, genome: &Reference) -> O
     let bases = |range: std::ops::Range<usize>| seq.get(range).map(<[u8]>::to_ascii_uppercase);
     // The anchor is the base before the deleted bases, or the last base of the first copy.
     let (anchor, deleted, added) = match (first.side, second.side) {
-        (Side::Left, Side::Right) => (first.pos, bases(first.pos + 1..second.pos)?, inserted.clone()),
-        (Side::Right, Side::Left) => {
+        (RetainedSide::Left, RetainedSide::Right) => (first.pos, bases(first.pos + 1..second.pos)?, inserted.clone()),
+        (RetainedSide::Right, RetainedSide::Left) => {
             // Inserted bases are read from the first breakend outwards, which is to the left of the second copy.
             let second_copy = bases(first.pos..second.pos + 1)?;
             (second.pos, Vec::new(), [reverse_complement(inserted), second_copy].concat())
@@ -204,7 +204,7 @@ mod tests {
     fn short_junctions_are_small_variants() {
         let seq = b"TTGACCATGAAGTCCGGTA".to_vec();
         let genome = Reference::from_contigs(vec![Contig { name: "c".into(), seq }]);
-        let junction = |a: (usize, Side), b: (usize, Side), inserted: &[u8]| {
+        let junction = |a: (usize, RetainedSide), b: (usize, RetainedSide), inserted: &[u8]| {
             let ends = [a, b].map(|(pos, side)| Breakend { chrom: 0, pos, side });
             short_junction_as_allele(&Change::Junction { ends, inserted: inserted.to_vec(), homology: 0 }, &genome)
         };
@@ -212,12 +212,12 @@ mod tests {
             Some(Change::Allele { chrom: 0, pos, reference: r.to_vec(), alternative: a.to_vec() })
         };
         // TTGAC[CATG]AAG without and with two bases in place of the deleted ones.
-        assert_eq!(junction((4, Side::Left), (9, Side::Right), b""), allele(4, b"CCATG", b"C"));
-        assert_eq!(junction((4, Side::Left), (9, Side::Right), b"TT"), allele(5, b"CATG", b"TT"));
+        assert_eq!(junction((4, RetainedSide::Left), (9, RetainedSide::Right), b""), allele(4, b"CCATG", b"C"));
+        assert_eq!(junction((4, RetainedSide::Left), (9, RetainedSide::Right), b"TT"), allele(5, b"CATG", b"TT"));
         // CATG twice, with GG between the copies: CATG GG CATG. The junction stores the reverse complement.
-        assert_eq!(junction((5, Side::Right), (8, Side::Left), b""), allele(4, b"C", b"CCATG"));
-        assert_eq!(junction((5, Side::Right), (8, Side::Left), b"CC"), allele(7, b"T", b"TGGGCAT"));
-        assert_eq!(junction((5, Side::Left), (8, Side::Left), b""), None);
+        assert_eq!(junction((5, RetainedSide::Right), (8, RetainedSide::Left), b""), allele(4, b"C", b"CCATG"));
+        assert_eq!(junction((5, RetainedSide::Right), (8, RetainedSide::Left), b"CC"), allele(7, b"T", b"TGGGCAT"));
+        assert_eq!(junction((5, RetainedSide::Left), (8, RetainedSide::Left), b""), None);
     }
 
     #[test]

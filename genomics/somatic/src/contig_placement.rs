@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use genuma_align::scan::{Scan, ScanResult};
+use genuma_align::scan::{ReferenceScan, ScanResult};
 use genuma_reads::fasta::Reference;
 use genuma_work::ProgressCounters;
 
@@ -50,7 +50,7 @@ pub struct PlacedContig {
 pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledger: &mut Ledger) -> Vec<PlacedContig> {
     let &PlacementContext { genome, threads, memory_bytes: memory, ref thresholds, always_kept: asked, meter } =
         placing;
-    let scan = Scan { genome, regions: None, threads, memory_bytes: memory, meter };
+    let scan = ReferenceScan { genome, regions: None, threads, memory_bytes: memory, meter };
     let lengths: Vec<usize> = contigs.iter().map(|contig| contig.seq.len()).collect();
     meter.add_expected_bytes(scan.bases_to_scan(&lengths));
     let (mut placed, mut left_out) = (Vec::new(), [0; RejectReason::ALL_REASONS.len()]);
@@ -124,7 +124,7 @@ fn is_mostly_normal_sequence(contig: &Contig) -> bool {
 }
 
 /// Replaces insertions whose inserted sequence is found in the reference by the junctions that they form.
-fn replace_insertions_by_junctions(placed: &mut [PlacedContig], scan: &Scan<'_>) {
+fn replace_insertions_by_junctions(placed: &mut [PlacedContig], scan: &ReferenceScan<'_>) {
     let findings = placed.iter().flat_map(|one| &one.contig.changes);
     let inserted: Vec<Vec<u8>> =
         findings.filter_map(|f| insertion_source::inserted_sequence(&f.change)).map(<[u8]>::to_vec).collect();

@@ -8,7 +8,7 @@ use genuma_reads::dna::complement;
 use genuma_reads::fasta::Reference;
 
 use crate::assemble::Contig;
-use crate::change::{Breakend, Side};
+use crate::change::{Breakend, RetainedSide};
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
 /// Two segments whose distance on the genome is at most this many bp, in the same order and orientation, are aligned
@@ -70,7 +70,12 @@ impl ContigSegment {
 
     /// The genome bases aligned with contig positions `range` if the segment continues without gaps from `end`, in
     /// the direction of the contig. Fewer bases where the genome's sequence ends.
-    pub(crate) fn aligned_bases(&self, range: std::ops::Range<usize>, end: SegmentEnd, genome: &Reference) -> Vec<u8> {
+    pub(crate) fn genome_bases_aligned_with(
+        &self,
+        range: std::ops::Range<usize>,
+        end: SegmentEnd,
+        genome: &Reference,
+    ) -> Vec<u8> {
         let chrom = &genome.contigs[self.chrom].seq;
         let base =
             |q: usize| usize::try_from(self.extrapolated_position(q, end)).ok().and_then(|i| chrom.get(i)).copied();
@@ -80,13 +85,13 @@ impl ContigSegment {
 
     /// The genome breakend at which the segment, continued without gaps from its `end`, is cut at contig position
     /// `q`: before `q` at the segment's last end, from `q` on at its first end.
-    pub(crate) fn breakend(&self, q: usize, end: SegmentEnd, genome: &Reference) -> Option<Breakend> {
+    pub(crate) fn breakend_at_cut(&self, q: usize, end: SegmentEnd, genome: &Reference) -> Option<Breakend> {
         let (outermost, kept_before) = match end {
             SegmentEnd::Last => (q.checked_sub(1)?, true),
             SegmentEnd::First => (q, false),
         };
         let pos = usize::try_from(self.extrapolated_position(outermost, end)).ok()?;
-        let side = if kept_before == self.forward { Side::Left } else { Side::Right };
+        let side = if kept_before == self.forward { RetainedSide::Left } else { RetainedSide::Right };
         (pos < genome.contigs[self.chrom].seq.len()).then_some(Breakend { chrom: self.chrom, pos, side })
     }
 
@@ -205,13 +210,13 @@ fn is_tandem_repeat(seq: &[u8]) -> bool {
     })
 }
 
-/// Mapping quality under which the mates of the reads are used to choose between positions.
+/// Mapping quality below which mates of the reads are used to choose between positions.
 const MIN_SURE_MAPQ: u8 = 60;
 /// Distance in bases beyond a segment's end within which the mates of its reads are expected.
 const MAX_MATE_DISTANCE: usize = 800;
 /// Length in bases of the k-mers by which mates are recognised.
 const MATE_K: u32 = 21;
-/// Every how many bases a k-mer of a mate is indexed.
+/// Distance in bases between the indexed k-mers of a mate.
 const MATE_KMER_STRIDE: usize = 4;
 /// Score, in matching bases, that one mate adds if all of its k-mers are found.
 const MATE_SCORE: usize = 20;
@@ -265,7 +270,7 @@ impl MateKmers {
         };
         self.kmers.iter_mut().for_each(|(_, _, met)| *met = false);
         self.counts.iter_mut().for_each(|[_, met]| *met = 0);
-        for (_, kmer) in kmers(&moved.aligned_bases(range, end, genome), MATE_K) {
+        for (_, kmer) in kmers(&moved.genome_bases_aligned_with(range, end, genome), MATE_K) {
             let word = kmer.forward;
             if self.filter[filter_bit(word) / 64] >> (filter_bit(word) % 64) & 1 == 0 {
                 continue;

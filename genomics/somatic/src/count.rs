@@ -21,7 +21,7 @@ use genuma_pair::check::expected_pairs_per_sample;
 use genuma_pair::library::metrics::PairLibraryMetrics;
 use genuma_pair::library::{LibraryObserver, LibraryTally, TrimmedPair};
 use genuma_pair::library_model::LibraryModel;
-use genuma_pair::marker_kmers::karyotype_and_screen::{KnownSequences, ReadTotals};
+use genuma_pair::marker_kmers::karyotype_and_screen::{KnownSequenceResults, ReadAndKmerTotals};
 use genuma_pair::marker_kmers::{MarkerKmers, MarkerTally};
 use genuma_pair::pair_summary::PairEvidence;
 use genuma_pair::sketch::{KmerSketch, SketchParams};
@@ -41,7 +41,8 @@ use crate::candidate_kmer::{
 use crate::candidate_selectors::CandidateSelectors;
 use crate::kmer_lookup::KmerLookup;
 use crate::ledger::{
-    Ledger, MANY_VARIANTS_LEDGER_LINE, OFF_TARGET_LEDGER_LINE, OTHER_SPECIES_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE,
+    Ledger, MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, OFF_TARGET_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE,
+    TOO_MANY_VARIANTS_LEDGER_LINE,
 };
 use crate::pair_preprocessor::PairPreprocessor;
 use crate::reference_kmers::find_reference_kmers;
@@ -85,7 +86,7 @@ pub struct CallCounts {
     /// For each tumour the library properties of its reads and of the normal's reads.
     pub libraries: Vec<PairLibraryMetrics>,
     /// Depths of reference contigs and of screened sequences in the normal and the first tumour, from marker k-mers.
-    pub known_sequences: KnownSequences,
+    pub known_sequences: KnownSequenceResults,
     /// Depths of the targets, if there are any.
     pub target_depths: Option<TargetDepths>,
     /// For each tumour the evidence of its k-mer sketch about this tumour and the normal; empty if no sketch was
@@ -170,7 +171,7 @@ fn recruited_bytes(estimate: &ReadEstimate) -> u64 {
     (estimate.bases as f64 * RECRUITED_BYTES_PER_BASE) as u64
 }
 
-/// What happened to the packed reads.
+/// Outcome of storing the packed reads.
 enum PackedReadsOutcome {
     Complete(PackedReadsIndex),
     /// Each shard of the reads has its own packed reads.
@@ -255,7 +256,7 @@ impl ReadStats {
     }
 
     fn add(&mut self, other: &ReadStats) {
-        self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, partition)| sum.add(partition));
+        self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, partition)| sum.add_counts(partition));
         self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, partition)| sum.add_tally(partition));
         self.aligned.iter_mut().zip(&other.aligned).for_each(|(sum, partition)| sum.add(partition));
     }
@@ -318,7 +319,7 @@ pub struct CountingUnit<'a> {
     pub progress: &'a dyn ProgressListener,
 }
 
-/// What a counting pass needs besides the reads: marker k-mers, and the expected number of pairs of each sample.
+/// Context of a counting pass: marker k-mers, and the expected number of pairs of each sample.
 #[derive(Clone, Copy)]
 struct CountContext<'a> {
     /// k-mers whose counts are recorded.
@@ -340,7 +341,7 @@ struct RecordedKmers {
 pub struct ShardScatterResult {
     /// Index of the k-mers of the shard.
     pub shard: ShardIndex,
-    /// Where the packed reads of the shard are in the step's object.
+    /// Index of the packed reads of the shard in the object of the step.
     pub packed_reads: PackedReadsIndex,
     /// Trimming and library statistics of the shard.
     read_stats: ReadStats,
@@ -457,7 +458,7 @@ impl CountingUnit<'_> {
         // Report damaged inputs before hours of work.
         let recorded = self.choose_recorded_kmers()?;
         let each = ReadEstimate::from_lanes_by_sample(self.lanes);
-        let pairs = expected_pairs_per_sample(&each, self.samples.len());
+        let pairs = expected_pairs_per_sample(&each, self.samples.num_samples());
         let context = CountContext { recorded_kmers: &recorded, expected_pairs: &pairs };
         let loaded: Vec<PartitionCountResult> = done
             .iter()
@@ -471,18 +472,18 @@ impl CountingUnit<'_> {
         let budget_bytes = match piped {
             // The number of reads in a pipe is unknown.
             true => Some((self.params.max_scratch_bytes as f64 * PIPED_PACKED_READS_SHARE) as u64),
-            false => packed_reads_budget(&self.params, self.samples.len(), &expected, &estimate),
+            false => packed_reads_budget(&self.params, self.samples.num_samples(), &expected, &estimate),
         };
         let mut packed_outcome = PackedReadsOutcome::NoRoom(estimate.packed_bytes);
         let mut whole = || {
             let Some(budget_bytes) = budget_bytes else {
-                return Ok(self.count_partition(Partition::WHOLE, 0, None, None, context)?.0);
+                return Ok(self.count_partition(Partition::WHOLE_KMER_SPACE, 0, None, None, context)?.0);
             };
             let (result, packed_reads) = self.count_whole(store, budget_bytes, context)?;
             packed_outcome = packed_reads;
             Ok(result)
         };
-        let one = |partition| match if partition == Partition::WHOLE {
+        let one = |partition| match if partition == Partition::WHOLE_KMER_SPACE {
             whole()
         } else {
             self.load_or_count_partition(store, partition, novel, models.as_deref(), context)
@@ -515,7 +516,7 @@ impl CountingUnit<'_> {
 
     /// Number of partitions that are expected to suffice.
     fn num_partitions(&self, expected: &ExpectedInput) -> Result<u32, Error> {
-        num_partitions(&self.params, self.samples.len(), expected).ok_or_else(|| {
+        num_partitions(&self.params, self.samples.num_samples(), expected).ok_or_else(|| {
             Error::Input(format!(
                 "about {:.0} GB of k-mers would need more than {MAX_PARTITIONS} passes over all reads: set --scratch {}G or more, or raise --memory",
                 expected.super_kmer_bytes as f64 / 1e9,
@@ -543,10 +544,14 @@ impl CountingUnit<'_> {
         let packed_writer = match PackedReadsWriter::create(&path, budget_bytes) {
             Ok(packed_writer) => packed_writer,
             Err(error) => {
-                return Ok((self.count_partition(Partition::WHOLE, 0, None, None, context)?.0, refused(error)));
+                return Ok((
+                    self.count_partition(Partition::WHOLE_KMER_SPACE, 0, None, None, context)?.0,
+                    refused(error),
+                ));
             }
         };
-        let counted = self.count_partition(Partition::WHOLE, 0, None, Some((&packed_writer, budget_bytes)), context);
+        let counted =
+            self.count_partition(Partition::WHOLE_KMER_SPACE, 0, None, Some((&packed_writer, budget_bytes)), context);
         let counted = counted.map(|(result, recorders)| (result, packed_writer.finish(recorders)));
         if !matches!(counted, Ok((_, Ok(_)))) {
             // The space is needed for other files. If the file cannot be removed it goes with the work folder.
@@ -601,7 +606,7 @@ impl CountingUnit<'_> {
         packed_reads: Option<(&'a PackedReadsWriter, u64)>,
         context: CountContext<'_>,
     ) -> Result<(PartitionCountResult, Vec<PairRecorder<'a>>), Error> {
-        match self.samples.len() {
+        match self.samples.num_samples() {
             0..=2 => self.count_partition_with::<2>(partition, novel, models, packed_reads, context),
             3 | 4 => self.count_partition_with::<4>(partition, novel, models, packed_reads, context),
             _ => self.count_partition_with::<MAX_SAMPLES>(partition, novel, models, packed_reads, context),
@@ -618,7 +623,8 @@ impl CountingUnit<'_> {
         context: CountContext<'_>,
     ) -> Result<(PartitionCountResult, Vec<PairRecorder<'a>>), Error> {
         let meter = Arc::new(ProgressCounters::default());
-        let name = if partition == Partition::WHOLE { "count".to_owned() } else { format!("count, {partition}") };
+        let name =
+            if partition == Partition::WHOLE_KMER_SPACE { "count".to_owned() } else { format!("count, {partition}") };
         self.progress.unit_started(&name, Some(meter.clone()));
         let scratch = self.params.max_scratch_bytes - packed_reads.map_or(0, |(_, budget_bytes)| budget_bytes);
         let markers = context.recorded_kmers.target_markers.as_ref().map_or(0, TargetMarkers::memory_bytes);
@@ -639,7 +645,7 @@ impl CountingUnit<'_> {
             |kmers: &[u64; S], preparers| {
                 if let Some(sketches) = &sketches {
                     preparers.iter_mut().for_each(|preparer: &mut PairPreparer<'_, '_>| preparer.sketch_writers = None);
-                    let mut tallies = vec![LibraryTally::default(); self.samples.len()];
+                    let mut tallies = vec![LibraryTally::default(); self.samples.num_samples()];
                     for preparer in preparers.iter() {
                         let own = preparer.observer.tallies();
                         tallies.iter_mut().zip(own).for_each(|(sum, own)| sum.add_tally(own));
@@ -650,7 +656,7 @@ impl CountingUnit<'_> {
                 visit_root(selectors, context.recorded_kmers)
             },
         )?;
-        let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.len());
+        let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
         let mut result = self.partition_result(partition, counted, stats, selectors.get(), context.recorded_kmers)?;
         result.pair_evidence = library.sketches.iter().map(PairEvidence::from_sketch).collect();
         result.library_models = library.models;
@@ -662,11 +668,11 @@ impl CountingUnit<'_> {
     /// novel k-mers in the partitions counted before.
     fn new_selectors(&self, kmers: &[u64], novel: u64, libraries: &[LibraryModel]) -> CandidateSelectors {
         let max_novel = self.max_novel_candidates().saturating_sub(novel);
-        let kmers = &kmers[..self.samples.len()];
+        let kmers = &kmers[..self.samples.num_samples()];
         CandidateSelectors::new(self.params.k, self.min_tumour_count, kmers, self.genome_bases, max_novel, libraries)
     }
 
-    /// What is known about the assay besides the reads.
+    /// Information on the assay that does not come from the reads.
     fn assay_context(&self) -> AssayContext {
         AssayContext { given: self.assay, genome_bases: self.genome_bases }
     }
@@ -680,7 +686,7 @@ impl CountingUnit<'_> {
     fn choose_recorded_kmers(&self) -> Result<RecordedKmers, Error> {
         let k = self.params.k;
         let select = |(targets, path): (&Targets, &Path)| {
-            TargetMarkers::select_markers(targets, path, k, self.samples.len(), self.params.threads)
+            TargetMarkers::select_markers(targets, path, k, self.samples.num_samples(), self.params.threads)
         };
         Ok(RecordedKmers {
             marker_kmers: MarkerKmers::select_markers(k, self.reference, self.screen)?,
@@ -697,7 +703,7 @@ impl CountingUnit<'_> {
         selectors: Option<&CandidateSelectors>,
         recorded: &RecordedKmers,
     ) -> Result<PartitionCountResult, Error> {
-        let (stats, samples) = (counted.stats, self.samples.len());
+        let (stats, samples) = (counted.stats, self.samples.num_samples());
         for sample in 0..samples {
             if stats.kmers[sample] == 0 {
                 let (k, name) = (self.params.k, self.samples.display_name(sample));
@@ -735,11 +741,12 @@ impl CountingUnit<'_> {
         self.progress.unit_started("scatter", Some(meter.clone()));
         let packed_writer = PackedReadsWriter::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
         let sketches = self.new_sketches();
-        let expected = expected_pairs_per_sample(&ReadEstimate::from_lanes_by_sample(self.lanes), self.samples.len());
+        let expected =
+            expected_pairs_per_sample(&ReadEstimate::from_lanes_by_sample(self.lanes), self.samples.num_samples());
         let prepare = || PairPreparer::new(self.params.k, &expected, Some(&packed_writer), Some(&sketches));
         let (scattered, recorders_by_thread) =
             ShardIndex::scatter_lanes(self.lanes, grid, &self.params, &meter, prepare)?;
-        let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.len());
+        let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
         let copied = packed_writer.finish(recorders).map_err(genuma_kmers::Error::from)?;
         let shard = ShardIndex::write_shard(scattered, grid, packed_writer.spill_file())?;
         Ok(ShardScatterResult { shard, packed_reads: copied, read_stats: stats, sketches: sketches.take_sketches() })
@@ -757,7 +764,7 @@ impl CountingUnit<'_> {
         self.progress.unit_started("count", Some(meter.clone()));
         let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
         let (selectors, recorded) = (OnceLock::new(), self.choose_recorded_kmers()?);
-        let mut stats = ReadStats::with_samples(self.samples.len());
+        let mut stats = ReadStats::with_samples(self.samples.num_samples());
         scattered.iter().for_each(|(one, _)| stats.add(&one.read_stats));
         let sketches = self.new_sketches();
         scattered.iter().for_each(|(one, _)| sketches.add_sketches(&one.sketches));
@@ -875,7 +882,7 @@ impl CountingUnit<'_> {
                 let line = format!("{sample}: reads whose UMI was taken from tags or from their bases");
                 ledger.add_produced("count", &line, aligned.with_umi);
             }
-            for (what, n) in aligned.skipped_and_missing() {
+            for (what, n) in aligned.describe_skipped_and_missing() {
                 ledger.add_skipped("count", &format!("{sample}: {what}"), n);
             }
         }
@@ -898,7 +905,7 @@ impl CountingUnit<'_> {
         // The depths are known only after all partitions are counted.
         let median_depths_of_samples: Vec<f64> = spectra.iter().map(|spectrum| median_kmer_depth(spectrum)).collect();
         let median_depths = values_by_selector(median_depths_of_samples.iter().copied());
-        let error_rates = LibraryModel::error_rates_pooled_first(&library_models);
+        let error_rates = LibraryModel::pooled_then_tumour_error_rates(&library_models);
         let has_error_rate = |p: &CandidateKmer| error_rates.get(usize::from(p.selector)).is_some_and(Option::is_some);
         candidates.retain(|p| {
             !p.needs_high_quality() || has_error_rate(p) || p.is_in_repeat(median_depths[usize::from(p.selector)])
@@ -916,7 +923,7 @@ impl CountingUnit<'_> {
         if too_many_novel {
             // Off target, reads are few in both samples of a capture.
             let line = match (self.samples.has_normal(), is_targeted) {
-                (false, _) => MANY_VARIANTS_LEDGER_LINE,
+                (false, _) => TOO_MANY_VARIANTS_LEDGER_LINE,
                 (true, true) => OFF_TARGET_LEDGER_LINE,
                 (true, false) => SHALLOW_NORMAL_LEDGER_LINE,
             };
@@ -935,23 +942,28 @@ impl CountingUnit<'_> {
         if !is_targeted && (foreign + known) as f64 > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64 {
             let all = group_by_kmer(&candidates).count();
             candidates.retain(CandidateKmer::is_branching);
-            ledger.add_skipped("select", OTHER_SPECIES_LEDGER_LINE, (all - group_by_kmer(&candidates).count()) as u64);
+            ledger.add_skipped(
+                "select",
+                MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE,
+                (all - group_by_kmer(&candidates).count()) as u64,
+            );
         }
         let copied = match packed_outcome {
             PackedReadsOutcome::Complete(copied) => Some(copied),
             _ => None,
         };
-        let depth = |i: usize| self.base_depth(&spectra[i], bases[i], libraries[i].pairs());
+        let depth = |i: usize| self.base_depth(&spectra[i], bases[i], libraries[i].num_pairs());
         let k = f64::from(self.params.k);
         let reads = [0, 1].map(|i: usize| {
             let tally = &libraries[i];
-            let number = (2 * tally.pairs()) as f64;
-            ReadTotals {
+            let number = (2 * tally.num_pairs()) as f64;
+            ReadAndKmerTotals {
                 num_reads: number,
-                kmers_per_read: (tally.bases() as f64 / number.max(1.0) + 1.0 - k).max(1.0),
+                kmers_per_read: (tally.num_bases() as f64 / number.max(1.0) + 1.0 - k).max(1.0),
             }
         });
-        let mut known = marks.map_or_else(KnownSequences::default, |marks| KnownSequences::from_tally(&marks, reads));
+        let mut known =
+            marks.map_or_else(KnownSequenceResults::default, |marks| KnownSequenceResults::from_tally(&marks, reads));
         if !self.samples.has_normal() {
             // Copy numbers and sex are those of the normal and of the tumour relative to it.
             known.karyotype = None;
@@ -960,9 +972,9 @@ impl CountingUnit<'_> {
             let depths = [depth(0), depth(i)];
             PairLibraryMetrics::from_tallies([&libraries[0], &libraries[i]], [&trimmed[0], &trimmed[i]], depths)
         };
-        let read_bases = |i: usize| bases[i] as f64 / (2 * libraries[i].pairs()).max(1) as f64;
-        let read_bases: Vec<f64> = (0..self.samples.len()).map(read_bases).collect();
-        let libraries: Vec<PairLibraryMetrics> = (1..self.samples.len()).map(pair).collect();
+        let read_bases = |i: usize| bases[i] as f64 / (2 * libraries[i].num_pairs()).max(1) as f64;
+        let read_bases: Vec<f64> = (0..self.samples.num_samples()).map(read_bases).collect();
+        let libraries: Vec<PairLibraryMetrics> = (1..self.samples.num_samples()).map(pair).collect();
         let target_depths = target_tally.map(|tally| {
             let normal = libraries.first().map(|pair| &pair.normal);
             let each = normal.into_iter().chain(libraries.iter().map(|pair| &pair.tumor));
@@ -994,7 +1006,7 @@ impl CountingUnit<'_> {
 /// Largest ratio of the allele fractions in normal and tumour, in percent, that tumour cells in the normal make, by
 /// selector; 0 where the tumour's alleles show none or too few.
 fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> Vec<u8> {
-    let percent = |alleles: &TumourAlleles| match tumour_in_normal::plausible_fraction_ratio(alleles, modal_depth) {
+    let percent = |alleles: &TumourAlleles| match tumour_in_normal::fraction_ratio_before_calls(alleles, modal_depth) {
         Some(ratio) if ratio.low >= MIN_TUMOUR_IN_NORMAL_RATIO => (100.0 * ratio.high).ceil() as u8,
         _ => 0,
     };
@@ -1064,15 +1076,14 @@ impl LibrarySketches {
     }
 }
 
-/// Merges the results of all partitions.
 fn merge_all_partitions(results: Vec<PartitionCountResult>) -> Result<PartitionCountResult, Error> {
     let all = results.into_iter().map(Ok).reduce(|all, result| all?.merge(result?));
     all.unwrap_or_else(|| Err(Error::Input("there is no partition to count".into())))
 }
 
 impl PartitionCountResult {
-    /// The result of a call without a normal: what was found by comparing the samples is left out, because the reference
-    /// takes the place of the normal.
+    /// Removes the results of comparing both samples, for a tumour-only call, in which the reference replaces the
+    /// normal.
     fn without_comparison_of_samples(self) -> PartitionCountResult {
         PartitionCountResult {
             genotype_mismatches: vec![0; self.genotype_mismatches.len()],
@@ -1094,7 +1105,7 @@ impl PartitionCountResult {
             all.iter_mut().zip(partition).for_each(|(a, p)| *a += p);
         }
         let same = match (&mut self.marker_tally, &other.marker_tally) {
-            (Some(marks), Some(others)) => marks.add_partition(others),
+            (Some(marks), Some(others)) => marks.add_partition_counts(others),
             (one, other) => one.is_none() && other.is_none(),
         };
         if !same {
@@ -1103,7 +1114,7 @@ impl PartitionCountResult {
             ));
         }
         let same = match (&mut self.target_tally, &other.target_tally) {
-            (Some(tally), Some(others)) => tally.add_partition(others),
+            (Some(tally), Some(others)) => tally.add_partition_counts(others),
             (one, other) => one.is_none() && other.is_none(),
         };
         if !same {
@@ -1164,7 +1175,7 @@ mod tests {
             memory_bytes: 1 << 30,
             work_dir: folder.path().into(),
             max_scratch_bytes: u64::MAX,
-            partition: Partition::WHOLE,
+            partition: Partition::WHOLE_KMER_SPACE,
             devices: Default::default(),
         };
         let samples = SampleNames::default();
@@ -1195,7 +1206,7 @@ mod tests {
             spectrum[20] = 1_000_000;
             let (spectra, candidates) = (vec![spectrum.clone(), spectrum], candidates.collect());
             PartitionCountResult {
-                partition: Partition::WHOLE,
+                partition: Partition::WHOLE_KMER_SPACE,
                 candidates,
                 spectra,
                 genotype_mismatches: vec![0],

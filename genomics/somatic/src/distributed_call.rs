@@ -338,7 +338,7 @@ impl StepRunner<'_> {
     ) -> CountingUnit<'b> {
         let DistributedCall { params, genome_bases, reference, screen, .. } = self.call;
         // Only a step that counts a partition has candidates, those of this partition.
-        let bases = genome_bases.map(|bases| bases / u64::from(partition.total()));
+        let bases = genome_bases.map(|bases| bases / u64::from(partition.num_partitions()));
         let tumours = self.call.samples.tumour_names().len();
         let count_params = self.resources.count_params(params, bases, tumours, self.work_dir.to_owned());
         CountingUnit {
@@ -358,7 +358,7 @@ impl StepRunner<'_> {
     fn run_scatter(&self, step: Step) -> Result<(), Error> {
         let lanes = &self.call.shards[step.number as usize - 1];
         self.publish_result(step, |path| {
-            Ok(self.count_unit(lanes, Partition::WHOLE, None).scatter_shard(self.call.grid, path)?)
+            Ok(self.count_unit(lanes, Partition::WHOLE_KMER_SPACE, None).scatter_shard(self.call.grid, path)?)
         })
     }
 
@@ -371,7 +371,7 @@ impl StepRunner<'_> {
             let shards = self.call.steps_of_kind(StepKind::Scatter).map(open).collect::<Result<Vec<_>, _>>()?;
             let scattered: Vec<_> = shards.iter().map(|shard| (&shard.value, shard.file())).collect();
             let targets = self.call.targets.as_ref().zip(self.call.reference.as_deref());
-            let targets = targets.map(|(option, path)| option.read_targets_of_file(path)).transpose()?;
+            let targets = targets.map(|(option, path)| option.read_targets_for_reference_file(path)).transpose()?;
             Ok(self.count_unit(&[], partition, targets.as_ref()).count_scattered_partition(&scattered)?)
         })
     }
@@ -381,7 +381,7 @@ impl StepRunner<'_> {
             self.progress.unit_started(&step.to_string(), None);
             let shares = self.call.steps_of_kind(StepKind::Count).map(|step| self.read_result(step));
             let shares: Vec<PartitionCountResult> = shares.collect::<Result<_, _>>()?;
-            Ok(self.count_unit(&[], Partition::WHOLE, None).merge_partitions(shares)?)
+            Ok(self.count_unit(&[], Partition::WHOLE_KMER_SPACE, None).merge_partitions(shares)?)
         })
     }
 
@@ -398,7 +398,7 @@ impl StepRunner<'_> {
     }
 
     fn passes<'b>(&self, copy: &'b PackedReads) -> ReadPasses<'b> {
-        let samples = self.call.samples.len();
+        let samples = self.call.samples.num_samples();
         ReadPasses {
             reads: ReadSource::Packed(copy),
             num_samples: samples,
@@ -498,7 +498,7 @@ impl StepRunner<'_> {
             let PlaceStepResult { places: ContigPlacementResult { contigs, recruiting_kmers: wanted, .. }, .. } =
                 self.read_placed_contigs()?;
             let index = RecruitingIndex::new(wanted);
-            let seen = RecruitingCounts::new(&index, self.call.samples.len());
+            let seen = RecruitingCounts::new(&index, self.call.samples.num_samples());
             let writer = locus_ranges::RecruitBuckets::create_buckets_for_shard(step.number, &contigs, path)?;
             drop(contigs);
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
@@ -519,7 +519,7 @@ impl StepRunner<'_> {
         let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } = places;
         ledger.append_lines(&lines);
         let index = RecruitingIndex::new(wanted);
-        let seen = RecruitingCounts::new(&index, self.call.samples.len());
+        let seen = RecruitingCounts::new(&index, self.call.samples.num_samples());
         let (mut shards, mut fetched) = (Vec::new(), Vec::new());
         let recruits = self.work_dir.join("recruit.bins");
         let writer = locus_ranges::RecruitBuckets::create_buckets(&contigs, &recruits)?;

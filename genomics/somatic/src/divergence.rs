@@ -15,8 +15,8 @@ use crate::molecule_vote::MoleculeVote;
 /// Minimum number of small changes that show that a contig comes from another locus, not from the one where it is
 /// placed (empirical).
 const MIN_DIVERGENT_CHANGES: usize = 10;
-/// Maximum share of the small changes of a kataegis cluster that are no deaminated cytosines. Of the differences between
-/// two loci, about one third are transitions of C:G, so that a contig of another locus has two thirds of other changes.
+/// Maximum share of changes other than deaminated cytosines in a kataegis cluster. In a contig of another locus about
+/// two thirds are other changes, because one third of the differences between loci are transitions of C:G.
 const MAX_OTHER_KATAEGIS_SHARE: [usize; 2] = [1, 10];
 
 /// Whether a small change is one that deaminated cytosines leave: C to T or G, on either strand (APOBEC; Nik-Zainal et
@@ -27,8 +27,8 @@ fn is_deamination(change: &Change) -> bool {
     reference.len() == alternative.len() && reference.iter().zip(alternative).all(is_one)
 }
 
-/// Minimum number of molecules of the normal that lack each change of a cluster. Chosen: of a copy that the reference
-/// lacks, two molecules in fifteen or more are reads of it.
+/// Minimum number of molecules of the normal that lack each change of a cluster. Chosen: if a contig comes from a copy
+/// that the reference lacks, at least two of fifteen molecules of the normal show that copy.
 const MIN_EXCLUDING_MOLECULES: u32 = 15;
 
 /// Whether the contig has so many small changes that it comes from another locus. A cluster of deaminated cytosines
@@ -42,7 +42,7 @@ pub(crate) fn is_divergent<'a>(
     let is_excluded = || {
         small().all(is_substitution)
             && normal_votes.clone().all(|votes| {
-                let support = AlleleSupport::count(votes);
+                let support = AlleleSupport::from_votes(votes);
                 support.alternative == 0 && support.reference >= MIN_EXCLUDING_MOLECULES
             })
     };
@@ -72,8 +72,8 @@ const MIN_PARALOG_CHANGES_OF_MOLECULE: usize = 2;
 /// Minimum number of bases of an unaligned end that is compared with the genome near it. Chosen: calls with fewer are
 /// filtered anyway.
 const MIN_COMPARED_END_BASES: usize = 50;
-/// Maximum number of bases of an unaligned end that are compared. Chosen: the alignment pays little for the length of a
-/// gap, so that a long sequence would align as one gap.
+/// Maximum number of bases of an unaligned end that are compared. Chosen: gaps cost little per base, so a longer
+/// sequence could be aligned as one gap.
 const MAX_COMPARED_END_BASES: usize = 100;
 /// Alignment scores for each base (10 for an equal base, -40 for another) of a diverged copy: at least that of a copy with
 /// one other base in four, and less than that of a copy with one other base in fifty. Unrelated bases have about -8.
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::aligned_contig::ContigChange;
     use crate::assemble::Contig;
-    use crate::change::{Breakend, Side};
+    use crate::change::{Breakend, RetainedSide};
 
     /// A contig with changes of these reference and alternative bases.
     fn contig_with(changes: &[(&[u8], &[u8])]) -> AlignedContig {
@@ -283,7 +283,7 @@ mod tests {
         let ends_in = |genome: &[u8], sequence: &[u8]| {
             let mut contig = contig_with(&[(b"A", b"C")]);
             (contig.changes[0].right_normal, contig.changes[0].contig_range) = (genome.to_vec(), 250..250);
-            let end = Breakend { chrom: 0, pos: 100, side: Side::Left };
+            let end = Breakend { chrom: 0, pos: 100, side: RetainedSide::Left };
             contig.changes[0].change = Change::Novel { end, sequence: sequence.to_vec() };
             has_diverged_end(&contig)
         };

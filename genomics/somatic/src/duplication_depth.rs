@@ -15,10 +15,11 @@ use crate::sequencing_errors::ERROR_MODEL_PARAMS;
 /// Minimum length in bp of a duplication whose unchanged allele is counted at its ends. Nearly all reads contain a
 /// shorter stretch and its flanks.
 const MIN_DUPLICATION_BP: usize = 20;
-/// An insertion counts as a duplication if at least this share of its bases is a copy of the neighbouring sequence:
-/// numerator and denominator. The other bases are new, between the copies.
+/// Minimum share (numerator and denominator) of the bases of an insertion that copy the neighbouring sequence, for it
+/// to count as a duplication. The other bases lie between the copies.
 const MIN_COPIED_SHARE: [usize; 2] = [1, 2];
-/// Number of bases on each side of an end that a read must have; two bases beyond a junction make it visible.
+/// Minimum number of bases of a read on each side of an end of the duplication: fewer do not show whether the read
+/// crosses the end.
 const MIN_BASES_BESIDE_END: usize = 2;
 /// Number of bases on each side of an end that are compared.
 const COMPARED_BASES: usize = 20;
@@ -74,7 +75,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
         if len < MIN_DUPLICATION_BP || f.right_shift != -(i32::try_from(len).ok()?) {
             return None;
         }
-        let [before, after] = event_model::copied_bases(seq, at);
+        let [before, after] = event_model::num_copied_bases_at_insertion(seq, at);
         let copied = before + after;
         if copied * MIN_COPIED_SHARE[1] < len * MIN_COPIED_SHARE[0] {
             return None;
@@ -154,7 +155,7 @@ pub(crate) fn crossed_insertion_ends(f: &ContigChange, start: i32, read_len: usi
 
 /// Of `num_votes` molecules, `crossing` of which cross each end and `crossing_any` any end of an allele: the mean number
 /// that cross one end.
-pub(crate) fn num_at_one_end(num_votes: usize, crossing: [usize; 2], crossing_any: usize) -> usize {
+pub(crate) fn mean_num_crossing_one_end(num_votes: usize, crossing: [usize; 2], crossing_any: usize) -> usize {
     if crossing_any == 0 {
         return num_votes;
     }
@@ -175,7 +176,7 @@ pub(crate) fn is_kept_evenly(i: usize, all: usize, wanted: usize) -> bool {
 }
 
 /// Keeps `wanted` of the items, evenly spaced, so that the choice depends on their order only.
-pub(crate) fn keep_evenly<T>(items: Vec<T>, wanted: usize) -> Vec<T> {
+pub(crate) fn keep_evenly_spaced<T>(items: Vec<T>, wanted: usize) -> Vec<T> {
     let all = items.len();
     items.into_iter().enumerate().filter(|(i, _)| is_kept_evenly(*i, all, wanted)).map(|(_, item)| item).collect()
 }
@@ -184,7 +185,7 @@ pub(crate) fn keep_evenly<T>(items: Vec<T>, wanted: usize) -> Vec<T> {
 mod tests {
     use super::*;
     use crate::assemble::Contig;
-    use crate::change::{Breakend, Side};
+    use crate::change::{Breakend, RetainedSide};
 
     const LEFT: &[u8] = b"GATTACCTGAGTCCGTACGGATCTTAGCAACTGG";
     const STRETCH: &[u8] = b"CTTGCAGGTCAATCGCGTATTCCGAGATGCAAGC";
@@ -263,7 +264,7 @@ mod tests {
             right_shift: 0,
             mapq: 60,
         };
-        let duplication = [end(1000, Side::Right), end(1299, Side::Left)];
+        let duplication = [end(1000, RetainedSide::Right), end(1299, RetainedSide::Left)];
         let contig = contig_with(&[STRETCH, STRETCH], change(duplication));
         let found = UnchangedAlleleEnds::from_change(&contig.changes[0], &contig).unwrap();
         assert!(found.is_junction);
@@ -272,7 +273,7 @@ mod tests {
         assert_eq!(crossed(&[&LEFT[4..], &STRETCH[..12]]), [true, false]);
         assert_eq!(crossed(&[&STRETCH[4..], &STRETCH[..12]]), [false, false]);
         assert_eq!(found.bases_around_ends(5)[1], [&STRETCH[29..], &RIGHT[..5]].concat());
-        let deletion = [end(1000, Side::Left), end(1299, Side::Right)];
+        let deletion = [end(1000, RetainedSide::Left), end(1299, RetainedSide::Right)];
         let contig = contig_with(&[STRETCH, STRETCH], change(deletion));
         assert_eq!(UnchangedAlleleEnds::from_change(&contig.changes[0], &contig), None);
     }
@@ -280,10 +281,10 @@ mod tests {
     #[test]
     fn molecules_at_both_ends_of_a_long_allele_count_as_those_of_one_end() {
         // 40 molecules at the start, 40 at the end, none at both.
-        assert_eq!(num_at_one_end(80, [40, 40], 80), 40);
+        assert_eq!(mean_num_crossing_one_end(80, [40, 40], 80), 40);
         // All molecules cross both ends of a short allele.
-        assert_eq!(num_at_one_end(50, [50, 50], 50), 50);
-        assert_eq!(num_at_one_end(7, [0, 0], 0), 7);
+        assert_eq!(mean_num_crossing_one_end(50, [50, 50], 50), 50);
+        assert_eq!(mean_num_crossing_one_end(7, [0, 0], 0), 7);
         // A deletion of STRETCH: reads of the unchanged allele cross one end, a read of the deletion none.
         let mut deletion = insertion(LEFT.len()..LEFT.len());
         deletion.right_shift = STRETCH.len() as i32;
@@ -304,8 +305,8 @@ mod tests {
     fn unchanged_molecules_are_those_that_the_junction_lacks() {
         assert_eq!(num_unchanged_molecules([101, 98], 20), 80);
         assert_eq!(num_unchanged_molecules([10, 8], 20), 0);
-        assert_eq!(keep_evenly((0..10).collect(), 4), [2, 4, 7, 9]);
-        assert_eq!(keep_evenly(vec![1, 2], 3), [1, 2]);
-        assert_eq!(keep_evenly(vec![1, 2], 0), [0; 0]);
+        assert_eq!(keep_evenly_spaced((0..10).collect(), 4), [2, 4, 7, 9]);
+        assert_eq!(keep_evenly_spaced(vec![1, 2], 3), [1, 2]);
+        assert_eq!(keep_evenly_spaced(vec![1, 2], 0), [0; 0]);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::change::{
-    self, Breakend, Change, MAX_BREAKEND_SHIFT_BP, MIN_STRUCTURAL_BP, Side, are_breakends_near, change_sort_position,
-    is_same_breakpoint, is_small_variant,
+    self, Breakend, Change, MAX_BREAKEND_SHIFT_BP, MIN_STRUCTURAL_BP, RetainedSide, are_breakends_near,
+    change_sort_position, is_same_breakpoint, is_small_variant,
 };
 use crate::genotype::{ErrorFrequency, Filter, MIN_CALL_MOLECULES};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
@@ -95,8 +95,8 @@ pub struct CallThresholds {
     pub min_molecules: usize,
 }
 
-/// Minimum number of sequences at which reads fold back, for each mate, in a library with fold-back artefacts. A genome
-/// without artefacts has fewer. Empirical.
+/// Minimum ratio of the number of different sequences at which reads fold back to the number of mates, in a library
+/// with fold-back artefacts. Genomes without artefacts have a lower ratio. Empirical.
 const MIN_FOLD_BACK_SITES_PER_MATE: f64 = 6e-4;
 
 impl CallThresholds {
@@ -113,8 +113,8 @@ impl CallThresholds {
     }
 }
 
-/// Maximum distance in bp between the ends of a junction that a strand makes when it folds back or jumps while it is
-/// copied. Empirical.
+/// Maximum distance in bp between the ends of a junction that arises when a strand folds back or the polymerase
+/// switches templates. Empirical.
 const MAX_LOCAL_JUNCTION_BP: usize = 1000;
 
 /// Limits of the support of a junction that may be a fold-back artefact.
@@ -350,8 +350,8 @@ pub(crate) fn classify_change(change: &Change) -> EventClass {
             _ => EventClass::Indel,
         },
         Change::Junction { ends: [a, b], .. } if a.chrom == b.chrom => match (a.side, b.side) {
-            (Side::Left, Side::Right) => EventClass::Del,
-            (Side::Right, Side::Left) => EventClass::Dup,
+            (RetainedSide::Left, RetainedSide::Right) => EventClass::Del,
+            (RetainedSide::Right, RetainedSide::Left) => EventClass::Dup,
             _ => EventClass::Bnd,
         },
         Change::Junction { .. } => EventClass::Bnd,
@@ -368,7 +368,7 @@ fn paired_event_class(a: &Change, b: &Change) -> Option<EventClass> {
         (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
             let inverted = |e: &[Breakend; 2], side| e[0].chrom == e[1].chrom && e[0].side == side && e[1].side == side;
             let both = |l, r| inverted(x, l) && inverted(y, r);
-            if (both(Side::Left, Side::Right) || both(Side::Right, Side::Left))
+            if (both(RetainedSide::Left, RetainedSide::Right) || both(RetainedSide::Right, RetainedSide::Left))
                 && are_breakends_near(&x[0], &y[0], MAX_PARTNER_DISTANCE_BP)
                 && are_breakends_near(&x[1], &y[1], MAX_PARTNER_DISTANCE_BP)
             {

@@ -6,7 +6,7 @@
 //! next base of the genome or the first base of a second copy. The costs are those of `docs/model/event.md`.
 
 use crate::affine::{Alignment, AlignmentOp};
-use crate::change::{Breakend, Change, Side};
+use crate::change::{Breakend, Change, RetainedSide};
 
 /// Costs of events. The formulas are those of `docs/model/event.md`.
 #[derive(Debug)]
@@ -20,11 +20,11 @@ pub(crate) struct EventModelParams {
     /// Cost of a base that is not copied from the genome nearby (formulas 2, 3). Unit: hundredths of natural-log units.
     /// Source: one of four bases. If higher: inserted bases are more often explained as copies.
     pub(crate) new_base: i32,
-    /// Cost of the place at which the contig continues after a jump (formula 3). Unit: hundredths of natural-log units.
-    /// Source: one of about 1500 places of the window. If higher: fewer large events.
+    /// Cost of the position at which the contig continues after a jump (formula 3). Unit: hundredths of natural-log
+    /// units. Source: ln of about 1500 possible positions in the window. If higher: fewer large events.
     pub(crate) place: i32,
-    /// Cost of a place anywhere in the genome (formula 4). Unit: hundredths of natural-log units. Source: one of 3 Gbp.
-    /// If higher: junctions of distant places are explained by nearby events more often.
+    /// Cost of a position anywhere in the genome (formula 4). Unit: hundredths of natural-log units. Source: ln of 3
+    /// billion possible positions. If higher: junctions of distant positions are explained by nearby events more often.
     pub(crate) distant_place: i32,
     /// Maximum distance of the ends of a junction on one strand whose place is nearby (formula 4). Unit: bp. Source:
     /// chosen, the margin of the window. If higher: longer duplications and deletions cost as little as nearby ones.
@@ -41,11 +41,11 @@ pub(crate) const EVENT_MODEL_PARAMS: EventModelParams = EventModelParams {
     max_local_junction_bp: 600,
 };
 
-/// Cost of a jump to another place of the window.
+/// Cost of a jump to another position in the window.
 const JUMP_COST: i32 = EVENT_MODEL_PARAMS.event + EVENT_MODEL_PARAMS.place;
-/// Cost of what is impossible; half of the maximum, so that costs can be added.
+/// Cost of an impossible explanation: half of the largest number, so that costs can be added without overflow.
 const IMPOSSIBLE: i32 = i32::MAX / 2;
-/// Cost from which an explanation is compared with others: a jump and a substitution.
+/// Minimum cost of an explanation at which alternatives are searched: a jump and a substitution.
 pub(crate) const MIN_COMPARED_COST: i32 = JUMP_COST + EVENT_MODEL_PARAMS.substitution;
 
 /// A stretch of a contig that equals the genome except for substitutions.
@@ -93,7 +93,7 @@ pub(crate) fn cost_of_changes<'a>(
         }
         // docs/model/event.md (3)
         Change::Allele { .. } => {
-            let copied: usize = copied_bases(seq, range).iter().sum();
+            let copied: usize = num_copied_bases_at_insertion(seq, range).iter().sum();
             let by_jump = gap_cost(range.len().saturating_sub(copied), false) + EVENT_MODEL_PARAMS.place;
             by_jump.min(gap_cost(range.len(), false))
         }
@@ -114,13 +114,13 @@ fn is_local(a: &Breakend, b: &Breakend) -> bool {
 /// Numbers of bases before and after the start of an insertion at `range` of `seq` that are the same one insertion
 /// further. Their sum is the length of the copy if the insertion is the second copy of the bases next to it, with or
 /// without new bases between the copies; it may be longer by chance.
-pub(crate) fn copied_bases(seq: &[u8], range: &std::ops::Range<usize>) -> [usize; 2] {
+pub(crate) fn num_copied_bases_at_insertion(seq: &[u8], range: &std::ops::Range<usize>) -> [usize; 2] {
     let len = range.len();
     let is_copied = |q: &usize| seq[*q] == seq[q + len];
     [(0..range.start).rev().take_while(is_copied).count(), (range.start..seq.len() - len).take_while(is_copied).count()]
 }
 
-/// What precedes a base of the contig on the best path (Viterbi traceback).
+/// Predecessor of a base of the contig on the best path (Viterbi traceback).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// The base before, on the same diagonal.
@@ -249,7 +249,10 @@ pub(crate) fn align_copies(stretches: &[CopiedStretch], min_flank: usize) -> Opt
 /// Whether a junction joins the end of a stretch of the genome to its start: a tandem duplication.
 pub(crate) fn is_tandem_duplication(ends: &[Breakend; 2]) -> bool {
     let [first, last] = ends;
-    first.chrom == last.chrom && first.side == Side::Right && last.side == Side::Left && first.pos <= last.pos
+    first.chrom == last.chrom
+        && first.side == RetainedSide::Right
+        && last.side == RetainedSide::Left
+        && first.pos <= last.pos
 }
 
 #[cfg(test)]
@@ -340,14 +343,14 @@ mod tests {
         assert_eq!(cost_of_changes(seq, [(&copy, &(10..20))].into_iter()), p.event + p.place + 2 * p.new_base);
         let end = |pos, side| Breakend { chrom: 0, pos, side };
         let junction = |to| Change::Junction {
-            ends: [end(5, Side::Right), end(to, Side::Left)],
+            ends: [end(5, RetainedSide::Right), end(to, RetainedSide::Left)],
             inserted: vec![b'A'],
             homology: 0,
         };
         assert_eq!(cost(&junction(90), 4..5), p.event + p.place + p.new_base);
         assert_eq!(cost(&junction(9000), 4..5), p.event + p.distant_place + p.new_base);
         assert_eq!(
-            cost(&Change::Novel { end: end(4, Side::Left), sequence: vec![b'A'; 5] }, 4..4),
+            cost(&Change::Novel { end: end(4, RetainedSide::Left), sequence: vec![b'A'; 5] }, 4..4),
             p.event + 5 * p.new_base
         );
     }

@@ -9,7 +9,9 @@ use std::collections::HashSet;
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{Change, is_substitution};
-use crate::duplication_depth::{self, UnchangedAlleleEnds, is_kept_evenly, keep_evenly, num_unchanged_molecules};
+use crate::duplication_depth::{
+    self, UnchangedAlleleEnds, is_kept_evenly, keep_evenly_spaced, num_unchanged_molecules,
+};
 use crate::genotype::{self, ErrorFrequency};
 use crate::haplotype::Haplotype;
 use crate::molecule::MoleculeAssignment;
@@ -34,7 +36,7 @@ pub struct LocusEvidence<'a> {
     molecules: MoleculeAssignment,
 }
 
-/// How frequent the errors are that look like change number `f` of a contig.
+/// Returns the frequency of the errors that look like change number `f` of a contig.
 pub fn error_frequency(contig: &AlignedContig, f: usize) -> ErrorFrequency {
     match &contig.changes[f].change {
         change if is_substitution(change) => ErrorFrequency::Common,
@@ -130,7 +132,7 @@ impl<'a> LocusEvidence<'a> {
         })
     }
 
-    /// How frequent the errors are that look like change number `f` of this contig.
+    /// Returns the frequency of the errors that look like change number `f` of this contig.
     pub fn error_frequency_of_change(&self, f: usize) -> ErrorFrequency {
         match repeat_length_change::short_homopolymer_rate(self.contig, f, self.errors) {
             Some(_) => ErrorFrequency::Common,
@@ -157,7 +159,7 @@ impl<'a> LocusEvidence<'a> {
     }
 
     /// Whether the fragments of a tumour end at fixed positions.
-    pub(crate) fn has_fixed_ends(&self) -> bool {
+    pub(crate) fn has_fixed_fragment_ends(&self) -> bool {
         sequencing_errors::has_fixed_ends_in_tumour(&self.errors.fragment_ends)
     }
 
@@ -238,7 +240,7 @@ impl<'a> LocusEvidence<'a> {
             let own: Vec<u32> = votes.iter().filter(|vote| is_of_allele(vote)).map(|vote| vote.pair).collect();
             let at_end = crossing.each_ref().map(|end| own.iter().filter(|pair| end.contains(*pair)).count());
             let at_any = own.iter().filter(|pair| crossing.iter().any(|end| end.contains(*pair))).count();
-            let counted = duplication_depth::num_at_one_end(own.len(), at_end, at_any);
+            let counted = duplication_depth::mean_num_crossing_one_end(own.len(), at_end, at_any);
             for (i, vote) in votes.iter_mut().filter(|vote| is_of_allele(vote)).enumerate() {
                 vote.counts_in_fraction = is_kept_evenly(i, own.len(), counted);
             }
@@ -264,10 +266,10 @@ impl<'a> LocusEvidence<'a> {
             further.sort_by_key(|vote| (vote.pair, vote.distance_from_end));
             further.dedup_by_key(|vote| vote.pair);
             further.retain(|vote| known.binary_search(&vote.pair).is_err());
-            others.extend(keep_evenly(further, expected.saturating_sub(unchanged.len())));
+            others.extend(keep_evenly_spaced(further, expected.saturating_sub(unchanged.len())));
             // On a contig with both copies each such molecule contains the whole stretch. At a junction either end
             // suffices, so that there are twice as many.
-            let kept = if stretch.is_junction { keep_evenly(unchanged, expected) } else { unchanged };
+            let kept = if stretch.is_junction { keep_evenly_spaced(unchanged, expected) } else { unchanged };
             others.extend(kept);
             others.sort_by_key(|vote| vote.pair);
             *votes = others;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use genuma_annotate::hgvs::shorten_protein_change;
 use genuma_reads::fasta::Reference;
 
-use crate::change::{Breakend, Side};
+use crate::change::{Breakend, RetainedSide};
 use crate::genotype::{AlleleSupport, TumourSupport};
 use crate::sample_names::SampleNames;
 use crate::vcf_record::{AltAllele, VcfRecord};
@@ -63,7 +63,7 @@ pub enum MafGenes {
     Annotated,
 }
 
-/// What a MAF row says of the gene.
+/// Values of the gene columns of a MAF row.
 #[derive(Default)]
 struct MafGeneFields<'a> {
     symbol: &'a str,
@@ -189,7 +189,7 @@ pub fn build_bedpe_table(records: &[VcfRecord], genome: &Reference, samples: &Sa
         let inserted = String::from_utf8_lossy(inserted);
         for ends in &structural.junctions {
             let place = |end: &Breakend| format!("{}\t{}\t{}", genome.contigs[end.chrom].name, end.pos, end.pos + 1);
-            let strand = |end: &Breakend| if end.side == Side::Left { '+' } else { '-' };
+            let strand = |end: &Breakend| if end.side == RetainedSide::Left { '+' } else { '-' };
             let [a, b] = ends;
             let (tumour, normal) = (&record.genotype.tumour, &record.genotype.normal);
             let of_normal = match samples.has_normal() {

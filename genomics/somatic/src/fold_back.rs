@@ -30,8 +30,8 @@ fn turns_back(seq: &[u8], contig_change: &ContigChange) -> bool {
     }
 }
 
-/// Maximum number of pairs of a fold-back contig that is left out: half of the molecules that [`crate::event`] needs,
-/// because some molecules may not have been assembled.
+/// Maximum number of pairs of a contig that is discarded as a fold-back artefact: half of the molecules that
+/// [`crate::event`] requires, because some molecules may not have been assembled.
 const MAX_FOLD_BACK_PAIRS: usize = 3;
 
 /// Whether all changes of a contig of at most 3 pairs are fold-backs. In a library with many fold-backs such a contig
@@ -81,11 +81,11 @@ fn is_copied_from_arm(seq: &[u8], at: &Range<usize>) -> bool {
     over.iter().any(|(_, kmer)| nearby_kmers.binary_search(&kmer.forward).is_ok())
 }
 
-/// Minimum length in bases of each arm beside an inverted loop. Chosen: a change has such arms by chance once in
-/// 1,000; a higher value misses short hairpins.
+/// Minimum length in bases of the two complementary arms next to an inverted loop. Chosen: one change in 1,000 has such
+/// arms by chance; a higher value misses short hairpins.
 const MIN_LOOP_ARM_BASES: usize = 5;
-/// Maximum distance in bases of the outer ends of the arms from a change in the loop. Chosen: longer inversions are
-/// junctions.
+/// Maximum distance in bases between a change in the loop and the outer ends of the arms. Chosen: longer inversions are
+/// called as junctions.
 const MAX_LOOP_DISTANCE_BASES: usize = 30;
 
 /// Whether the genome has a hairpin around a small change, and the contig the reverse complement of its loop: a strand
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(fold_backs(seq, &[(10..10, b"AG"), (12..14, b"")]), [true, true]);
         assert_eq!(fold_backs(seq, &[(10..10, b"AG")]), [false]);
     }
-    use crate::change::{Breakend, Side};
+    use crate::change::{Breakend, RetainedSide};
 
     #[test]
     fn hairpins_turn_back_and_other_junctions_do_not() {
@@ -212,7 +212,7 @@ mod tests {
         let arm = b"GATTACCTGAGTCCGTACGGATCTTAGCAACTGG";
         let hairpin = [&arm[..], b"TTACA", &reverse_complement(arm)].concat();
         let end = |pos, side| Breakend { chrom: 0, pos, side };
-        let ends = [end(900, Side::Left), end(905, Side::Left)];
+        let ends = [end(900, RetainedSide::Left), end(905, RetainedSide::Left)];
         let junction = Change::Junction { ends, inserted: Vec::new(), homology: 0 };
         let finding = |change| ContigChange {
             change,

@@ -18,13 +18,13 @@ pub(crate) struct GaplessStack {
 impl GaplessStack {
     /// Stacks reads, each with the column of its first base.
     pub(crate) fn from_reads<'a>(stack: impl Iterator<Item = (i32, &'a OwnedRead)> + Clone) -> GaplessStack {
-        let mut columns = GaplessStack::spanning_reads(stack.clone());
+        let mut columns = GaplessStack::with_columns_of_reads(stack.clone());
         stack.for_each(|(at, read)| columns.add_read(at, read));
         columns
     }
 
     /// An empty stack wide enough for the given reads.
-    pub(crate) fn spanning_reads<'a>(stack: impl Iterator<Item = (i32, &'a OwnedRead)> + Clone) -> GaplessStack {
+    pub(crate) fn with_columns_of_reads<'a>(stack: impl Iterator<Item = (i32, &'a OwnedRead)> + Clone) -> GaplessStack {
         let start = stack.clone().map(|(at, _)| at).min().unwrap_or(0);
         let end = stack.map(|(at, r)| at + r.seq.len() as i32).max().unwrap_or(start);
         let width = (end - start) as usize;
@@ -50,7 +50,7 @@ impl GaplessStack {
     }
 
     /// Number of reads with a base in a column (index from the first column).
-    pub(crate) fn depth(&self, column: usize) -> u32 {
+    pub(crate) fn depth_at_column(&self, column: usize) -> u32 {
         self.depth[column]
     }
 
@@ -61,7 +61,7 @@ impl GaplessStack {
     }
 
     /// The base with the highest quality sum in each column; N for columns without votes.
-    pub(crate) fn consensus(&self) -> Vec<u8> {
+    pub(crate) fn consensus_bases(&self) -> Vec<u8> {
         let best = |w: &[u32; 4]| {
             let top = *w.iter().max().unwrap_or(&0);
             if top == 0 { b'N' } else { b"ACGT"[w.iter().position(|&x| x == top).unwrap_or(0)] }
@@ -73,7 +73,7 @@ impl GaplessStack {
     pub(crate) fn trusted_consensus_around(&self, around: i32) -> (i32, Vec<u8>) {
         let at = (around - self.start).clamp(0, self.quality_sums.len() as i32 - 1) as usize;
         let range = self.trusted_range(at.saturating_sub(1), 1);
-        (self.start + range.start as i32, self.consensus()[range].to_vec())
+        (self.start + range.start as i32, self.consensus_bases()[range].to_vec())
     }
 
     /// Whether a read agrees with the majority of the stack, except for a few errors.

@@ -10,7 +10,7 @@ use genuma_annotate::small_change::{self, SmallChange, TranscriptEffect};
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Breakend, Side};
+use crate::change::{Breakend, RetainedSide};
 use crate::event::EventClass;
 use crate::vcf_record::{AltAllele, GeneEffect, RecordAnnotation, VcfRecord};
 
@@ -68,12 +68,12 @@ impl GeneFile {
 }
 
 impl Genes {
-    /// What was read, for the log.
-    pub fn describe(&self) -> String {
+    /// Describes the genes that were read, for the log.
+    pub fn describe_genes(&self) -> String {
         format!("{} genes, {} transcripts", self.model.genes.len(), self.model.transcripts.len())
     }
 
-    /// What was left out, as sentences for the log.
+    /// Describes the features of the file that were skipped, as sentences for the log.
     pub fn describe_skipped_features(&self) -> Vec<String> {
         let counts = &self.counts;
         let names: Vec<&str> = counts.unknown_contigs.keys().take(3).map(String::as_str).collect();
@@ -117,7 +117,7 @@ impl Genes {
     }
 
     /// Numbers of genes, transcripts and annotated records, for `summary.json`.
-    pub fn summarize(&self, path: &Path, bytes: u64, records: &[VcfRecord]) -> AnnotationSummary {
+    pub fn summarize_annotation(&self, path: &Path, bytes: u64, records: &[VcfRecord]) -> AnnotationSummary {
         let mut consequences: BTreeMap<String, u64> = BTreeMap::new();
         let mut counted = std::collections::BTreeSet::new();
         for record in records.iter().filter(|record| record.genotype.filters.is_empty()) {
@@ -211,8 +211,8 @@ impl Genes {
 
 fn junction_end(end: &Breakend) -> JunctionEnd {
     let kept = match end.side {
-        Side::Left => KeptSide::Left,
-        Side::Right => KeptSide::Right,
+        RetainedSide::Left => KeptSide::Left,
+        RetainedSide::Right => KeptSide::Right,
     };
     JunctionEnd { contig: end.chrom, position: end.pos, kept }
 }

@@ -39,7 +39,7 @@ pub struct AlleleSupport {
 
 impl AlleleSupport {
     /// Counts the molecules that support each allele.
-    pub(crate) fn count(votes: &[MoleculeVote]) -> AlleleSupport {
+    pub(crate) fn from_votes(votes: &[MoleculeVote]) -> AlleleSupport {
         let count = |wanted: &dyn Fn(&MoleculeVote) -> bool| votes.iter().filter(|v| wanted(v)).count() as u32;
         AlleleSupport {
             reference: count(&MoleculeVote::supports_reference),
@@ -198,7 +198,7 @@ pub struct Genotype {
     pub filters: BTreeSet<Filter>,
 }
 
-/// How frequent the errors are that look like a change.
+/// Frequency of the errors that look like a change: common or rare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorFrequency {
     /// Substitutions and length changes of repeats: frequent errors.
@@ -207,10 +207,10 @@ pub enum ErrorFrequency {
     Rare,
 }
 
-/// What genotyping depends on besides the votes.
+/// Parameters of genotyping one change: error rates, admixture and population frequency.
 #[derive(Debug, Clone, Copy)]
 pub struct GenotypingParams {
-    /// How frequent the errors are that look like the change.
+    /// Frequency of the errors that look like the change.
     pub error_frequency: ErrorFrequency,
     /// Rate at which slippage of a repeat looks like the change.
     pub slippage_rate: SlippageRate,
@@ -226,7 +226,7 @@ pub struct GenotypingParams {
     pub mapq: u8,
     /// Probability that a molecule without the change shows it although its bases are good.
     pub error_probability: f64,
-    /// How frequent the allele is in the population.
+    /// Population frequency of the allele.
     pub population_frequency: PopulationFrequency,
     /// Tumour cells in the normal, and DNA of another person in the tumour.
     pub admixture: Admixture,
@@ -239,7 +239,7 @@ pub struct GenotypingParams {
     pub is_linked: bool,
 }
 
-/// What the samples contain besides the cells that they should have.
+/// Admixture of other DNA in the samples: tumour cells in the normal, and DNA of another person in the tumour.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Admixture {
     /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0: none are
@@ -515,7 +515,7 @@ fn tumour_supports(tumours: &[Vec<MoleculeVote>], error_probability: f64, slips:
     let odds: Vec<f64> = tumours.iter().map(odds).collect();
     let most = odds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let own = |(votes, odds): (&Vec<MoleculeVote>, f64)| {
-        let support = AlleleSupport::count(votes);
+        let support = AlleleSupport::from_votes(votes);
         TumourSupport {
             support,
             has: support.alternative > 0 && (odds >= GENOTYPE_MODEL_PARAMS.min_tumour_log_ratio || odds >= most),
@@ -529,7 +529,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let several = tumours.len() > 1;
     let pooled = pool_votes(tumours);
     let tumour = &pooled[..];
-    let (n, t) = (AlleleSupport::count(normal), AlleleSupport::count(tumour));
+    let (n, t) = (AlleleSupport::from_votes(normal), AlleleSupport::from_votes(tumour));
     let over = |of: &dyn Fn(&[MoleculeVote]) -> f64| ordered_sum(tumours.iter().map(|votes| of(votes)).collect());
     let present = presence_log_likelihood(tumours);
     let error_probability = params.error_probability;
@@ -538,7 +538,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     // The fraction of a tumour with few molecules is uncertain.
     let own = tumours
         .iter()
-        .map(|votes| AlleleSupport::count(votes))
+        .map(|votes| AlleleSupport::from_votes(votes))
         .filter(|own| own.depth() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
     let most = own.map(|own| own.vote_share()).fold(t.vote_share(), f64::max);
     let in_normal = params.admixture.tumour_in_normal_ratio;
@@ -622,7 +622,8 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         more + fitted_log_likelihood(votes, 1.0) < fitted_log_likelihood(&[normal, votes].concat(), 1.0)
     };
     // Of several tumours, those with less of the allele than the normal do not count.
-    let has_more = |votes: &&Vec<MoleculeVote>| !several || AlleleSupport::count(votes).vote_share() > n.vote_share();
+    let has_more =
+        |votes: &&Vec<MoleculeVote>| !several || AlleleSupport::from_votes(votes).vote_share() > n.vote_share();
     let alike = n.alternative > 0 && tumours.iter().filter(has_more).all(alike_one);
     // Tumour cells in the normal may make as many molecules by chance.
     let of_tumour_cells = if in_normal > 0.0 {
@@ -633,7 +634,8 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     };
     let germline_like = n.alternative >= GENOTYPE_MODEL_PARAMS.min_germline_molecules
         && n.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction.max(of_tumour_cells);
-    let known_germline = params.population_frequency.listed().is_some() && phred(against_germline) < params.min_quality;
+    let known_germline =
+        params.population_frequency.listed_frequency().is_some() && phred(against_germline) < params.min_quality;
     filter(germline_like || known_germline, Filter::Germline);
     let is_foreign = params.admixture.foreign_dna.is_some_and(|foreign| {
         // docs/model/genotype.md (13)

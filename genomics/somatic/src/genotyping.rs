@@ -5,7 +5,7 @@ use std::path::Path;
 
 use genuma_pair::library::metrics::PairLibraryMetrics;
 use genuma_pair::library_model::LibraryModel;
-use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequences;
+use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequenceResults;
 use genuma_pair::pair_summary::PairEvidence;
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
@@ -66,14 +66,14 @@ pub struct FinishedCall {
     pub genotype_mismatch_share: Option<f64>,
     /// For each tumour the roots with an allele of the normal's own and of the tumour's own.
     pub own_alleles: Vec<[OwnAlleleCounts; 2]>,
-    /// What genotyping allowed for besides the cells that the samples should have.
+    /// Admixture of other DNA that genotyping assumed: tumour cells in the normal, and DNA of another person.
     pub admixture: Admixture,
     /// Reports of the traced variants.
     pub traces: Vec<TraceReport>,
     /// For each tumour the library properties of this tumour and the normal.
     pub libraries: Vec<PairLibraryMetrics>,
     /// Depths of reference contigs and of screened sequences, from marker k-mers.
-    pub known_sequences: KnownSequences,
+    pub known_sequences: KnownSequenceResults,
     /// For each tumour the summary of this tumour, the normal and its calls.
     pub sample_summaries: Vec<SampleSummary>,
     /// Whether `genome` is a reference, and not the normal's assembled contigs.
@@ -108,7 +108,7 @@ pub(crate) struct GenotypingUnit<'a> {
     pub ledger: Ledger,
     /// Costs of the units before.
     pub costs: Vec<UnitCost>,
-    /// Traces of variants that the user asked for.
+    /// Traces of the variants given with `--why`.
     pub tracer: Option<VariantTracer>,
     /// k-mer counts of the panel of normals, if there is one.
     pub panel: Option<PanelCounts>,
@@ -118,9 +118,9 @@ pub(crate) struct GenotypingUnit<'a> {
     pub known: Option<&'a KnownVariants>,
 }
 
-/// Minimum share of the k-mers known in both samples at which the samples have different alleles if they are of two
-/// people. Two unrelated people differ in one base in some thousands, one person in one in millions. A lower value
-/// warns more often.
+/// Minimum share of genotype mismatches, among the k-mers that both samples have, at which the samples are reported as
+/// coming from two people. Unrelated people differ in one base in some thousands, samples of one person in one in
+/// millions. A lower value warns more often.
 const MIN_TWO_PEOPLE_SHARE: f64 = 1e-4;
 
 /// Filter thresholds that depend on the libraries: fold-back artefacts, number of known bases, minimum quality.
@@ -148,7 +148,7 @@ impl GenotypingUnit<'_> {
     /// Spilled data cannot be written or read, or is damaged.
     pub fn run_genotyping(self) -> Result<FinishedCall, Error> {
         let clock = CostTimer::start();
-        let samples = self.samples.len();
+        let samples = self.samples.num_samples();
         let passes = GenotypingPasses {
             params: self.params,
             num_samples: samples,
@@ -206,7 +206,7 @@ impl GenotypingUnit<'_> {
         };
         let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
         if !passes.has_normal {
-            tumour_only::set_qualities(&mut calls, self.params.min_quality);
+            tumour_only::set_tumour_only_qualities(&mut calls, self.params.min_quality);
         }
         if let Some(panel) = panel {
             let reference = on_reference.then_some(&genome);
@@ -222,7 +222,7 @@ impl GenotypingUnit<'_> {
             let outside = (all - events.len()) as u64;
             ledger.add_skipped("judge", "calls outside the targets", outside);
             let depths = counts.target_depths.clone().unwrap_or_default();
-            (option.padding_bp, FinishedTargets::summarise(option, targets, depths, samples, outside))
+            (option.padding_bp, FinishedTargets::summarise_targets(option, targets, depths, samples, outside))
         });
         if let Some(tracer) = &mut tracer {
             if let Some((padding_bp, finished)) = &targets {
@@ -385,10 +385,10 @@ impl GenotypingPasses<'_> {
     }
 }
 
-/// What the samples contain besides the cells that they should have, from the counts of all tumours. Fold-back artefacts
-/// look like alleles of another person.
+/// Estimates the admixture of other DNA in the samples from the counts of all tumours. Foreign DNA is not estimated in
+/// libraries with fold-back artefacts, because these look like alleles of another person.
 fn known_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixture {
-    let foreign = |evidence: &PairEvidence| evidence.foreign_dna().filter(|_| !has_fold_back_artefacts);
+    let foreign = |evidence: &PairEvidence| evidence.tumour_foreign_shares().filter(|_| !has_fold_back_artefacts);
     // With several tumours, the largest share counts for all.
     let foreign = counts.pair_evidence.iter().filter_map(foreign).max_by(|a, b| a.0.high.total_cmp(&b.0.high));
     Admixture {

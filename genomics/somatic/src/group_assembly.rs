@@ -186,7 +186,7 @@ impl<'a> GroupAssembler<'a> {
         each: impl Fn(Vec<LabelledPair>, usize) -> Result<T, Error> + Sync,
     ) -> Result<Vec<T>, Error> {
         let take = |(): &mut (), bucket: usize| each(self.buckets.take_bucket(bucket)?, bucket);
-        try_map_in_order(self.buckets.len(), self.params.threads, || (), take)
+        try_map_in_order(self.buckets.num_buckets(), self.params.threads, || (), take)
     }
 
     /// Groups and assembles the pairs.
@@ -205,7 +205,7 @@ impl<'a> GroupAssembler<'a> {
             ..
         } = self.params;
         let fragment_ends = LibraryModel::fragment_ends_by_sample(libraries);
-        let error_rates = LibraryModel::error_rates_pooled_first(libraries);
+        let error_rates = LibraryModel::pooled_then_tumour_error_rates(libraries);
         let pairs = self.num_pairs.load(Relaxed);
         let put_back = |pairs: Vec<LabelledPair>, bucket: usize| {
             pairs.into_iter().try_for_each(|pair| put_pair(&self.buckets, bucket, pair))
@@ -253,7 +253,7 @@ impl<'a> GroupAssembler<'a> {
             };
             Ok(assemble_bucket(groups.take_bucket(bucket)?, &sets, &branching, traced, assemble))
         };
-        let results: Vec<BucketResult> = try_map_in_order(groups.len(), threads, || (), result)?;
+        let results: Vec<BucketResult> = try_map_in_order(groups.num_buckets(), threads, || (), result)?;
         let copies = pairs - molecules;
         let gathered = GroupAssemblyResult {
             pairs,

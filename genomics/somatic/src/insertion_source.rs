@@ -4,7 +4,7 @@ use genuma_align::{Hit, Strand};
 use genuma_reads::fasta::Reference;
 
 use crate::aligned_contig::ContigChange;
-use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, Side};
+use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, RetainedSide};
 
 /// Number of bases of an insertion that may differ from its source.
 fn max_mismatches(len: usize) -> usize {
@@ -56,7 +56,8 @@ fn insertion_junctions(change: &Change, genome: &Reference, hits: &[Hit]) -> Opt
     if let Some(next) = seq.get(pos + 1..pos + 1 + inserted.len())
         && differing(next) <= max_mismatches(inserted.len())
     {
-        let (first, last) = (end(chrom, pos + 1, Side::Right), end(chrom, pos + inserted.len(), Side::Left));
+        let (first, last) =
+            (end(chrom, pos + 1, RetainedSide::Right), end(chrom, pos + inserted.len(), RetainedSide::Left));
         return Some(vec![join(first, last)]);
     }
     let hit = hits.iter().find(|h| h.is_primary)?;
@@ -72,10 +73,10 @@ fn insertion_junctions(change: &Change, genome: &Reference, hits: &[Hit]) -> Opt
     if source == chrom && hit.strand == Strand::Forward && is_beside {
         return None;
     }
-    let (before, after) = (end(chrom, pos, Side::Left), end(chrom, pos + 1, Side::Right));
+    let (before, after) = (end(chrom, pos, RetainedSide::Left), end(chrom, pos + 1, RetainedSide::Right));
     let (enter, leave) = match hit.strand {
-        Strand::Forward => (end(source, from, Side::Right), end(source, to, Side::Left)),
-        Strand::Reverse => (end(source, to, Side::Left), end(source, from, Side::Right)),
+        Strand::Forward => (end(source, from, RetainedSide::Right), end(source, to, RetainedSide::Left)),
+        Strand::Reverse => (end(source, to, RetainedSide::Left), end(source, from, RetainedSide::Right)),
     };
     Some(vec![join(before, enter), join(after, leave)])
 }

@@ -1,6 +1,6 @@
 //! Finds a set of up to some million k-mers in reads and in the genome.
 //!
-//! Nearly no sequence contains one of them. So a sieve of minimizers ([`genuma_kmers::Sieve`]) first finds the
+//! Nearly no sequence contains one of them. So a sieve of minimizers ([`genuma_kmers::MinimizerFilter`]) first finds the
 //! stretches that may contain one, and k-mers are looked up only there.
 
 use genuma_kmers::encode::kmers;

@@ -19,7 +19,7 @@ pub struct KnownVariants {
     pub path: PathBuf,
 }
 
-/// What the known variants say of an allele.
+/// Whether the file of known variants lists an allele, and its population frequency.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum PopulationFrequency {
     /// There are no known variants, or they do not have such changes (structural variants).
@@ -58,7 +58,7 @@ impl PopulationFrequency {
     }
 
     /// The frequency, if the known variants have the allele.
-    pub fn listed(self) -> Option<f64> {
+    pub fn listed_frequency(self) -> Option<f64> {
         match self {
             PopulationFrequency::Listed(frequency) => Some(frequency),
             _ => None,
@@ -97,8 +97,8 @@ impl KnownVariants {
 pub struct KnownFrequencies(Option<PopulationFrequencies>);
 
 impl KnownFrequencies {
-    /// What the known variants say of a change.
-    pub(crate) fn of_change(&self, change: &Change) -> PopulationFrequency {
+    /// Looks up a change in the known variants.
+    pub(crate) fn frequency_of_change(&self, change: &Change) -> PopulationFrequency {
         match self.0.as_ref().zip(small_variant(change)) {
             None => PopulationFrequency::NoResource,
             Some((known, variant)) => {
@@ -112,7 +112,7 @@ impl KnownFrequencies {
 fn small_variant(change: &Change) -> Option<SmallVariant> {
     match change {
         Change::Allele { chrom, pos, reference, alternative } => {
-            Some(SmallVariant::trimmed(*chrom, *pos, reference, alternative))
+            Some(SmallVariant::from_trimmed_alleles(*chrom, *pos, reference, alternative))
         }
         _ => None,
     }

@@ -123,7 +123,7 @@ const MAX_ERROR_RUN_BEYOND_K: u32 = 5;
 /// Number of bases at each end of a long read in which a k-mer does not count as inside the read. Chosen: molecular
 /// barcodes with their spacers are 3 to 8 bases at usual panels.
 const MAX_END_MARGIN_BP: usize = 8;
-/// Of short reads the margin is the number of positions of a k-mer divided by this number. Chosen: half of the
+/// Divisor of the number of k-mer positions in a short read that gives the margin at each end. Chosen: half of the
 /// positions remain.
 const END_MARGIN_DIVISOR: usize = 4;
 /// Minimum number of molecules that must contain a k-mer.
@@ -156,9 +156,9 @@ pub struct KmerMoleculeCounts {
     tumours: usize,
     /// Counts by k-mer rank and tumour.
     molecules: Vec<AtomicU32>,
-    /// The same counts, of molecules with high base quality at the first and last base of the k-mer only.
+    /// Number of molecules with each k-mer whose first and last base have a high quality; order as in `molecules`.
     high_quality_molecules: Vec<AtomicU32>,
-    /// The same counts, of molecules whose reads continue on both sides of the k-mer only.
+    /// Number of molecules with each k-mer whose reads continue on both sides of the k-mer; order as in `molecules`.
     inner_molecules: Vec<AtomicU32>,
     /// Ranks of the k-mers that are made of the flanks and the length of a minisatellite.
     minisatellites: Mutex<BTreeSet<u32>>,

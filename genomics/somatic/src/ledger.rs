@@ -9,31 +9,31 @@ pub const SHALLOW_NORMAL_LEDGER_LINE: &str =
 
 /// Ledger line: number of novel k-mers that were skipped because the normal lacks more than half of the tumour's
 /// k-mers, as if the tumour were of another species.
-pub const OTHER_SPECIES_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: check that the samples are of one species";
+pub const MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: check that the samples are of one species";
 
 /// Ledger line of a call with targets: number of novel k-mers that were skipped because there are too many of them.
 /// Outside the targets the normal has few reads.
 pub const OFF_TARGET_LEDGER_LINE: &str = "tumour k-mers whose root the normal lacks, skipped because there are too many of them: outside the targets the normal has few reads";
 
 /// Ledger line of a call without a normal: number of novel k-mers that were skipped because there are too many of them.
-pub const MANY_VARIANTS_LEDGER_LINE: &str = "tumour k-mers whose root the reference lacks, skipped because there are too many of them: the person has more variants than a call without a normal can examine";
+pub const TOO_MANY_VARIANTS_LEDGER_LINE: &str = "tumour k-mers whose root the reference lacks, skipped because there are too many of them: the person has more variants than a call without a normal can examine";
 
 /// Ledger line: number of contigs without a position on the reference although most of their bases are in k-mers that
 /// the normal has too. Such contigs are of the person's genome, so the reference lacks a part of it.
 pub const UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE: &str =
     "contigs without a position on the reference although most of their sequence is the normal's";
 
-/// How many things of a kind one stage produced or skipped.
+/// Count of one kind of items that a stage produced or skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerLine {
     /// Name of the stage, as of its unit.
     pub stage: String,
-    /// Description of what was produced or skipped.
+    /// Description of the items.
     #[serde(alias = "what")]
     pub description: String,
-    /// How many of these the stage produced or skipped.
+    /// Number of items that the stage produced or skipped.
     pub count: u64,
-    /// True if it was skipped, false if it was produced.
+    /// Whether the items were skipped; false if they were produced.
     #[serde(alias = "left_out")]
     pub skipped: bool,
 }
@@ -60,7 +60,7 @@ impl Ledger {
     }
 
     /// Sum of the counts of all lines with this description; 0 if there is none.
-    pub fn count(&self, description: &str) -> u64 {
+    pub fn total_count(&self, description: &str) -> u64 {
         self.lines.iter().filter(|line| line.description == description).map(|line| line.count).sum()
     }
 

@@ -24,13 +24,13 @@ use crate::slippage::{self, RepeatRange, SlippageRate};
 pub struct VariantCall {
     /// The difference between the tumour and the genome.
     pub change: Change,
-    /// How frequent the errors are that look like this change.
+    /// Frequency of the errors that look like this change.
     pub error_frequency: ErrorFrequency,
     /// Quality, filters and support.
     pub genotype: Genotype,
     /// Number of the tumours' molecules at the position, whether they support an allele or not.
     pub tumour_molecules: u32,
-    /// How frequent the change is in the population.
+    /// Population frequency of the change.
     pub population_frequency: PopulationFrequency,
     /// Number of normals in the panel that have the change; `None` without a panel.
     pub panel_normals: Option<u32>,
@@ -245,7 +245,7 @@ impl Locus {
         let fold_backs = fold_back::find_fold_backs(&self.contig);
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {
             let ChangeVotes { normal, tumours, pooled: tumour, slippage_rate } = &votes[f];
-            let population_frequency = known.of_change(&contig_change.change);
+            let population_frequency = known.frequency_of_change(&contig_change.change);
             let params = genotype::GenotypingParams {
                 population_frequency,
                 error_frequency: evidence.error_frequency_of_change(f),
@@ -256,7 +256,7 @@ impl Locus {
                 mapq: contig_change.mapq,
                 error_probability: evidence.error_probability_of_change(f),
                 admixture,
-                has_fixed_ends: evidence.has_fixed_ends(),
+                has_fixed_ends: evidence.has_fixed_fragment_ends(),
                 has_normal,
                 is_linked: linked[f],
                 ..genotype::GenotypingParams::default()
@@ -300,7 +300,7 @@ impl Locus {
             return vec![false; votes.len()];
         }
         let is_germline = |votes: &ChangeVotes| {
-            let support = AlleleSupport::count(&votes.normal);
+            let support = AlleleSupport::from_votes(&votes.normal);
             support.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction
         };
         let has_partner = |f: usize| {

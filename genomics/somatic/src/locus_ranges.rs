@@ -31,7 +31,6 @@ const BYTES_PER_PAIR: u64 = 400;
 /// Number of bits of a pair's number within its shard.
 const PAIR_NUMBER_BITS: u32 = 44;
 
-/// Memory of a pair in bytes.
 pub(crate) fn pair_memory_bytes(pair: &RecruitedPair) -> u64 {
     let letters: usize = pair.mates.iter().map(|mate| mate.seq.len() + mate.qual.len()).sum();
     BYTES_PER_PAIR + (pair.name.len() + letters + 4 * pair.contigs.len()) as u64
@@ -56,7 +55,6 @@ pub struct RecruitedPairs {
     order: Vec<u32>,
     bucket_ends: Vec<u32>,
     buckets: Vec<DiskBucket>,
-    /// For each bucket the memory of its pairs in bytes.
     bucket_memory_bytes: Vec<u64>,
     /// Number of recruited pairs that the buckets have.
     pub num_pairs: u64,

@@ -10,9 +10,9 @@ use genuma_kmers::run_with_widest_simd;
 use genuma_reads::packed_bases::{PackedBases, WORD_BASES};
 
 /// Minimum length of a unit in bp: one more than that of short tandem repeats.
-pub(crate) const MIN_UNIT_BP: usize = 7;
+pub(crate) const MIN_MINISATELLITE_UNIT_BP: usize = 7;
 /// Maximum length of a unit in bp. Chosen: with flanks, a read of 150 bp holds two units of this length.
-pub(crate) const MAX_UNIT_BP: usize = 60;
+pub(crate) const MAX_MINISATELLITE_UNIT_BP: usize = 60;
 /// Minimum length of a repeat in bp. Chosen: a shorter one with both flanks makes new k-mers when its length changes.
 const MIN_REPEAT_BP: usize = 28;
 /// Minimum number of bases of a repeat that equal the bases one unit before them. Chosen: of unrelated bases, one read
@@ -32,7 +32,8 @@ const MIN_SHORT_REPEAT_PERCENT: usize = 60;
 const BLOCK_POSITIONS: usize = 26 * SEED_STEP_BP;
 /// Number of positions whose bases are needed to test a block.
 const BLOCK_BASES: usize = 256;
-const _: () = assert!(BLOCK_POSITIONS + MAX_UNIT_BP <= BLOCK_BASES && BLOCK_BASES.is_multiple_of(WORD_BASES));
+const _: () =
+    assert!(BLOCK_POSITIONS + MAX_MINISATELLITE_UNIT_BP <= BLOCK_BASES && BLOCK_BASES.is_multiple_of(WORD_BASES));
 
 /// Whether a seed of the block of bases from `at` on is repeated 7 to 60 bp later. `bases` is the number of bases of
 /// the read.
@@ -44,11 +45,11 @@ fn has_repeated_seed(read: PackedBases<'_>, at: usize, bases: usize) -> bool {
             *seed = (sixteen >> 16) as u16;
         }
     }
-    let positions = (bases - at).saturating_sub(SEED_BP + MIN_UNIT_BP).min(BLOCK_POSITIONS);
+    let positions = (bases - at).saturating_sub(SEED_BP + MIN_MINISATELLITE_UNIT_BP).min(BLOCK_POSITIONS);
     let mut found = 0u16;
     for seed in (0..positions).step_by(SEED_STEP_BP) {
         let own = seeds[seed];
-        let later: &[u16] = &seeds[seed + MIN_UNIT_BP..=seed + MAX_UNIT_BP];
+        let later: &[u16] = &seeds[seed + MIN_MINISATELLITE_UNIT_BP..=seed + MAX_MINISATELLITE_UNIT_BP];
         found |= later.iter().fold(0, |any, other| any | u16::from(*other == own));
     }
     found != 0
@@ -83,7 +84,7 @@ fn scan_for_minisatellites(seq: &[u8], mut each: impl FnMut(Range<usize>, usize)
         if at < done || (1..=MAX_SHORT_DISTANCE_BP).any(|distance| seed_at(at + distance) == Some(seed)) {
             continue;
         }
-        let units = MIN_UNIT_BP..=MAX_UNIT_BP;
+        let units = MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP;
         for unit in units.filter(|unit| seed_at(at + unit) == Some(seed)) {
             let range = extend_repeat(seq, at, unit);
             if range.len() >= MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP) && is_minisatellite(&seq[range.clone()]) {
@@ -101,7 +102,7 @@ pub(crate) fn is_whole_minisatellite(bases: &[u8]) -> bool {
         bases.len() >= MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP)
             && bases.iter().zip(&bases[unit..]).all(|(a, b)| a == b)
     };
-    (MIN_UNIT_BP..=MAX_UNIT_BP.min(bases.len())).any(is_repeated) && is_minisatellite(bases)
+    (MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP.min(bases.len())).any(is_repeated) && is_minisatellite(bases)
 }
 
 /// The range around `at` in which all bases equal the bases `unit` later or before.
@@ -151,7 +152,7 @@ mod tests {
     fn minisatellites_of_all_units_are_found_whole() {
         let mut bases = Bases(3);
         let (mut made, mut exact) = (0, 0);
-        for unit in MIN_UNIT_BP..=MAX_UNIT_BP {
+        for unit in MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP {
             for before in 10..24 {
                 let one = bases.draw(unit);
                 let len = MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP) + bases.below(40);

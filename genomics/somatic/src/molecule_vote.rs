@@ -47,8 +47,8 @@ pub struct ChangePairSupport {
 
 /// Minimum number of molecules with both changes.
 const MIN_MOLECULES_WITH_BOTH: u32 = 2;
-/// Number of molecules with both changes for which one molecule with only one of the changes is attributed to a wrong
-/// base. One such molecule is always tolerated in addition.
+/// Number of molecules with both changes for each molecule with only one of the changes that is attributed to a wrong
+/// base. One such molecule is always tolerated.
 const MOLECULES_PER_MISREAD: u32 = 10;
 
 impl ChangePairSupport {
@@ -75,7 +75,7 @@ impl ChangePairSupport {
 
     /// Whether both changes arose in one event: no molecule has only one of them, except for errors. If one change
     /// were older, or germline, many molecules would have it alone.
-    pub fn arose_together(&self) -> bool {
+    pub fn arose_in_one_event(&self) -> bool {
         self.both >= MIN_MOLECULES_WITH_BOTH
             && self.only_one[0].max(self.only_one[1]) <= 1 + self.both / MOLECULES_PER_MISREAD
     }
@@ -121,10 +121,10 @@ mod tests {
     fn changes_at_once_have_no_molecules_of_their_own() {
         let shared = |both, first, second| ChangePairSupport { both, only_one: [first, second] };
         for (both, first, second) in [(2, 0, 0), (3, 1, 0), (8, 1, 1), (20, 3, 2), (100, 11, 5)] {
-            assert!(shared(both, first, second).arose_together());
+            assert!(shared(both, first, second).arose_in_one_event());
         }
         for (both, first, second) in [(0, 0, 0), (1, 0, 0), (3, 2, 0), (20, 0, 4), (100, 12, 0)] {
-            assert!(!shared(both, first, second).arose_together());
+            assert!(!shared(both, first, second).arose_in_one_event());
         }
     }
 }

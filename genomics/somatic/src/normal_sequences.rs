@@ -18,7 +18,7 @@ use crate::recruit::RecruitedPair;
 /// The normal sequences of one tumour contig, and the alignment of the contig's flanks with them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NormalSequences {
-    /// One sequence, or one for each flank.
+    /// The normal sequence across the change, or one sequence for each flank if they could not be joined.
     pub seqs: Vec<Vec<u8>>,
     /// The aligned flanks of the contig, left flank first.
     pub flanks: Vec<AlignedFlank>,
@@ -64,11 +64,11 @@ pub(crate) fn assemble_contig_haplotype(locus: &Locus, pairs: &[RecruitedPair]) 
     stack_and_join(locus, pairs, StackedReads::LongestAgreement).clamp_flanks()
 }
 
-/// Which of the reads that agree with a flank are stacked.
+/// Selection of the reads that agree with a flank for stacking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StackedReads {
     All,
-    /// Those that agree with the contig farthest beyond the flank, and those that end before they disagree.
+    /// The reads that agree with the contig farthest beyond the flank, and reads that end before they disagree.
     LongestAgreement,
 }
 
@@ -203,7 +203,7 @@ fn differs_from_contig(contig: &[u8], c: i32, at: i32, read: &OwnedRead) -> bool
     contig[c as usize] != read.seq[in_read] && read.qual[in_read] >= 15
 }
 
-/// How far a read agrees with the contig beyond a flank, towards the change.
+/// Number of bases beyond a flank, towards the change, over which a read agrees with the contig.
 struct Agreement {
     len: usize,
     /// Whether the read, or the contig, ends before they disagree.

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use genuma_align::bam::{self, BamHeader, HasTemplate, Program, Read, ReadGroup, Template};
+use genuma_align::bam::{self, BamHeader, BamProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate};
 use genuma_align::indexed::{self, IndexedFile, IndexedFormat, RecordPosition};
-use genuma_align::scan::Scan;
+use genuma_align::scan::ReferenceScan;
 use genuma_reads::NORMAL_SAMPLE;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel::try_map_in_order;
@@ -177,11 +177,11 @@ impl SupportingPair {
 }
 
 impl HasTemplate for SupportingPair {
-    fn template(&self) -> Template<'_> {
+    fn template(&self) -> UnalignedTemplate<'_> {
         let SupportingPair { positions: places, pair, quality, passed } = self;
-        let mates = [0, 1].map(|m| Read { seq: &pair.mates[m].seq, qual: &pair.mates[m].qual });
+        let mates = [0, 1].map(|m| SequencedRead { seq: &pair.mates[m].seq, qual: &pair.mates[m].qual });
         let group = usize::from(pair.sample);
-        Template {
+        UnalignedTemplate {
             name: &pair.name,
             read_group: group,
             mates,
@@ -193,9 +193,10 @@ impl HasTemplate for SupportingPair {
     }
 }
 
-/// Number of supporting pairs in a portion, and maximum number of portions. With many pairs the portions become
-/// larger.
+/// Minimum number of supporting pairs in a portion; with many pairs the portions are larger, because their number is
+/// limited.
 const MIN_PORTION_PAIRS: usize = 8 << 10;
+/// Maximum number of portions of the supporting pairs.
 const MAX_PORTIONS: usize = 1024;
 /// Number of pairs that a thread stores at a time.
 const PAIRS_PER_CHUNK: usize = 256;
@@ -253,7 +254,7 @@ pub fn collect_supporting_pairs(
                     quality: own.iter().map(|&(_, c)| call_data[c].1).max().unwrap_or(0),
                     passed: own.iter().any(|&(_, c)| calls[c].genotype.filters.is_empty()),
                 };
-                put(&by_number, one.pair.id as usize % by_number.len(), one)
+                put(&by_number, one.pair.id as usize % by_number.num_buckets(), one)
             })
         };
         try_map_in_order(some.len(), threads, || (), keep).map(drop)
@@ -279,7 +280,7 @@ pub fn collect_supporting_pairs(
     };
     try_map_in_order(starts.len(), threads, || (), sort)?;
     drop(by_number);
-    Ok((0..portions.len()).map(move |portion| {
+    Ok((0..portions.num_buckets()).map(move |portion| {
         let mut all = portions.take_bucket(portion)?;
         all.sort_unstable();
         Ok(all)
@@ -303,7 +304,7 @@ fn portion_starts(mut first_positions: Vec<((usize, usize), usize)>) -> Vec<(usi
     starts
 }
 
-/// What the header of the supporting reads says of their origin.
+/// Origin of the supporting reads, for the header of their BAM file.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadsSource<'a> {
     /// Command line and sequencing platforms.
@@ -341,10 +342,10 @@ pub fn write_supporting_pairs(
     let (memory, threads) = (means.available_memory() / 4, means.threads);
     let portions = collect_supporting_pairs(finished, work, memory, threads)?;
     let program =
-        Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command: &source.provenance.command_line };
+        BamProgram { name: "genuma", version: env!("CARGO_PKG_VERSION"), command: &source.provenance.command_line };
     // In the order of the sample numbers. Without a normal no pair has number 0.
-    let mut groups: Vec<ReadGroup<'_>> = (finished.samples.names().iter().enumerate())
-        .map(|(s, name)| ReadGroup { id: name, sample: name, platform: source.platform(s) })
+    let mut groups: Vec<BamReadGroup<'_>> = (finished.samples.names().iter().enumerate())
+        .map(|(s, name)| BamReadGroup { id: name, sample: name, platform: source.platform(s) })
         .collect();
     if !finished.samples.has_normal() {
         groups[usize::from(NORMAL_SAMPLE)].id = "";
@@ -355,7 +356,7 @@ pub fn write_supporting_pairs(
         read_groups: &groups,
         program,
     };
-    let scan = Scan { genome: &finished.genome, regions: None, threads, memory_bytes: memory, meter };
+    let scan = ReferenceScan { genome: &finished.genome, regions: None, threads, memory_bytes: memory, meter };
     bam::write_bam(path, &heading, portions, &scan, memory as usize, set)
 }
 
@@ -382,7 +383,7 @@ mod tests {
 
     use super::*;
     use crate::candidate_kmer::KmerDepths;
-    use crate::change::{Breakend, Side};
+    use crate::change::{Breakend, RetainedSide};
     use crate::event::{Event, EventClass, classify_change};
     use crate::genotype::{ErrorFrequency, Genotype};
     use crate::ledger::Ledger;
@@ -433,14 +434,14 @@ mod tests {
         Change::Allele { chrom, pos, alternative: [&reference[..1], alternative].concat(), reference }
     }
 
-    fn junction(ends: [(usize, usize, Side); 2], inserted: &[u8]) -> Change {
+    fn junction(ends: [(usize, usize, RetainedSide); 2], inserted: &[u8]) -> Change {
         let ends = ends.map(|(chrom, pos, side)| Breakend { chrom, pos, side });
         Change::Junction { ends, inserted: inserted.to_vec(), homology: 2 }
     }
 
     /// One event of every kind, and many substitutions.
     fn events(genome: &Reference) -> Vec<Event> {
-        use Side::{Left, Right};
+        use RetainedSide::{Left, Right};
         let base = genome.contigs[0].seq[99];
         let other = if base == b'A' { b'C' } else { b'A' };
         let snv = Change::Allele { chrom: 0, pos: 99, reference: vec![base], alternative: vec![other] };

@@ -28,15 +28,15 @@ impl PairPreprocessor {
 
     /// Packed bases of the last pair of a sample, including the trimmed tails.
     pub fn packed_bases(&self, sample: u8) -> [Bases<'_>; 2] {
-        self.trimmers[usize::from(sample)].packed_mates()
+        self.trimmers[usize::from(sample)].packed_untrimmed_mates()
     }
 }
 
 impl PreparePair for PairPreprocessor {
     fn prepare<'a>(&mut self, pair: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a> {
         let trimmer = &mut self.trimmers[usize::from(sample)];
-        let pair = trimmer.trim(pair);
-        for (mate, packed) in pair.mates.iter().zip(trimmer.packed_mates()) {
+        let pair = trimmer.trim_pair(pair);
+        for (mate, packed) in pair.mates.iter().zip(trimmer.packed_untrimmed_mates()) {
             tandem_repeat::append_repeat_kmers(mate.seq, packed, self.k, added);
         }
         pair

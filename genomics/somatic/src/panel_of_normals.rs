@@ -407,6 +407,6 @@ mod tests {
         fast.add_to_ledger(&mut ledger);
         assert!(ledger.lines[0].count > 5 && ledger.lines[0].description.contains("2 normals"));
         let none = panel.look_up_candidates(&[], 30.0, 1, 0).expect("a table");
-        assert_eq!(none.normals_with_kmer(encode::mask(12)), None);
+        assert_eq!(none.normals_with_kmer(encode::kmer_mask(12)), None);
     }
 }

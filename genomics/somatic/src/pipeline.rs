@@ -98,7 +98,7 @@ impl CallJob {
         let copy = counts.packed_reads.take().map_or(Ok(None), |copied| self.open_packed_reads(copied))?;
         let passes = ReadPasses {
             reads: copy.as_ref().map_or(ReadSource::Files(&self.lanes), ReadSource::Packed),
-            num_samples: self.samples.len(),
+            num_samples: self.samples.num_samples(),
             k: self.params.k,
             threads: self.resources.threads,
             has_normal: self.samples.has_normal(),
@@ -293,7 +293,7 @@ impl CallJob {
         watch.unit_started("recruit", Some(meter.clone()));
         let index = RecruitingIndex::new(wanted);
         let (seen, shelving) = (
-            RecruitingCounts::new(&index, self.samples.len()),
+            RecruitingCounts::new(&index, self.samples.num_samples()),
             RecruitBuckets::create_buckets(contigs, &self.recruited_pairs_path())?,
         );
         passes.recruit_pairs(&index, &seen, &meter, |pair| Ok(shelving.add_pair(pair)?))?;

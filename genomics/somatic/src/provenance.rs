@@ -1,4 +1,4 @@
-//! What results were made from: the command line, the input files and the reference.
+//! Provenance of the results: command line, input files and reference.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct InputFile {
     pub bytes: Option<u64>,
 }
 
-/// What the results of a call were made from, besides the reference.
+/// Command line and input files from which the results of a call were computed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Provenance {
     /// The command line as typed, quoted for a shell, without `--resume`.

@@ -133,7 +133,7 @@ impl ReadPasses<'_> {
         genuma_reads::for_each_batch(&lanes, threads, meter, start, |(scratch, trimmer), batch| {
             let mut wanted = batch.iter();
             wanted.try_for_each(|pair| {
-                if may_use(pair, scratch) { each(trimmer.trim(pair), batch.sample, scratch) } else { Ok(()) }
+                if may_use(pair, scratch) { each(trimmer.trim_pair(pair), batch.sample, scratch) } else { Ok(()) }
             })
         })
         .map(drop)

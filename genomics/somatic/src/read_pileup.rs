@@ -314,7 +314,7 @@ impl AlignedRead<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{Breakend, Side};
+    use crate::change::{Breakend, RetainedSide};
     use crate::read_placement::MAX_OFFSETS_PER_READ;
 
     /// Pseudorandom bases without long repeats.
@@ -497,7 +497,7 @@ mod tests {
         let end = |pos, side| Breakend { chrom: 0, pos, side };
         let finding = ContigChange {
             change: Change::Junction {
-                ends: [end(1000, Side::Left), end(9000, Side::Right)],
+                ends: [end(1000, RetainedSide::Left), end(9000, RetainedSide::Right)],
                 inserted: b"AC".to_vec(),
                 homology: 0,
             },
@@ -526,7 +526,7 @@ mod tests {
     #[test]
     fn novel_sequence_runs_beside_the_genome() {
         let (known, novel, genome) = (bases(100, 13), bases(50, 14), bases(300, 15));
-        let end = Breakend { chrom: 0, pos: 500, side: Side::Left };
+        let end = Breakend { chrom: 0, pos: 500, side: RetainedSide::Left };
         let normal = [&known[..], &genome].concat();
         let finding = ContigChange {
             change: Change::Novel { end, sequence: novel.clone() },
@@ -547,7 +547,7 @@ mod tests {
 
         let normal = [&genome[..], &known].concat();
         let finding = ContigChange {
-            change: Change::Novel { end: Breakend { side: Side::Right, ..end }, sequence: novel.clone() },
+            change: Change::Novel { end: Breakend { side: RetainedSide::Right, ..end }, sequence: novel.clone() },
             contig_range: 50..50,
             left_normal: normal.clone(),
             right_normal: normal.clone(),

@@ -11,7 +11,7 @@ use crate::recruit::RecruitedPair;
 
 /// Length of the k-mers that place reads: long enough to be rare on a contig, short enough to fit between changes.
 const PLACEMENT_K: u32 = 19;
-/// Every how many bases a k-mer of a read is looked up.
+/// Distance in bases between the k-mers of a read that are looked up.
 const KMER_STRIDE: usize = 3;
 /// Minimum number of k-mers that place a read.
 const MIN_KMER_VOTES: usize = 2;

@@ -25,17 +25,17 @@ use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
 use crate::molecule::{MatePair, hash_bytes, umi_key_of_name};
 use crate::packed::OwnedRead;
 
-/// Distance in bases from the novel stretch within which shared k-mers are used.
+/// Distance in bases from the novel stretch up to which k-mers that the genome has, too, are used for recruiting.
 const NEAR_BASES: usize = 40;
-/// Every how many bases a k-mer near the change is used: a read across the change has several of them.
+/// Distance in bases between recruiting k-mers near the change; a read across the change has several of them.
 const NEAR_STRIDE: usize = 4;
 /// Maximum distance in bases from the change of a recruiting k-mer, if the change is in a repeat.
 const FAR_BASES: usize = 450;
-/// Every how many bases a k-mer is used that is more than [`NEAR_BASES`] away from the change.
+/// Distance in bases between recruiting k-mers that are more than [`NEAR_BASES`] away from the change.
 const FAR_STRIDE: usize = 16;
-/// Number of unique k-mers on one side of a change that make k-mers farther away unnecessary.
+/// Number of unique k-mers on one side of a change at which no k-mers farther away are used.
 const MIN_UNIQUE_KMERS_PER_SIDE: usize = 3;
-/// Number of pairs of a sample with one k-mer from which a locus is downsampled.
+/// Number of pairs of a sample with the same k-mer at which a locus is downsampled.
 const DOWNSAMPLING_MIN_PAIRS: u32 = 4096;
 /// Maximum number of contigs that a k-mer recruits pairs for. At extreme depth recurrent errors make thousands of
 /// contigs at one position, and each would be compared with all pairs there. Chosen: more changes than a position

@@ -2,7 +2,7 @@
 
 use crate::aligned_contig::AlignedContig;
 use crate::change::Change;
-use crate::minisatellite::MAX_UNIT_BP;
+use crate::minisatellite::MAX_MINISATELLITE_UNIT_BP;
 use crate::read_likelihood::ReadLikelihoods;
 use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
@@ -33,7 +33,7 @@ pub(crate) struct RepeatLengthChange<'a> {
 
 /// The shortest unit that, repeated a whole number of times, gives the bases; that of a minisatellite at most.
 fn repeat_unit_len(bases: &[u8]) -> Option<usize> {
-    (1..=MAX_UNIT_BP.min(bases.len()))
+    (1..=MAX_MINISATELLITE_UNIT_BP.min(bases.len()))
         .find(|u| bases.len().is_multiple_of(*u) && bases.iter().zip(&bases[*u..]).all(|(a, b)| a == b))
 }
 

@@ -60,7 +60,7 @@ impl Resources {
             memory_bytes: self.memory.saturating_sub(RESERVED_BYTES + reserved).max(self.memory / 2),
             work_dir: work,
             max_scratch_bytes: self.scratch,
-            partition: Partition::WHOLE,
+            partition: Partition::WHOLE_KMER_SPACE,
             devices: self.devices.clone(),
         }
     }

@@ -11,7 +11,7 @@ use crate::genotyping::FinishedCall;
 use crate::ledger::{Ledger, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE};
 use crate::tumour_alleles::OwnAlleleCounts;
 
-/// What a warning is about. Its name is in `summary.json` and in the VCF header.
+/// Topic of a warning. Its name is in `summary.json` and in the VCF header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningTopic {
@@ -28,29 +28,30 @@ pub enum WarningTopic {
 /// A reason not to trust the calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultWarning {
-    /// What the warning is about.
+    /// Topic of the warning.
     pub topic: WarningTopic,
     /// Whether the results are withheld unless the user asks for them.
     pub withholds_results: bool,
-    /// What was found, and what to do. One line.
+    /// Text of the warning in one line: the finding and the advice.
     pub message: String,
 }
 
-/// Maximum share of the contigs that lie nowhere on the reference although the normal has their sequence. Chosen: the
-/// pairs of `bench/` have at most 7 %, those with the genome of another person or with a part of the genome nearly all. A
-/// higher value lets larger gaps of the reference pass.
+/// Maximum share of contigs without a position on the reference whose sequence the normal has. Chosen: correct sample
+/// pairs in `bench/` have at most 7 %, runs with the reference of another genome or of a part of the genome nearly 100
+/// %. A higher value tolerates larger gaps of the reference.
 const MAX_UNPLACED_SHARE: f64 = 0.3;
-/// Minimum number of such contigs. Chosen: fewer may all lie in one gap of the reference.
+/// Minimum number of contigs without a position for a warning. Chosen: fewer contigs may all lie in one gap of the
+/// reference.
 const MIN_UNPLACED_CONTIGS: u64 = 4;
 /// Standard deviations by which the share must exceed [`MAX_UNPLACED_SHARE`]: 97.5 % one-sided. A higher value lets more
 /// calls with few contigs pass.
 const UNPLACED_DEVIATIONS: f64 = 1.96;
 
-/// Minimum number of roots with an allele of the normal's own for exchanged samples. A change is next to two roots.
-/// Chosen: a few changes of blood cells (clonal haematopoiesis) stay below.
+/// Minimum number of roots with an allele that only the normal has, for a warning that the samples are exchanged. A
+/// change is next to two roots. Chosen: a few changes of blood cells (clonal haematopoiesis) stay below.
 const MIN_EXCHANGED_ROOTS: u64 = 20;
-/// Minimum ratio of the roots with an allele of the normal's own to those with one of the tumour's own. Chosen: a normal
-/// with a tenth of the tumour's changes has changes of its own for other reasons.
+/// Minimum ratio of the number of roots with an allele that only the normal has to that of roots with an allele that
+/// only the tumour has, for a warning that the samples are exchanged. Chosen: a lower ratio has other causes.
 const MIN_EXCHANGED_RATIO: u64 = 10;
 /// Minimum ratio of minor to balanced alleles of the normal's own. Germline alleles that the tumour lost are balanced in the
 /// normal: by the binomial distribution 0.18 of them at a depth of 15 look like minor ones, 0.05 at a depth of 30. Changes
@@ -69,8 +70,8 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
 
 /// Warns if too many contigs of the person's genome lie nowhere on the reference.
 fn find_wrong_reference(ledger: &Ledger) -> Option<ResultWarning> {
-    let contigs = ledger.count("contigs");
-    let unplaced = ledger.count(UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE);
+    let contigs = ledger.total_count("contigs");
+    let unplaced = ledger.total_count(UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE);
     if unplaced < MIN_UNPLACED_CONTIGS || lower_bound_of_share(unplaced, contigs) <= MAX_UNPLACED_SHARE {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Finds the positions of roots in the genome.
 
 use genuma_kmers::encode::reverse_complement_kmer;
-use genuma_pair::sketch::SketchShape;
+use genuma_pair::sketch::SketchRootSampling;
 use genuma_reads::dna;
 use genuma_reads::fasta::Reference;
 use genuma_reads::packed_bases::{BaseCodes, WORD_BASES};
@@ -25,14 +25,14 @@ struct RootScratch {
 
 impl RootScratch {
     /// Appends the rank and the position in a sequence of each root of `known` in the sequence.
-    fn find_roots(&mut self, known: &KmerMap, shape: SketchShape, seq: &[u8], hits: &mut Vec<(u32, u32)>) {
+    fn find_roots(&mut self, known: &KmerMap, shape: SketchRootSampling, seq: &[u8], hits: &mut Vec<(u32, u32)>) {
         let RootScratch { codes, memory, fit, pending } = self;
         let bases = shape.root_bases as usize;
         let Some(last) = seq.len().checked_sub(bases) else { return };
         // Reference bases have no qualities; any value will do.
         codes.encode_bases(seq, seq, 0);
         let packed = codes.packed();
-        shape.find_matching_roots(packed, memory, fit);
+        shape.find_sampled_roots(packed, memory, fit);
         let mut look = |pending: &mut Vec<(u32, KmerQuery)>| {
             pending.retain(|(_, root)| known.may_contain_kmer(root));
             hits.extend(pending.drain(..).filter_map(|(at, root)| Some((known.rank_of_query(&root)?, at))));
@@ -46,7 +46,7 @@ impl RootScratch {
                 if packed.has_non_acgt && seq[at..at + bases].iter().any(|&base| dna::encode_base(base) > 3) {
                     continue;
                 }
-                let root = packed.word(at) >> (2 * (WORD_BASES - bases));
+                let root = packed.word_at(at) >> (2 * (WORD_BASES - bases));
                 if pending.len() == LOOKUP_BATCH {
                     look(pending);
                 }
@@ -60,7 +60,12 @@ impl RootScratch {
 
 /// For each root (of shape `shape`; duplicates are allowed) its sequence index and 0-based position in the genome, or
 /// `None` if it does not occur exactly once.
-pub fn locate_roots(genome: &Reference, roots: &[u64], shape: SketchShape, threads: usize) -> Vec<Option<(u32, u32)>> {
+pub fn locate_roots(
+    genome: &Reference,
+    roots: &[u64],
+    shape: SketchRootSampling,
+    threads: usize,
+) -> Vec<Option<(u32, u32)>> {
     let bases = shape.root_bases;
     let canonical = |root: u64| root.min(reverse_complement_kmer(root, bases));
     let mut distinct: Vec<u64> = roots.iter().map(|&root| canonical(root)).collect();
@@ -125,7 +130,7 @@ mod tests {
         let genome = Reference::read(&path).unwrap();
         let expected = vec![Some((0, CHUNK_BASES as u32 - 10)), Some((1, 700)), None, None];
         for threads in [1, 3] {
-            assert_eq!(locate_roots(&genome, &roots, SketchShape::all_roots(29), threads), expected);
+            assert_eq!(locate_roots(&genome, &roots, SketchRootSampling::without_sampling(29), threads), expected);
         }
     }
 }

@@ -11,7 +11,7 @@ pub struct SampleNames {
     has_normal: bool,
 }
 
-/// Name of sample 0 if there is no normal. It is no column of the output.
+/// Name of sample 0 in a tumour-only call. The output has no column for it.
 const REFERENCE_NAME: &str = "REFERENCE";
 
 /// Name of the normal sample if the user gives none.
@@ -46,7 +46,7 @@ impl SampleNames {
         SampleNames { names: std::iter::once(normal).chain(named).collect(), has_normal: true }
     }
 
-    /// The same tumours without a normal: the reference stands in for it.
+    /// The names without a normal sample, for a tumour-only call: the reference replaces the normal.
     #[must_use]
     pub fn without_normal(self) -> SampleNames {
         let tumours = self.names.into_iter().skip(1);
@@ -74,13 +74,8 @@ impl SampleNames {
     }
 
     /// Number of samples, including the normal.
-    pub fn len(&self) -> usize {
+    pub fn num_samples(&self) -> usize {
         self.names.len()
-    }
-
-    /// Always false, as there is always a normal.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
     }
 
     /// Whether the call has more than one tumour.

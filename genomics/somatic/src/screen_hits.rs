@@ -12,7 +12,7 @@ use genuma_reads::Error;
 use genuma_reads::fasta::{FastaEvent, Reference, read_fasta};
 use serde::Serialize;
 
-use crate::change::{Change, Side, change_sort_position};
+use crate::change::{Change, RetainedSide, change_sort_position};
 use crate::event::Event;
 use crate::kmer_lookup::{KmerHit, KmerLookup};
 use crate::vcf_record::{self, VcfRecord};
@@ -160,7 +160,7 @@ fn find_best_sequence(
 fn position_next_to_end(best: &BestSequence, change: &Change, k: u32) -> (u64, bool) {
     let [first, _] = best.ends;
     // The sequence of a loose end is read away from it.
-    let turned = matches!(change, Change::Novel { end, .. } if end.side == Side::Right);
+    let turned = matches!(change, Change::Novel { end, .. } if end.side == RetainedSide::Right);
     let place = if best.forward { first.1 } else { first.1 + u64::from(k) - 1 };
     (place + 1, best.forward != turned)
 }
@@ -202,7 +202,7 @@ mod tests {
         let sought = KmerLookup::new(k, all.into_iter());
         let (names, places) = locate_kmers(&path, &sought).unwrap();
         let change = Change::Junction {
-            ends: [crate::change::Breakend { chrom: 0, pos: 5, side: Side::Left }; 2],
+            ends: [crate::change::Breakend { chrom: 0, pos: 5, side: RetainedSide::Left }; 2],
             inserted: Vec::new(),
             homology: 0,
         };

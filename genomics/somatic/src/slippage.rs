@@ -141,7 +141,7 @@ pub(crate) const SLIPPAGE_MODEL_PARAMS: SlippageModelParams = SlippageModelParam
     general_rate_weight_reads: 20.0,
 };
 
-/// The reads of one repeat of the normal.
+/// Read counts of one tandem repeat in the normal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RepeatSiteCounts {
     cell: u16,

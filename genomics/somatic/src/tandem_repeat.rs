@@ -5,11 +5,11 @@
 //! middle of this k-mer (its root) is a hash of the flanks; its first and last base encode the length. The 16
 //! extensions of the root are 16 lengths, and the counter compares the samples at this root as at any other.
 
-use genuma_kmers::encode::{mask, pack, reverse_complement_kmer, unpack};
+use genuma_kmers::encode::{kmer_mask, pack, reverse_complement_kmer, unpack};
 use genuma_kmers::run_with_widest_simd;
-use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_after};
+use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_of_bits_after};
 
-use crate::minisatellite::{self, MAX_UNIT_BP, MIN_UNIT_BP};
+use crate::minisatellite::{self, MAX_MINISATELLITE_UNIT_BP, MIN_MINISATELLITE_UNIT_BP};
 
 /// Maximum length in bp of the unit of a short tandem repeat. Longer units are those of minisatellites
 /// ([`crate::minisatellite`]).
@@ -62,7 +62,8 @@ impl TandemRepeat {
 /// Weight of the unit length in the number of a minisatellite. Numbers of different units differ, and differ from
 /// those of short units.
 const MINISATELLITE_UNIT_WEIGHT: usize = 64;
-const _: () = assert!(MAX_UNIT_BP < MINISATELLITE_UNIT_WEIGHT && MAX_REPEAT_UNIT_BP < MIN_UNIT_BP);
+const _: () =
+    assert!(MAX_MINISATELLITE_UNIT_BP < MINISATELLITE_UNIT_WEIGHT && MAX_REPEAT_UNIT_BP < MIN_MINISATELLITE_UNIT_BP);
 
 /// Number of bases that are compared at once.
 const BLOCK_BP: usize = 4;
@@ -85,7 +86,7 @@ fn find_periodic_runs(window: u64, bases: usize) -> u64 {
     for unit in 1..=MAX_REPEAT_UNIT_BP {
         let differences = window ^ (window << (2 * unit));
         // One bit for each base that is preceded by a whole unit.
-        let within = !mask_after(bases.saturating_sub(unit)) & 0x5555_5555_5555_5555;
+        let within = !mask_of_bits_after(bases.saturating_sub(unit)) & 0x5555_5555_5555_5555;
         let mut runs = !(differences | (differences >> 1)) & within;
         // Keep runs of at least 1, 2, 4, 8 and finally 11 bases, marked at one base.
         for step in [1, 2, 4, MIN_RUN_BP - 8] {
@@ -104,7 +105,7 @@ fn may_contain_repeat_scalar(read: PackedBases<'_>, bases: usize) -> bool {
     for at in (0..bases).step_by(WINDOW_STEP_BP * WINDOWS_PER_STEP) {
         let (mut windows, mut left) = ([0; WINDOWS_PER_STEP], [0; WINDOWS_PER_STEP]);
         for i in 0..WINDOWS_PER_STEP {
-            windows[i] = read.word(at + i * WINDOW_STEP_BP);
+            windows[i] = read.word_at(at + i * WINDOW_STEP_BP);
             left[i] = bases.saturating_sub(at + i * WINDOW_STEP_BP).min(WORD_BASES);
         }
         for i in 0..WINDOWS_PER_STEP {
@@ -133,11 +134,6 @@ pub fn for_each_repeat(seq: &[u8], read: PackedBases<'_>, mut each: impl FnMut(T
     minisatellite::for_each_minisatellite(seq, read, |range, unit_bp| {
         each(TandemRepeat { start: range.start, end: range.end, unit_bp });
     });
-}
-
-/// Calls `each` with every tandem repeat in a sequence of a genome, which has no packed form.
-pub fn for_each_repeat_in_sequence(seq: &[u8], each: impl FnMut(TandemRepeat)) {
-    scan_for_repeats(seq, each);
 }
 
 /// Finds repeats by comparing each block of [`BLOCK_BP`] bases with the block one unit after it.
@@ -207,7 +203,7 @@ pub fn encode_repeat(seq: &[u8], repeat: TandemRepeat, k: u32) -> Option<RepeatK
     let forward = read_strand <= reverse_strand;
     let (canonical_left, canonical_right) = read_strand.min(reverse_strand);
     let digest = mix_bits(mix_bits(canonical_left << (2 * bases) | canonical_right) ^ repeat.unit_and_remainder());
-    let digest = digest & mask(k - 2);
+    let digest = digest & kmer_mask(k - 2);
     let root = digest.min(reverse_complement_kmer(digest, k - 2));
     if read_strand == reverse_strand || root == reverse_complement_kmer(root, k - 2) {
         return None;
@@ -315,7 +311,7 @@ mod tests {
         let longer = encoded(&read(13));
         assert_ne!(longer.kmer, canonical_left.kmer);
         // One root: the same middle on one strand or the other.
-        let root = |kmer: u64| (kmer >> 2 & mask(29)).min(reverse_complement_kmer(kmer >> 2 & mask(29), 29));
+        let root = |kmer: u64| (kmer >> 2 & kmer_mask(29)).min(reverse_complement_kmer(kmer >> 2 & kmer_mask(29), 29));
         assert_eq!(root(longer.kmer), root(canonical_left.kmer));
         let mut letters = Vec::new();
         append_repeat_kmers(&read(12), coded(&read(12)).packed(), 31, &mut letters);
@@ -351,7 +347,7 @@ mod tests {
             for_each_repeat(seq, coded(seq).packed(), |t| all.extend(encode_repeat(seq, t, 31)));
             all
         };
-        let root = |kmer: u64| (kmer >> 2 & mask(29)).min(reverse_complement_kmer(kmer >> 2 & mask(29), 29));
+        let root = |kmer: u64| (kmer >> 2 & kmer_mask(29)).min(reverse_complement_kmer(kmer >> 2 & kmer_mask(29), 29));
         let (three, four) = (encoded(&read(3)), encoded(&read(4)));
         assert_eq!((three.len(), four.len()), (1, 1));
         assert_ne!(three[0].kmer, four[0].kmer);
@@ -375,7 +371,7 @@ mod tests {
             append_repeat_kmers(&seq, coded(&seq).packed(), 31, &mut letters);
             pack(&letters).unwrap()
         };
-        let root = |kmer: u64| (kmer >> 2 & mask(29)).min(reverse_complement_kmer(kmer >> 2 & mask(29), 29));
+        let root = |kmer: u64| (kmer >> 2 & kmer_mask(29)).min(reverse_complement_kmer(kmer >> 2 & kmer_mask(29), 29));
         let here = root(kmer(left, &b"CA".repeat(12), right));
         assert_ne!(root(kmer(b"TTGACCATGCTAGTCCGTAA", &b"CA".repeat(12), right)), here);
         assert_ne!(root(kmer(left, &b"CA".repeat(12), b"GGATTACCTTGCATTAGCAAT")), here);

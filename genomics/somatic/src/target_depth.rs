@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use genuma_kmers::RootCounters;
-use genuma_kmers::encode::{kmers, mask};
-use genuma_pair::marker_kmers::kmer_key;
+use genuma_kmers::encode::{kmer_mask, kmers};
+use genuma_pair::marker_kmers::kmer_to_counter_key;
 use genuma_reads::fasta::{FastaEvent, Reference, read_fasta};
 use genuma_reads::targets::{Target, Targets};
 use genuma_reads::{Error, TUMOUR_SAMPLE};
@@ -46,7 +46,7 @@ impl TargetsOption {
     ///
     /// # Errors
     /// A file cannot be read, or the targets are invalid or do not fit the reference.
-    pub fn read_targets_of_file(&self, reference: &Path) -> Result<Targets, Error> {
+    pub fn read_targets_for_reference_file(&self, reference: &Path) -> Result<Targets, Error> {
         let mut contigs: Vec<(String, usize)> = Vec::new();
         read_fasta(reference, |part| match part {
             FastaEvent::Header { name, .. } => contigs.push((String::from_utf8_lossy(name).into_owned(), 0)),
@@ -56,7 +56,7 @@ impl TargetsOption {
     }
 }
 
-/// Number of markers of all targets together from which k-mers are sampled by their hash. Chosen: a panel of 2 Mbp
+/// Number of marker k-mers of all targets above which the markers are sampled by their hash. Chosen: a panel of 2 Mbp
 /// uses all its k-mers, an exome one in ten, and they take about 110 MB of memory for two samples.
 const MAX_SAMPLED_MARKERS: u64 = 1 << 22;
 /// Minimum number of k-mers that are taken from a target, if it has as many. Chosen: the median of fewer counts is
@@ -120,7 +120,7 @@ pub struct TargetTally {
 impl TargetTally {
     /// Adds the counts of another partition of the same k-mers. Returns false, without adding, if the markers differ.
     #[must_use]
-    pub(crate) fn add_partition(&mut self, other: &TargetTally) -> bool {
+    pub(crate) fn add_partition_counts(&mut self, other: &TargetTally) -> bool {
         if self.markers_per_target != other.markers_per_target || self.counts.len() != other.counts.len() {
             return false;
         }
@@ -253,8 +253,8 @@ impl MarkerSampler {
         for (_, kmer) in kmers(stretch, self.k) {
             let hash = hash_kmer(kmer.canonical());
             if hash <= max_hash {
-                let key = kmer_key(kmer.forward, self.k).min(kmer_key(kmer.reverse, self.k));
-                debug_assert!(key >> 4 <= mask(self.k - 2));
+                let key = kmer_to_counter_key(kmer.forward, self.k).min(kmer_to_counter_key(kmer.reverse, self.k));
+                debug_assert!(key >> 4 <= kmer_mask(self.k - 2));
                 out.push(CandidateMarker { target, hash, kmer: kmer.canonical(), key });
             }
         }
@@ -354,7 +354,7 @@ impl TargetDepths {
     }
 
     /// Summary of the depth of a sample.
-    pub(crate) fn target_coverage(&self, targets: &Targets, sample: usize) -> TargetCoverage {
+    pub(crate) fn summarize_target_depths(&self, targets: &Targets, sample: usize) -> TargetCoverage {
         let mut coverage =
             TargetCoverage { median_depth: self.median_depth(targets, sample), ..TargetCoverage::default() };
         let mut all = 0.0;
@@ -433,7 +433,7 @@ pub struct TargetSummary {
 }
 
 impl TargetSummary {
-    /// The same with the normal and one tumour, the sample with this number, only.
+    /// Returns the summary restricted to the normal and the tumour with sample number `sample`.
     pub(crate) fn summary_of_pair(&self, sample: usize) -> TargetSummary {
         let callable = sample.checked_sub(TUMOUR_SAMPLE.into()).and_then(|tumour| self.callable_bases.get(tumour));
         TargetSummary {
@@ -457,7 +457,7 @@ pub struct FinishedTargets {
 
 impl FinishedTargets {
     /// Summarises the targets of a call from which `calls_outside` calls were removed.
-    pub(crate) fn summarise(
+    pub(crate) fn summarise_targets(
         option: &TargetsOption,
         targets: Targets,
         depths: TargetDepths,
@@ -474,7 +474,7 @@ impl FinishedTargets {
             not_assessed: depths.targets.iter().filter(|depth| depth.num_markers == 0).count() as u64,
             callable_bases: (0..num_tumours).map(|tumour| depths.num_callable_bases(&targets, tumour)).collect(),
             calls_outside,
-            samples: (0..num_samples).map(|sample| depths.target_coverage(&targets, sample)).collect(),
+            samples: (0..num_samples).map(|sample| depths.summarize_target_depths(&targets, sample)).collect(),
         };
         FinishedTargets { targets, depths, summary }
     }
@@ -509,7 +509,7 @@ mod tests {
     fn pass_roots(markers: &TargetMarkers, seq: &[u8], counts: [u32; 2]) {
         let mut roots: HashMap<u64, RootCounters<2>> = HashMap::new();
         for (_, kmer) in kmers(seq, K) {
-            let key = kmer_key(kmer.forward, K).min(kmer_key(kmer.reverse, K));
+            let key = kmer_to_counter_key(kmer.forward, K).min(kmer_to_counter_key(kmer.reverse, K));
             let root = roots.entry(key >> 4).or_insert(RootCounters { root: key >> 4, counts: [[0; 2]; 16] });
             root.counts[(key & 15) as usize] = counts;
         }
@@ -538,8 +538,8 @@ mod tests {
         let mut tally = markers.take_counts();
         pass_roots(&markers, &seq[3300 - 30..3600], [8, 7]);
         pass_roots(&markers, &seq[450..550], [1, 30]);
-        assert!(tally.add_partition(&markers.take_counts()));
-        assert!(!tally.add_partition(&TargetTally { markers_per_target: vec![1], counts: vec![Vec::new(); 2] }));
+        assert!(tally.add_partition_counts(&markers.take_counts()));
+        assert!(!tally.add_partition_counts(&TargetTally { markers_per_target: vec![1], counts: vec![Vec::new(); 2] }));
         let depths = TargetDepths::from_tally(&tally, &[ReadProperties { bases: 60.0, error_rate: 0.0 }; 2], K);
         assert_eq!(depths.base_per_kmer_depth, [2.0; 2]);
         let of = |number: usize| &depths.targets[number];
@@ -550,7 +550,7 @@ mod tests {
         // k-mers from 2985 to 3269 have the first counts.
         assert_eq!(of(3).num_well_covered, [285, 285]);
         assert_eq!(depths.num_callable_bases(&targets, 0), 285);
-        let normal = depths.target_coverage(&targets, 0);
+        let normal = depths.summarize_target_depths(&targets, 0);
         assert_eq!((normal.uncovered_targets, normal.median_depth), (2, 80.0));
         assert!((normal.mean_depth - (2.0 + 500.0 * 80.0) / 801.0).abs() < 1e-9, "{normal:?}");
         assert!((normal.uncovered_share - 300.0 / 801.0).abs() < 1e-9, "{normal:?}");

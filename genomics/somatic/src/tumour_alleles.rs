@@ -21,7 +21,7 @@ pub struct TumourAlleleCounts {
     pub normal: [u32; 2],
     /// In the tumour: occurrences of the allele, and of the root.
     pub tumour: [u32; 2],
-    /// Class of the substitution (index into [`genuma_pair::site_tally::SUBSTITUTIONS`]).
+    /// Class of the substitution (index into [`genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES`]).
     pub substitution: u8,
 }
 
@@ -59,12 +59,14 @@ const MIN_ROOT_COUNT: u32 = 8;
 pub const MIN_TUMOUR_ALLELE_COUNT: u32 = 5;
 /// Maximum number of occurrences of the root for each occurrence of the tumour's own allele. Empirical.
 pub const MAX_ROOT_COUNT_PER_ALLELE_COUNT: u32 = 12;
-/// A root is taken for a repeat if more than one in this number of its occurrences has neither of the two alleles.
+/// Minimum number of occurrences of a root for each occurrence with neither of its two alleles. A root with more of
+/// them is taken for a repeat.
 const MIN_ROOT_COUNT_PER_OTHER_BASE: u32 = 8;
-/// An allele is a sample's own if at most one read, and one in this number of the root's, shows it in the other sample.
-/// Chosen: more are seldom errors. A lower value counts repeats, whose copies are in both samples.
+/// Number of occurrences of a root in one sample for each read there that may show an allele which counts as specific
+/// to the other sample; one such read is always allowed. Chosen: more reads are seldom errors. A lower value counts
+/// repeats, whose copies are in both samples.
 const MIN_ROOT_COUNT_PER_SHARED_BASE: u32 = 32;
-/// One root in 2 to the power of this number, chosen by hash, is used to measure errors.
+/// Binary logarithm of the number of roots of which one, chosen by hash, is used to measure errors.
 const ERROR_SAMPLING_BITS: u32 = 6;
 /// Depth limit of the statistics of allele imbalance.
 const MAX_IMBALANCE_DEPTH: usize = 1024;
@@ -72,14 +74,14 @@ const MAX_IMBALANCE_DEPTH: usize = 1024;
 /// Maximum number of occurrences in the normal of an allele that is taken for the tumour's own: a quarter of the
 /// root's occurrences, and half of what the normal would have at the allele fraction of the tumour. A more frequent
 /// allele is germline or in a repeat.
-pub fn max_normal_count(all_of_normal: u32, tumour: [u32; 2]) -> u32 {
+pub fn max_normal_count_of_tumour_allele(all_of_normal: u32, tumour: [u32; 2]) -> u32 {
     let alike = u64::from(tumour[0]) * u64::from(all_of_normal) / (2 * u64::from(tumour[1].max(1)));
     (all_of_normal / 4).min(alike as u32)
 }
 
 /// Minimum number of occurrences in the tumour of an allele that is taken for its own, where the root has
 /// `all_of_tumour` occurrences.
-pub fn min_tumour_count(all_of_tumour: u32) -> u32 {
+pub fn min_tumour_allele_count(all_of_tumour: u32) -> u32 {
     MIN_TUMOUR_ALLELE_COUNT.max(all_of_tumour.div_ceil(MAX_ROOT_COUNT_PER_ALLELE_COUNT))
 }
 
@@ -149,7 +151,7 @@ fn find_own_allele(
     }
     let mut own_alleles = counts.iter().enumerate().filter_map(|(extension, counts)| {
         let (_, _, behind) = find_differing_base(major, extension)?;
-        let clear = counts[sample] >= min_tumour_count(all[sample])
+        let clear = counts[sample] >= min_tumour_allele_count(all[sample])
             && counts[other] <= (all[other] / MIN_ROOT_COUNT_PER_SHARED_BASE).max(1)
             && !ends_in_tandem_repeat(if behind { root } else { reverse });
         clear.then_some((extension, counts[sample]))
@@ -233,8 +235,8 @@ impl TumourAlleleCollector {
                     at[0] += 1;
                     at[1] += u64::from(major_counts[0] - normal_count).pow(2);
                 }
-            } else if tumour_count >= min_tumour_count(tumour)
-                && normal_count <= max_normal_count(normal, [tumour_count, tumour])
+            } else if tumour_count >= min_tumour_allele_count(tumour)
+                && normal_count <= max_normal_count_of_tumour_allele(normal, [tumour_count, tumour])
                 && few(tumour - major_counts[1] - tumour_count, tumour)
             {
                 let class = substitution_class(from, to) as u8;

@@ -9,10 +9,12 @@
 
 use std::collections::HashMap;
 
-use genuma_pair::interval::{Estimate, MIN_LOG_ARGUMENT, log_factorials};
+use genuma_pair::interval::{Estimate, MIN_PROBABILITY_FOR_LOG, log_factorials};
 use genuma_pair::purity::PurityEstimate;
 
-use crate::tumour_alleles::{TumourAlleleCounts, TumourAlleles, max_normal_count, min_tumour_count};
+use crate::tumour_alleles::{
+    TumourAlleleCounts, TumourAlleles, max_normal_count_of_tumour_allele, min_tumour_allele_count,
+};
 
 /// Reason why the tumour in normal is not estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,7 +193,7 @@ pub fn estimate_tumour_in_normal(
 
 /// Ratio of the allele fraction in the normal to that in the tumour before calls are made. With too few alleles for the
 /// model it is the ratio of the sums of counts, unless inherited alleles may be among them.
-pub(crate) fn plausible_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Option<Estimate> {
+pub(crate) fn fraction_ratio_before_calls(alleles: &TumourAlleles, modal_depth: f64) -> Option<Estimate> {
     match estimate_fraction_ratio(alleles, modal_depth) {
         Ok(ratio) => return Some(ratio),
         Err(NotEstimatedReason::TooFewAlleles) => {}
@@ -288,7 +290,7 @@ fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<
         } else {
             without_component
         };
-    let ratio = Estimate::from_profile(&profile).ok_or(NotEstimatedReason::TooFewAlleles)?;
+    let ratio = Estimate::from_likelihood_profile(&profile).ok_or(NotEstimatedReason::TooFewAlleles)?;
     if ratio.value > TUMOUR_IN_NORMAL_MODEL_PARAMS.max_ratio || ratio.high >= TUMOUR_IN_NORMAL_MODEL_PARAMS.ratio_grid.1
     {
         Err(NotEstimatedReason::TooMuchTumour)
@@ -311,7 +313,7 @@ impl AlleleCounts {
 fn binomial_cdf([most, all]: [usize; 2], share: f64, logs: &[f64]) -> f64 {
     let (yes, no) = (share.ln(), (1.0 - share).ln());
     let log = |k: usize| logs[all] - logs[k] - logs[all - k] + k as f64 * yes + (all - k) as f64 * no;
-    (0..=most.min(all)).map(|k| log(k).exp()).sum::<f64>().clamp(MIN_LOG_ARGUMENT, 1.0)
+    (0..=most.min(all)).map(|k| log(k).exp()).sum::<f64>().clamp(MIN_PROBABILITY_FOR_LOG, 1.0)
 }
 
 /// Groups the alleles by their counts. `overdispersion` counts are one molecule.
@@ -337,7 +339,8 @@ fn group_alleles(alleles: &TumourAlleles, modal_depth: f64, overdispersion: f64)
     let bounded = |(seen, roots): &(TumourAlleleCounts, u64)| {
         let depth = whole(seen.normal[1]);
         // The bound must include only counts that were all collected.
-        let most = (f64::from(max_normal_count(seen.normal[1], seen.tumour) + 1) / overdispersion - 0.5) as usize;
+        let most = (f64::from(max_normal_count_of_tumour_allele(seen.normal[1], seen.tumour) + 1) / overdispersion
+            - 0.5) as usize;
         let most = most.min(bound(depth)?);
         (single(seen) && whole(seen.normal[0]) <= most).then_some((*seen, *roots, [most, depth]))
     };
@@ -378,7 +381,7 @@ fn expected_fractions(counts: &[([u32; 2], f64)], overdispersion: f64) -> Vec<f6
         .iter()
         .map(|([of, all], _)| {
             let [supporting, others] = [*of, all - of].map(|n| f64::from(n) / overdispersion);
-            let bound = whole(min_tumour_count(*all)).max(1) - 1;
+            let bound = whole(min_tumour_allele_count(*all)).max(1) - 1;
             let log = |f: f64| {
                 // An allele with all reads is possible only up to errors.
                 let f = f.min(TUMOUR_IN_NORMAL_MODEL_PARAMS.max_fraction);
@@ -505,7 +508,9 @@ mod tests {
                     own.allele_imbalance[normal[1] as usize][0] += 1;
                     own.allele_imbalance[normal[1] as usize][1] += u64::from(normal[1].abs_diff(2 * normal[0])).pow(2);
                 }
-                if tumour[0] >= min_tumour_count(tumour[1]) && normal[0] <= max_normal_count(normal[1], tumour) {
+                if tumour[0] >= min_tumour_allele_count(tumour[1])
+                    && normal[0] <= max_normal_count_of_tumour_allele(normal[1], tumour)
+                {
                     own.alleles.push((TumourAlleleCounts { normal, tumour, substitution: 2 }, 1));
                 }
             }

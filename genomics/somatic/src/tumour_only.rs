@@ -114,7 +114,7 @@ fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
 
 /// Sets the quality of all calls from the evidence against an error and against a germline variant, and the filters that
 /// follow from it. `min_quality` is the minimum quality of a call that passes.
-pub(crate) fn set_qualities(calls: &mut [VariantCall], min_quality: f64) {
+pub(crate) fn set_tumour_only_qualities(calls: &mut [VariantCall], min_quality: f64) {
     let p = &GENOTYPE_MODEL_PARAMS;
     let likelihoods: Vec<FractionLikelihoods> =
         calls.iter().map(|call| FractionLikelihoods::from_genotype(&call.genotype)).collect();

@@ -14,7 +14,7 @@ use crate::ledger::Ledger;
 use crate::recruit::RecruitingKmers;
 use crate::variant_trace::VariantTracer;
 
-/// What the unit `assemble` stores: the contigs and its ledger lines.
+/// Stored result of the unit `assemble`: the contigs and its ledger lines.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ContigAssemblyResult {
     /// The contigs, in the order of their groups.
@@ -57,7 +57,7 @@ impl ContigAssemblyResult {
     }
 }
 
-/// What the placement of contigs stores: contigs with changes, and the k-mers that recruit their reads.
+/// Stored result of placing contigs: contigs with changes, and their recruiting k-mers.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ContigPlacementResult {
     /// Contigs for which reads are recruited, with their findings.

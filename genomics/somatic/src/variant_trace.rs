@@ -12,7 +12,7 @@ use genuma_reads::{NORMAL_SAMPLE, ReadPair, TUMOUR_SAMPLE};
 
 use crate::assemble::Contig;
 use crate::candidate_kmer::{CandidateKmer, group_by_kmer};
-use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, Side, is_on_target};
+use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, RetainedSide, is_on_target};
 use crate::contig_filter::RejectReason;
 use crate::contig_placement::PlacedContig;
 use crate::event::Event;
@@ -31,7 +31,7 @@ pub struct TracedVariant {
     pub changes: Vec<Change>,
 }
 
-/// What the stages of a call found of a traced variant.
+/// Report on a traced variant: the findings of each stage of the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceReport {
     /// The variant as the user wrote it.
@@ -69,8 +69,8 @@ pub struct VariantTracer {
 fn sequence_towards_end(end: &Breakend, genome: &Reference, n: usize) -> Vec<u8> {
     let seq = &genome.contigs[end.chrom].seq;
     match end.side {
-        Side::Left => seq[(end.pos + 1).saturating_sub(n)..(end.pos + 1).min(seq.len())].to_vec(),
-        Side::Right => reverse_complement(&seq[end.pos.min(seq.len())..(end.pos + n).min(seq.len())]),
+        RetainedSide::Left => seq[(end.pos + 1).saturating_sub(n)..(end.pos + 1).min(seq.len())].to_vec(),
+        RetainedSide::Right => reverse_complement(&seq[end.pos.min(seq.len())..(end.pos + n).min(seq.len())]),
     }
 }
 
@@ -379,7 +379,9 @@ pub fn format_change(change: &Change, genome: &Reference) -> String {
         n if n > 30 => format!("{}..({n})", String::from_utf8_lossy(&bases[..10])),
         _ => String::from_utf8_lossy(bases).into_owned(),
     };
-    let end = |e: &Breakend| format!("{}:{}{}", name(e.chrom), e.pos + 1, if e.side == Side::Left { '+' } else { '-' });
+    let end = |e: &Breakend| {
+        format!("{}:{}{}", name(e.chrom), e.pos + 1, if e.side == RetainedSide::Left { '+' } else { '-' })
+    };
     match change {
         Change::Allele { chrom, pos, reference, alternative } => {
             format!("{}:{}:{}>{}", name(*chrom), pos + 1, cut(reference), cut(alternative))

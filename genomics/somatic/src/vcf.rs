@@ -10,7 +10,7 @@ use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
 use crate::vcf_record::{self, RecordAnnotation, StructuralVariantFields, VcfRecord};
 
-/// What a VCF header says of its call.
+/// Content of a VCF header.
 #[derive(Debug, Clone, Copy)]
 pub struct HeaderContent<'a> {
     /// The sequences of the records.

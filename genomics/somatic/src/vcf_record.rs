@@ -6,7 +6,7 @@ use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
 use serde::Serialize;
 
-use crate::change::{Breakend, Change, Side};
+use crate::change::{Breakend, Change, RetainedSide};
 use crate::event::{Event, EventClass};
 use crate::genotype::Genotype;
 use crate::locus::VariantCall;
@@ -59,7 +59,7 @@ pub struct RecordAnnotation {
     pub fusions: Vec<String>,
     /// EXONS: exons that are deleted or duplicated.
     pub exons: Vec<String>,
-    /// What tables show: the transcript that represents the change. `None` outside of genes.
+    /// Effect on the representative transcript, for tables. `None` outside of genes.
     pub gene: Option<GeneEffect>,
 }
 
@@ -90,13 +90,13 @@ pub enum AltAllele {
     /// A breakend: the reference base at this end, joined to another end.
     Breakend {
         /// The side of this breakend on which the bases stay.
-        side: Side,
+        side: RetainedSide,
         /// Index of the mate's reference sequence.
         chrom: usize,
         /// Position of the mate.
         pos: usize,
         /// The side of the mate on which the bases stay.
-        mate_side: Side,
+        mate_side: RetainedSide,
     },
 }
 
@@ -142,12 +142,12 @@ impl VcfRecord {
             AltAllele::Bases(bases) => bases.clone(),
             AltAllele::Symbolic(class) => format!("<{}>", class.class_name()),
             AltAllele::Breakend { side, chrom, pos, mate_side } => {
-                let bracket = if *mate_side == Side::Right { '[' } else { ']' };
+                let bracket = if *mate_side == RetainedSide::Right { '[' } else { ']' };
                 let place = format!("{bracket}{}:{pos}{bracket}", genome.contigs[*chrom].name);
                 // Inserted bases are in INFO. `bcftools norm` stops if they are in ALT (section 5.4.1).
                 match side {
-                    Side::Left => format!("{}{place}", self.reference),
-                    Side::Right => format!("{place}{}", self.reference),
+                    RetainedSide::Left => format!("{}{place}", self.reference),
+                    RetainedSide::Right => format!("{place}{}", self.reference),
                 }
             }
         }
@@ -171,7 +171,7 @@ struct RecordBuilder<'a> {
 
 /// The breakends on both sides of a change, at the positions of the last bases that stay.
 fn flanking_breakends(chrom: usize, before: usize, after: usize) -> [Breakend; 2] {
-    [(before, Side::Left), (after, Side::Right)].map(|(pos, side)| Breakend { chrom, pos, side })
+    [(before, RetainedSide::Left), (after, RetainedSide::Right)].map(|(pos, side)| Breakend { chrom, pos, side })
 }
 
 /// The two ends of a junction; `None` for other changes.
@@ -235,7 +235,7 @@ impl RecordBuilder<'_> {
             structural: None,
             locus: call.locus,
             genotype: call.genotype.clone(),
-            population_frequency: call.population_frequency.listed(),
+            population_frequency: call.population_frequency.listed_frequency(),
             panel: call.panel_normals,
             phase_set: self.event_calls.phase_set.map(|first| first + 1),
             screen: None,
@@ -258,10 +258,10 @@ impl RecordBuilder<'_> {
         homology: usize,
     ) -> VcfRecord {
         let (from, to) = match (ends[0].side, ends[1].side) {
-            (Side::Left, Side::Right) => (ends[0].pos + 1, ends[1].pos),
-            (Side::Right, Side::Left) => (ends[0].pos, ends[1].pos + 1),
-            (Side::Left, Side::Left) => (ends[0].pos + 1, ends[1].pos + 1),
-            (Side::Right, Side::Right) => (ends[0].pos, ends[1].pos),
+            (RetainedSide::Left, RetainedSide::Right) => (ends[0].pos + 1, ends[1].pos),
+            (RetainedSide::Right, RetainedSide::Left) => (ends[0].pos, ends[1].pos + 1),
+            (RetainedSide::Left, RetainedSide::Left) => (ends[0].pos + 1, ends[1].pos + 1),
+            (RetainedSide::Right, RetainedSide::Right) => (ends[0].pos, ends[1].pos),
         };
         // The event is [from, to) in 0-based coordinates. The 1-based POS is `from`, unless the event is at the start
         // of the sequence.
@@ -290,7 +290,7 @@ impl RecordBuilder<'_> {
                 // The inserted bases are stored as read outwards from the first end, and written on the strand of
                 // this end towards the mate.
                 let outwards = if i == 0 { inserted.clone() } else { reverse_complement(inserted) };
-                let inserted = if here.side == Side::Left { outwards } else { reverse_complement(&outwards) };
+                let inserted = if here.side == RetainedSide::Left { outwards } else { reverse_complement(&outwards) };
                 let structural = StructuralVariantFields {
                     mate_id: Some(name(1 - i)),
                     homology: *homology,
@@ -321,10 +321,10 @@ impl RecordBuilder<'_> {
         for call in &self.event_calls.calls {
             let Change::Novel { end, sequence } = &call.change else { continue };
             // POS is the base before the insertion.
-            let before = if end.side == Side::Left { end.pos } else { end.pos.saturating_sub(1) };
+            let before = if end.side == RetainedSide::Left { end.pos } else { end.pos.saturating_sub(1) };
             match end.side {
-                Side::Left => sides[0] = Some(sequence.clone()),
-                Side::Right => sides[1] = Some(reverse_complement(sequence)),
+                RetainedSide::Left => sides[0] = Some(sequence.clone()),
+                RetainedSide::Right => sides[1] = Some(reverse_complement(sequence)),
             }
             at = Some(at.map_or((end.chrom, before), |a| (a.0, a.1.min(before))));
         }
@@ -352,13 +352,13 @@ impl RecordBuilder<'_> {
         };
         // Bases beyond an end, away from the bases that stay.
         let beyond = |end: &Breakend| match end.side {
-            Side::Left => of(end, Some(end.pos + 1)),
-            Side::Right => of(end, end.pos.checked_sub(bases)).map(turned),
+            RetainedSide::Left => of(end, Some(end.pos + 1)),
+            RetainedSide::Right => of(end, end.pos.checked_sub(bases)).map(turned),
         };
         // Bases at an end that stay, from the junction.
         let within = |end: &Breakend| match end.side {
-            Side::Right => of(end, Some(end.pos)),
-            Side::Left => of(end, (end.pos + 1).checked_sub(bases)).map(turned),
+            RetainedSide::Right => of(end, Some(end.pos)),
+            RetainedSide::Left => of(end, (end.pos + 1).checked_sub(bases)).map(turned),
         };
         let forward = |seq: Vec<u8>, reads_right: bool| if reads_right { seq } else { turned(seq) };
         let [here, there] = ends;
@@ -367,9 +367,9 @@ impl RecordBuilder<'_> {
         }
         let (out, into) = (beyond(here)?, within(there)?);
         if out == into {
-            return Some(forward(out, here.side == Side::Left));
+            return Some(forward(out, here.side == RetainedSide::Left));
         }
         let (out, into) = (beyond(there)?, within(here)?);
-        (out == into).then(|| forward(into, here.side == Side::Right))
+        (out == into).then(|| forward(into, here.side == RetainedSide::Right))
     }
 }

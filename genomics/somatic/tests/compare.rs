@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use crate::common::{READ, Rng, canonical, contig, find, novel, replaced};
-use genuma_align::{Hit, scan::Scan};
+use genuma_align::{Hit, scan::ReferenceScan};
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{self, Reference};
 use genuma_somatic::aligned_contig::{AlignedContig, ContigChange, align_contig};
-use genuma_somatic::change::{Breakend, Change, Side};
+use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_work::ProgressCounters;
 
 const CASES: usize = 200;
@@ -27,8 +27,13 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 fn hits(seq: &[u8], genome: &Reference) -> Vec<Hit> {
-    let scan =
-        Scan { genome, regions: None, threads: 1, memory_bytes: 0, meter: &ProgressCounters::new("the reference") };
+    let scan = ReferenceScan {
+        genome,
+        regions: None,
+        threads: 1,
+        memory_bytes: 0,
+        meter: &ProgressCounters::new("the reference"),
+    };
     scan.find_hits(&[seq]).hits.remove(0)
 }
 
@@ -154,15 +159,15 @@ fn long_insertions_of_novel_sequence() {
 }
 
 /// One end of a planted junction: its outermost base and the side that is kept.
-fn end(chrom: usize, pos: usize, side: Side) -> Breakend {
+fn end(chrom: usize, pos: usize, side: RetainedSide) -> Breakend {
     Breakend { chrom, pos, side }
 }
 
 /// `n` bases that end at a breakend, read towards the junction.
 fn towards(end: Breakend, n: usize) -> Vec<u8> {
     match end.side {
-        Side::Left => chrom(end.chrom)[end.pos + 1 - n..=end.pos].to_vec(),
-        Side::Right => reverse_complement(&chrom(end.chrom)[end.pos..end.pos + n]),
+        RetainedSide::Left => chrom(end.chrom)[end.pos + 1 - n..=end.pos].to_vec(),
+        RetainedSide::Right => reverse_complement(&chrom(end.chrom)[end.pos..end.pos + n]),
     }
 }
 
@@ -175,7 +180,7 @@ fn leftmost(change: &Change) -> Change {
     let mut ends = *ends;
     // Moving the junction by one base: one end loses its outermost base, the other gains its next base.
     let step = |e: Breakend, outwards: bool| {
-        let up = (e.side == Side::Left) == outwards;
+        let up = (e.side == RetainedSide::Left) == outwards;
         Breakend { pos: if up { e.pos + 1 } else { e.pos - 1 }, ..e }
     };
     let spells = |ends: [Breakend; 2]| [towards(ends[0], 60), reverse_complement(&towards(ends[1], 60))].concat();
@@ -185,7 +190,7 @@ fn leftmost(change: &Change) -> Change {
         let (a, b) = (spells(from), spells(shift(from, first_grows)));
         if first_grows { a[1..] == b[..b.len() - 1] } else { b[1..] == a[..a.len() - 1] }
     };
-    let leftwards = ends[0].side == Side::Right;
+    let leftwards = ends[0].side == RetainedSide::Right;
     while equal(ends, leftwards) {
         ends = shift(ends, leftwards);
     }
@@ -209,7 +214,7 @@ fn tandem_duplications() {
     check(105, |rng| {
         let (c, from) = (rng.within(0..2), rng.within(1000..30_000));
         let to = from + rng.within(700..8000);
-        junction(rng, [end(c, from, Side::Right), end(c, to, Side::Left)])
+        junction(rng, [end(c, from, RetainedSide::Right), end(c, to, RetainedSide::Left)])
     });
 }
 
@@ -243,7 +248,7 @@ fn changes_in_repeat(genome: &[u8], changed: &[u8], at: usize) -> Vec<Change> {
 fn growth(change: &Change) -> i64 {
     match change {
         Change::Allele { reference, alternative, .. } => alternative.len() as i64 - reference.len() as i64,
-        Change::Junction { ends: [a, b], inserted, .. } if a.side == Side::Right => {
+        Change::Junction { ends: [a, b], inserted, .. } if a.side == RetainedSide::Right => {
             (b.pos + 1 - a.pos + inserted.len()) as i64
         }
         Change::Junction { ends: [a, b], inserted, .. } => inserted.len() as i64 - (b.pos - a.pos - 1) as i64,
@@ -279,7 +284,7 @@ fn deletions_of_kilobases() {
     check(106, |rng| {
         let (c, from) = (rng.within(0..2), rng.within(1000..30_000));
         let to = from + rng.within(1000..8000);
-        junction(rng, [end(c, from, Side::Left), end(c, to, Side::Right)])
+        junction(rng, [end(c, from, RetainedSide::Left), end(c, to, RetainedSide::Right)])
     });
 }
 
@@ -288,7 +293,7 @@ fn inversions() {
     check(107, |rng| {
         let (c, from) = (rng.within(0..2), rng.within(1000..30_000));
         let to = from + rng.within(1000..8000);
-        let side = [Side::Left, Side::Right][rng.within(0..2)];
+        let side = [RetainedSide::Left, RetainedSide::Right][rng.within(0..2)];
         junction(rng, [end(c, from, side), end(c, to, side)])
     });
 }
@@ -297,7 +302,7 @@ fn inversions() {
 
 fn translocations() {
     check(108, |rng| {
-        let sides = [0, 1].map(|_| [Side::Left, Side::Right][rng.within(0..2)]);
+        let sides = [0, 1].map(|_| [RetainedSide::Left, RetainedSide::Right][rng.within(0..2)]);
         let places = [0, 1].map(|_| rng.within(1000..38_000));
         junction(rng, [end(0, places[0], sides[0]), end(1, places[1], sides[1])])
     });
@@ -308,7 +313,7 @@ fn translocations() {
 fn junctions_are_written_as_far_left_on_the_first_end_as_they_go() {
     let mut rng = Rng(113);
     for case in 0..CASES {
-        let side = [Side::Left, Side::Right][rng.within(0..2)];
+        let side = [RetainedSide::Left, RetainedSide::Right][rng.within(0..2)];
         let ends = [end(0, rng.within(1000..18_000), side), end(0, rng.within(20_000..38_000), side)];
         let Case { seq, change } = junction(&mut rng, ends);
         for flipped in [false, true] {
@@ -336,12 +341,12 @@ fn a_deletion_in_unique_sequence_lies_surely_and_has_surroundings() {
 fn inserted_bases_of_a_junction_are_read_from_the_first_end() {
     let mut rng = Rng(109);
     for case in 0..CASES {
-        let sides = [0, 1].map(|_| [Side::Left, Side::Right][rng.within(0..2)]);
+        let sides = [0, 1].map(|_| [RetainedSide::Left, RetainedSide::Right][rng.within(0..2)]);
         let ends = [end(0, rng.within(1000..38_000), sides[0]), end(1, rng.within(1000..38_000), sides[1])];
         // No inserted base continues one of the ends.
         let beyond = |e: Breakend| match e.side {
-            Side::Left => chrom(e.chrom)[e.pos + 1..e.pos + 10].to_vec(),
-            Side::Right => reverse_complement(&chrom(e.chrom)[e.pos - 9..e.pos]),
+            RetainedSide::Left => chrom(e.chrom)[e.pos + 1..e.pos + 10].to_vec(),
+            RetainedSide::Right => reverse_complement(&chrom(e.chrom)[e.pos - 9..e.pos]),
         };
         let (on, back) = (beyond(ends[0]), reverse_complement(&beyond(ends[1])));
         let inserted: Vec<u8> =
@@ -402,10 +407,10 @@ fn a_long_insertion_is_known_from_each_side() {
         let right = [&novel[..], &chrom(c)[at..at + 150]].concat();
         for flipped in [false, true] {
             let found = compared(&left, flipped).changes;
-            let change = Change::Novel { end: end(c, at - 1, Side::Left), sequence: novel.clone() };
+            let change = Change::Novel { end: end(c, at - 1, RetainedSide::Left), sequence: novel.clone() };
             assert_eq!(found.iter().map(|f| &f.change).collect::<Vec<_>>(), [&change], "case {case}, left");
             let found = compared(&right, flipped).changes;
-            let change = Change::Novel { end: end(c, at, Side::Right), sequence: reverse_complement(&novel) };
+            let change = Change::Novel { end: end(c, at, RetainedSide::Right), sequence: reverse_complement(&novel) };
             assert_eq!(found.iter().map(|f| &f.change).collect::<Vec<_>>(), [&change], "case {case}, right");
         }
     }
@@ -422,12 +427,12 @@ fn a_short_inversion_is_both_its_junctions() {
         let seq = [&chrom(c)[at - 150..at], &turned, &chrom(c)[at + len..at + len + 150]].concat();
         let expected = [
             leftmost(&Change::Junction {
-                ends: [end(c, at - 1, Side::Left), end(c, at + len - 1, Side::Left)],
+                ends: [end(c, at - 1, RetainedSide::Left), end(c, at + len - 1, RetainedSide::Left)],
                 inserted: Vec::new(),
                 homology: 0,
             }),
             leftmost(&Change::Junction {
-                ends: [end(c, at, Side::Right), end(c, at + len, Side::Right)],
+                ends: [end(c, at, RetainedSide::Right), end(c, at + len, RetainedSide::Right)],
                 inserted: Vec::new(),
                 homology: 0,
             }),

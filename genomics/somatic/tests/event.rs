@@ -3,7 +3,7 @@
 
 use crate::common::Rng;
 use genuma_reads::TrimCounts;
-use genuma_somatic::change::{Breakend, Change, Side};
+use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_somatic::event::{CallThresholds, Event, EventClass, build_events};
 use genuma_somatic::genotype::{
     AlleleSupport, ErrorFrequency, Filter, Genotype, MIN_CALL_MOLECULES, MIN_CALL_MOLECULES_RARE_ERROR,
@@ -11,8 +11,8 @@ use genuma_somatic::genotype::{
 use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
 
-const L: Side = Side::Left;
-const R: Side = Side::Right;
+const L: RetainedSide = RetainedSide::Left;
+const R: RetainedSide = RetainedSide::Right;
 
 const CLEAN: CallThresholds = CallThresholds {
     has_fold_back_artefacts: false,
@@ -50,17 +50,17 @@ fn rare(change: Change, alternative: u32, molecules: u32) -> VariantCall {
     call
 }
 
-fn end((chrom, pos, side): (usize, usize, Side)) -> Breakend {
+fn end((chrom, pos, side): (usize, usize, RetainedSide)) -> Breakend {
     Breakend { chrom, pos, side }
 }
 
-fn junction(a: (usize, usize, Side), b: (usize, usize, Side)) -> Change {
+fn junction(a: (usize, usize, RetainedSide), b: (usize, usize, RetainedSide)) -> Change {
     let mut ends = [end(a), end(b)];
     ends.sort();
     Change::Junction { ends, inserted: Vec::new(), homology: 0 }
 }
 
-fn novel(at: (usize, usize, Side)) -> Change {
+fn novel(at: (usize, usize, RetainedSide)) -> Change {
     Change::Novel { end: end(at), sequence: b"ACGTTGCA".repeat(8) }
 }
 

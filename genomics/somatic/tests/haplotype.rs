@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::common::Rng;
 use genuma_somatic::aligned_contig::{AlignedContig, ContigChange};
-use genuma_somatic::change::{Breakend, Change, Side};
+use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_somatic::haplotype::{Haplotype, contig_haplotypes, rival_haplotype};
 use genuma_somatic::locus::{Locus, find_rivals};
 
@@ -155,7 +155,7 @@ fn a_junction_can_be_left_on_either_side() {
     };
     let junction = ContigChange {
         change: Change::Junction {
-            ends: [end(199, Side::Left), end(9000, Side::Right)],
+            ends: [end(199, RetainedSide::Left), end(9000, RetainedSide::Right)],
             inserted: b"AC".to_vec(),
             homology: 0,
         },

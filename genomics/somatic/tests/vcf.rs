@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::common::Rng;
 use genuma_reads::fasta::{Contig, Reference};
-use genuma_somatic::change::{Breakend, Change, Side};
+use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_somatic::event::{Event, EventClass};
 use genuma_somatic::export_tables::{MafGenes, build_bedpe_table, build_maf_table};
 use genuma_somatic::genotype::{AlleleSupport, ErrorFrequency, Filter, Genotype, LikelihoodRatios, TumourSupport};
@@ -17,8 +17,8 @@ use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::vcf::{HeaderContent, format_vcf_header, format_vcf_record};
 use genuma_somatic::vcf_record::build_records;
 
-const L: Side = Side::Left;
-const R: Side = Side::Right;
+const L: RetainedSide = RetainedSide::Left;
+const R: RetainedSide = RetainedSide::Right;
 /// The end of every line in these tests.
 const SAMPLES: &str =
     "GT:AD:DP:AF:F1R2:F2R1:SB\t0/0:30,0:30:0.000:16,0:14,0:14,16,0,0\t0/1:15,5:20:0.250:8,2:7,3:7,8,3,2";
@@ -101,7 +101,7 @@ fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
 }
 
 /// A junction of ends given as sequence, 1-based position and side.
-fn junction(ends: [(usize, usize, Side); 2], inserted: &[u8], homology: usize) -> Change {
+fn junction(ends: [(usize, usize, RetainedSide); 2], inserted: &[u8], homology: usize) -> Change {
     let ends = ends.map(|(chrom, pos, side)| Breakend { chrom, pos: pos - 1, side });
     Change::Junction { ends, inserted: inserted.to_vec(), homology }
 }

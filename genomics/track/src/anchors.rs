@@ -14,7 +14,7 @@ use crate::tracked_junction::TrackedJunction;
 
 /// Maximum distance in bases of an anchor from the change.
 const MAX_ANCHOR_DISTANCE_BASES: usize = 120;
-/// Every how many bases a k-mer in the flanks is used.
+/// Distance in bases between anchor k-mers in the flanks.
 const FLANK_STRIDE: i32 = 4;
 /// Minimum number of reference anchors of a junction that can be tracked.
 const MIN_REFERENCE_ANCHORS: usize = 3;
@@ -236,7 +236,7 @@ impl AnchorIndex {
     }
 
     /// The occurrences of the k-mer with a rank.
-    pub(crate) fn occurrences_of(&self, rank: u32) -> &[AnchorOccurrence] {
+    pub(crate) fn occurrences_of_kmer(&self, rank: u32) -> &[AnchorOccurrence] {
         &self.sites[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
     }
 }

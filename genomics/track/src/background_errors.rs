@@ -42,7 +42,7 @@ pub struct BackgroundErrors {
     pub flank_molecules: [u64; 2],
 }
 
-/// How often molecules without a change look like it by error, and how much this rate may vary.
+/// Rate at which errors make molecules without a change look as if they had it, and the uncertainty of this rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JunctionErrorRates {
     /// Share of molecules that look like the change by error, if read 1 is oriented against the junction, and if it
@@ -81,7 +81,7 @@ impl BackgroundErrors {
         BackgroundErrors { rates, shape, flank_molecules: [seen.iter().sum::<u64>() / 3, wrong.iter().sum()] }
     }
 
-    /// How many times more often bases near this junction are wrong than elsewhere; at least 1.
+    /// Ratio of the error rate near this junction to that of all junctions; at least 1.
     fn local_error_factor(&self, flank_counts: &FlankErrorCounts) -> f64 {
         let expected: f64 = flank_counts.seen.iter().zip(&self.rates).map(|(&n, rate)| f64::from(n) * rate).sum();
         let found: f64 = flank_counts.wrong.iter().map(|&n| f64::from(n)).sum();
@@ -113,7 +113,7 @@ impl BackgroundErrors {
             kind.map_or(LENGTH_ERROR_RATE, |k| self.rates[k])
         };
         let rates = [false, true].map(|side| {
-            let differing = (0..junction.inserted_len())
+            let differing = (0..junction.num_inserted_bases())
                 .filter(|&b| reference.get(cut + b) != junction.alternative.get(junction.cuts[0] + b));
             let mut each: Vec<f64> = differing.map(|b| rate(b, side)).collect();
             each.sort_by(f64::total_cmp);

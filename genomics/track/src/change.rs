@@ -52,7 +52,7 @@ impl VcfRecord {
 
 /// Side of a breakend on which the reference is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
+pub enum RetainedSide {
     /// The sequence up to and including the breakend's base is kept.
     Left,
     /// The sequence from the breakend's base on is kept.
@@ -67,7 +67,7 @@ pub struct Breakend {
     /// 0-based position of the last base that is kept.
     pub pos: usize,
     /// Side on which the sequence is kept.
-    pub side: Side,
+    pub side: RetainedSide,
 }
 
 /// Two positions of the reference that become adjacent. One of them may be unknown, as at either side of a long
@@ -83,7 +83,7 @@ pub struct Junction {
 }
 
 impl Junction {
-    /// The same junction read from the other side.
+    /// The junction read from its other end.
     fn reversed(&self) -> Junction {
         let inserted = genuma_reads::dna::reverse_complement(&self.inserted);
         Junction { from: self.to.clone(), inserted, to: self.from.clone() }
@@ -91,9 +91,10 @@ impl Junction {
 
     /// Number of deleted reference bases, if both ends are so close that one read covers both (at most
     /// [`MAX_SMALL_CHANGE_BP`]); otherwise `None`.
-    pub fn deleted_len(&self) -> Option<usize> {
+    pub fn num_deleted_bases(&self) -> Option<usize> {
         let (a, b) = (self.from.as_ref()?, self.to.as_ref()?);
-        let forward = a.chrom == b.chrom && a.side == Side::Left && b.side == Side::Right && b.pos > a.pos;
+        let forward =
+            a.chrom == b.chrom && a.side == RetainedSide::Left && b.side == RetainedSide::Right && b.pos > a.pos;
         forward.then(|| b.pos - a.pos - 1).filter(|gap| *gap <= MAX_SMALL_CHANGE_BP)
     }
 }
@@ -164,7 +165,7 @@ impl KnownChange {
         let Some(start) = record.pos.checked_sub(1) else {
             return Ok(Err((record, "its position is before the first base")));
         };
-        let end = |pos: usize, side: Side| Breakend { chrom: record.chrom.clone(), pos, side };
+        let end = |pos: usize, side: RetainedSide| Breakend { chrom: record.chrom.clone(), pos, side };
         let alternate = record.alternate.to_ascii_uppercase();
         let symbolic = alternate.starts_with('<');
         if symbolic && record.imprecise {
@@ -175,7 +176,7 @@ impl KnownChange {
         }
         let inserted = record.inserted[0].as_deref().unwrap_or_default().to_ascii_uppercase().into_bytes();
         let last = record.end.filter(|&last| last > start + 1);
-        use Side::{Left, Right};
+        use RetainedSide::{Left, Right};
         let mut class = ChangeClass::Sv;
         let mut expected = None;
         let junctions = match alternate.as_str() {
@@ -283,7 +284,7 @@ fn parse_breakend(alternate: &str, here: Breakend) -> Option<Junction> {
     let (chrom, pos) = mate.rsplit_once(':')?;
     let pos = pos.parse::<usize>().ok()?.checked_sub(1)?;
     let chrom = chrom.trim_start_matches('<').trim_end_matches('>').to_owned();
-    let there = Breakend { chrom, pos, side: if bracket == '[' { Side::Right } else { Side::Left } };
+    let there = Breakend { chrom, pos, side: if bracket == '[' { RetainedSide::Right } else { RetainedSide::Left } };
     let letters = if first { after } else { before }.to_ascii_uppercase().into_bytes();
     if !letters.iter().all(|b| b"ACGTN".contains(b)) {
         return None;
@@ -291,7 +292,7 @@ fn parse_breakend(alternate: &str, here: Breakend) -> Option<Junction> {
     // One letter is the base at the breakend itself; the others are inserted bases.
     Some(if first {
         let inserted = letters.split_last()?.1.to_vec();
-        Junction { from: Some(there), inserted, to: Some(Breakend { side: Side::Right, ..here }) }
+        Junction { from: Some(there), inserted, to: Some(Breakend { side: RetainedSide::Right, ..here }) }
     } else {
         Junction { from: Some(here), inserted: letters.split_first()?.1.to_vec(), to: Some(there) }
     })
@@ -313,13 +314,13 @@ mod tests {
         KnownChange::from_record(record).expect("understood").expect("trackable")
     }
 
-    fn ends(junction: &Junction) -> [Option<(usize, Side)>; 2] {
+    fn ends(junction: &Junction) -> [Option<(usize, RetainedSide)>; 2] {
         [&junction.from, &junction.to].map(|end| end.as_ref().map(|e| (e.pos, e.side)))
     }
 
     #[test]
     fn alleles_are_cut_to_what_differs() {
-        use Side::{Left, Right};
+        use RetainedSide::{Left, Right};
         for (reference, alternate, class, from, inserted, to) in [
             ("A", "G", ChangeClass::Snv, 3, "G", 5),
             ("AC", "GT", ChangeClass::Mnv, 3, "GT", 6),
@@ -331,7 +332,7 @@ mod tests {
             assert_eq!(made.class, class, "{reference}>{alternate}");
             assert_eq!(ends(&made.junctions[0]), [Some((from, Left)), Some((to, Right))]);
             assert_eq!(made.junctions[0].inserted, inserted.as_bytes());
-            assert_eq!(made.junctions[0].deleted_len(), Some(to - from - 1));
+            assert_eq!(made.junctions[0].num_deleted_bases(), Some(to - from - 1));
         }
         let first = change("C", |r| r.pos = 1);
         assert_eq!(ends(&first.junctions[0]), [None, Some((1, Right))]);
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn symbolic_alleles_and_breakends_are_junctions() {
-        use Side::{Left, Right};
+        use RetainedSide::{Left, Right};
         let ended = |r: &mut VcfRecord| r.end = Some(1015);
         let of = |made: &KnownChange| made.junctions.iter().map(ends).collect::<Vec<_>>();
         assert_eq!(of(&change("<DEL>", ended)), [[Some((4, Left)), Some((1015, Right))]]);

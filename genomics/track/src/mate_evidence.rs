@@ -7,16 +7,16 @@ use genuma_reads::{Mate, ReadPair, dna};
 use genuma_somatic::kmer_lookup::{KmerHit, LookupScratch};
 
 use crate::anchors::{AnchorIndex, CoveredAllele};
-use crate::pair_evidence::{MAX_WRONG_BASES, MateStartBases, PairEvidence, WrongBase};
+use crate::pair_evidence::{MAX_WRONG_BASES_PER_MATE, MateStartBases, PairEvidence, WrongBase};
 use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
 
 /// Maximum number of compared bases beyond the change, if the alleles differ in length.
 const MAX_COMPARED_BASES: i32 = 48;
 /// Number of bases on the other side of the change that are compared.
 const COMPARED_KEPT_BASES: i32 = 32;
-/// Of all compared bases at most this number, plus one in [`BASES_PER_MISMATCH`], may differ.
+/// Maximum number of mismatches of a mate, in addition to one for every [`BASES_PER_MISMATCH`] compared bases.
 const MAX_MISMATCHES: u32 = 3;
-/// One more of this number of compared bases may differ.
+/// Number of compared bases for which one more mismatch is allowed, in addition to [`MAX_MISMATCHES`].
 const BASES_PER_MISMATCH: u32 = 32;
 /// Beyond a junction at most one in this number of bases may differ from the supported allele: a read shifted by
 /// slippage has more mismatches.
@@ -68,7 +68,7 @@ struct MateEvidence {
     is_forward: bool,
     log_odds: [i32; 2],
     reference_positions: u128,
-    wrong_bases: [WrongBase; MAX_WRONG_BASES],
+    wrong_bases: [WrongBase; MAX_WRONG_BASES_PER_MATE],
     /// Number of wrong bases. If there are more than `wrong` has entries, the mate is not used to count errors.
     num_wrong: usize,
 }
@@ -154,7 +154,7 @@ impl<'a> EvidenceCollector<'a> {
         self.placements.clear();
         self.anchors.lookup.find_kmers(seq, &mut self.lookup_scratch, &mut self.hits);
         for hit in &self.hits {
-            for site in self.anchors.occurrences_of(hit.rank) {
+            for site in self.anchors.occurrences_of_kmer(hit.rank) {
                 let along = hit.forward == site.forward;
                 let at = if along { hit.start as i32 } else { seq.len() as i32 - hit.start as i32 - k };
                 for (is_left, there) in [(true, site.left), (false, site.right)] {
@@ -361,7 +361,7 @@ fn combine_mates(junction: u32, sample: u8, starts: MateStartBases, mates: [Opti
     if seen.is_contradictory {
         seen.log_odds = [0; 2];
     }
-    if own().any(|t| t.num_wrong > MAX_WRONG_BASES) {
+    if own().any(|t| t.num_wrong > MAX_WRONG_BASES_PER_MATE) {
         return seen;
     }
     let wrong = |t: &MateEvidence| t.wrong_bases.into_iter().take(t.num_wrong);

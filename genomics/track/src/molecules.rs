@@ -51,13 +51,13 @@ pub struct MoleculeCounts {
 
 impl MoleculeCounts {
     /// Number of molecules with the change.
-    pub fn num_changed(&self) -> u64 {
+    pub fn num_molecules_with_change(&self) -> u64 {
         self.changed.iter().map(|&n| u64::from(n)).sum()
     }
 
     /// Number of molecules with the change or without it.
-    pub fn num_molecules(&self) -> u64 {
-        self.num_changed() + self.unchanged.iter().sum::<f64>().round() as u64
+    pub fn num_informative_molecules(&self) -> u64 {
+        self.num_molecules_with_change() + self.unchanged.iter().sum::<f64>().round() as u64
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn count_molecules(
     junction: &TrackedJunction,
     seen: &[PairEvidence],
 ) -> (MoleculeCounts, Option<FlankErrorCounts>) {
-    let letters: Vec<MateStartLetters> = seen.iter().map(MateStartLetters::unpack_letters).collect();
+    let letters: Vec<MateStartLetters> = seen.iter().map(MateStartLetters::unpack_start_letters).collect();
     let members: Vec<u32> = (0..seen.len() as u32).collect();
     let mut votes = MoleculeCounts::default();
     let mut base_counts = junction.is_substitution().then(|| FlankBaseCounts::new(junction));
@@ -197,7 +197,7 @@ impl FlankBaseCounts {
             else {
                 continue;
             };
-            let inside = at >= ERROR_COUNTING_BASES && at < ERROR_COUNTING_BASES + junction.inserted_len();
+            let inside = at >= ERROR_COUNTING_BASES && at < ERROR_COUNTING_BASES + junction.num_inserted_bases();
             if self.affected_positions >> at & 1 == 1 {
                 continue;
             }

@@ -6,7 +6,7 @@ use genuma_reads::{ReadPair, dna};
 use genuma_somatic::molecule::{MATE_PREFIX_BP, MatePair, hash_bytes, umi_key_of_name};
 
 /// Maximum number of wrong bases of a mate near a change. The errors of pairs with more are not counted.
-pub(crate) const MAX_WRONG_BASES: usize = 4;
+pub(crate) const MAX_WRONG_BASES_PER_MATE: usize = 4;
 /// Number of pairs of one sample at one junction from which the pairs are downsampled.
 const DOWNSAMPLING_MIN_PAIRS: u32 = 1 << 16;
 /// Number of first bases that are hashed for downsampling.
@@ -67,7 +67,7 @@ pub(crate) struct MateStartLetters {
 
 impl MateStartLetters {
     /// Unpacks the first bases of a pair.
-    pub(crate) fn unpack_letters(evidence: &PairEvidence) -> MateStartLetters {
+    pub(crate) fn unpack_start_letters(evidence: &PairEvidence) -> MateStartLetters {
         let MateStartBases { bases, lengths, umi_key } = evidence.starts;
         let letters = |i: usize| {
             let mut letters = [0; MATE_PREFIX_BP];
@@ -114,7 +114,7 @@ pub(crate) struct PairEvidence {
     /// [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change on.
     pub reference_positions: u128,
     /// Wrong bases near the change, ascending by position; the first `num_wrong` entries are used.
-    pub wrong_bases: [WrongBase; MAX_WRONG_BASES],
+    pub wrong_bases: [WrongBase; MAX_WRONG_BASES_PER_MATE],
     /// Number of entries of `wrong_bases` that are used.
     pub(crate) num_wrong: u8,
 }
@@ -178,7 +178,7 @@ mod tests {
             wrong_bases: Default::default(),
             num_wrong: 0,
         };
-        let letters = MateStartLetters::unpack_letters(&seen);
+        let letters = MateStartLetters::unpack_start_letters(&seen);
         assert_eq!((letters.sample(), letters.seqs()), (3, [&one[..32], &two[..]]));
         assert_eq!(starts(&one, &two).sampling_hash(), starts(&two, &one).sampling_hash());
         assert_ne!(starts(&one, &two).sampling_hash(), starts(&one[3..], &two[1..]).sampling_hash());

@@ -67,7 +67,7 @@ pub struct SampleTracking {
     pub pairs: u64,
 }
 
-/// Which changes were tracked, and what each later sample shows of them.
+/// Result of tracking: the tracked changes, the changes that cannot be tracked, and the results of each later sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackingResult {
     /// The changes of the VCF file that can be tracked, in its order.
@@ -266,7 +266,7 @@ impl TrackingJob {
             for pair in batch.iter() {
                 *longest = pair.mates.iter().fold(*longest, |longest, mate| longest.max(mate.seq.len()));
                 if collector.has_anchor(&pair) {
-                    let pair = trimmer.trim(pair);
+                    let pair = trimmer.trim_pair(pair);
                     collector.collect_pair_evidence(&pair, batch.sample, |one| {
                         evidence.extend(depths.count_pair(&one).then_some(one))
                     });

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::change::{Breakend, ChangeClass, Junction, KnownChange, Side};
+use crate::change::{Breakend, ChangeClass, Junction, KnownChange, RetainedSide};
 use crate::reference_windows::{ReferenceWindow, WindowRequest};
 
 /// Number of bases on each side of a junction.
@@ -47,7 +47,7 @@ impl TrackedJunction {
     }
 
     /// Number of bases of the alternative allele between both sides.
-    pub fn inserted_len(&self) -> usize {
+    pub fn num_inserted_bases(&self) -> usize {
         self.cuts[1] - self.cuts[0]
     }
 }
@@ -75,17 +75,21 @@ pub fn window_requests(change: &KnownChange) -> Vec<WindowRequest> {
 /// junction.
 fn breakend_sides(end: &Breakend, window: &ReferenceWindow) -> [Vec<u8>; 2] {
     let (before, behind) = match end.side {
-        Side::Left => (
+        RetainedSide::Left => (
             end.pos + 1 - JUNCTION_FLANK_BASES.min(end.pos + 1)..end.pos + 1,
             end.pos + 1..end.pos + 1 + JUNCTION_FLANK_BASES,
         ),
-        Side::Right => (end.pos - JUNCTION_FLANK_BASES.min(end.pos)..end.pos, end.pos..end.pos + JUNCTION_FLANK_BASES),
+        RetainedSide::Right => {
+            (end.pos - JUNCTION_FLANK_BASES.min(end.pos)..end.pos, end.pos..end.pos + JUNCTION_FLANK_BASES)
+        }
     };
     let (before, behind) =
         (window.bases_in_range(before.start, before.end), window.bases_in_range(behind.start, behind.end));
     match end.side {
-        Side::Left => [before.to_vec(), behind.to_vec()],
-        Side::Right => [genuma_reads::dna::reverse_complement(behind), genuma_reads::dna::reverse_complement(before)],
+        RetainedSide::Left => [before.to_vec(), behind.to_vec()],
+        RetainedSide::Right => {
+            [genuma_reads::dna::reverse_complement(behind), genuma_reads::dna::reverse_complement(before)]
+        }
     }
 }
 
@@ -115,7 +119,7 @@ pub fn build_junction(
         cuts: [cut, cut + junction.inserted.len()],
         left: first.as_ref().map(|[kept, beyond]| ([&kept[..], beyond].concat(), kept.len())),
         right: second.as_ref().map(|[kept, beyond]| ([&beyond[..], kept].concat(), beyond.len())),
-        deleted_len: junction.deleted_len(),
+        deleted_len: junction.num_deleted_bases(),
         affected_positions: 0,
         repeat: None,
     };
@@ -133,7 +137,7 @@ pub fn build_junction(
 /// longer allele. `None` if there is none.
 fn find_changed_repeat(junction_sequences: &TrackedJunction) -> Option<(usize, usize)> {
     let (gap, inserted, (seq, cut)) =
-        (junction_sequences.deleted_len?, junction_sequences.inserted_len(), junction_sequences.left.as_ref()?);
+        (junction_sequences.deleted_len?, junction_sequences.num_inserted_bases(), junction_sequences.left.as_ref()?);
     let (longer, from, changed) = match (gap, inserted) {
         (gap, 0) if gap > 0 => (seq, *cut, gap),
         (0, inserted) if inserted > 0 => (&junction_sequences.alternative, junction_sequences.cuts[0], inserted),

@@ -22,7 +22,7 @@ const WEIGHTING_TUMOUR_FRACTION: f64 = 1e-3;
 const MIN_GERMLINE_FRACTION: f64 = 0.2;
 /// Allele fraction of the other changes below which a frequent change counts as germline (empirical).
 const MAX_OTHERS_FRACTION: f64 = 0.02;
-/// Minimum number of other changes for that comparison.
+/// Minimum number of other changes with which the allele fraction of a frequent change is compared.
 const MIN_OTHER_CHANGES: usize = 5;
 /// Weight of the estimated error rate, as a number of molecules, when it is combined with the molecule counts of the
 /// patient's normal (chosen).
@@ -31,7 +31,7 @@ const NORMAL_PRIOR_MOLECULES: f64 = 3.0;
 /// Result for a change in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ChangeVerdict {
     /// More molecules have the change than errors explain.
     Found,
     /// Some molecules have the change, but errors may explain them.
@@ -47,22 +47,22 @@ pub enum Verdict {
     StandsOut,
 }
 
-impl Verdict {
+impl ChangeVerdict {
     /// Name of the verdict in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Found => "found",
-            Verdict::Unsure => "unsure",
-            Verdict::NotSeen => "not_seen",
-            Verdict::NoMolecules => "no_molecules",
-            Verdict::InNormal => "in_normal",
-            Verdict::StandsOut => "stands_out",
+            ChangeVerdict::Found => "found",
+            ChangeVerdict::Unsure => "unsure",
+            ChangeVerdict::NotSeen => "not_seen",
+            ChangeVerdict::NoMolecules => "no_molecules",
+            ChangeVerdict::InNormal => "in_normal",
+            ChangeVerdict::StandsOut => "stands_out",
         }
     }
 
     /// Whether the change counts for the sample's result.
     fn counts_for_sample(self) -> bool {
-        !matches!(self, Verdict::NoMolecules | Verdict::InNormal | Verdict::StandsOut)
+        !matches!(self, ChangeVerdict::NoMolecules | ChangeVerdict::InNormal | ChangeVerdict::StandsOut)
     }
 }
 
@@ -89,7 +89,7 @@ pub struct ChangeResult {
     /// Probability that errors alone give as many molecules or more.
     pub p: f64,
     /// Whether the molecules show the change, or errors explain them.
-    pub verdict: Verdict,
+    pub verdict: ChangeVerdict,
     /// Number of duplicate pairs.
     pub duplicates: u64,
     /// Number of molecules whose reads contradict each other.
@@ -146,7 +146,7 @@ pub struct SampleResult {
     pub tumour_fraction: Estimate,
 }
 
-/// What one sample shows of one junction of a change: the input of [`judge_change`].
+/// Molecule counts and error rates of one sample at one junction of a change: the input of [`judge_change`].
 pub struct JunctionObservations<'a> {
     /// Number of molecules with and without the change, by orientation of the pair.
     pub molecules: &'a MoleculeCounts,
@@ -189,19 +189,21 @@ pub fn judge_change(
         }
     }
     let sum = |of: fn(&MoleculeCounts) -> u32| observations.iter().map(|g| u64::from(of(g.molecules))).sum::<u64>();
-    let changed: u64 = observations.iter().map(|g| g.molecules.num_changed()).sum();
-    let molecules: u64 = observations.iter().map(|g| g.molecules.num_molecules()).sum();
+    let changed: u64 = observations.iter().map(|g| g.molecules.num_molecules_with_change()).sum();
+    let molecules: u64 = observations.iter().map(|g| g.molecules.num_informative_molecules()).sum();
     let expected: f64 = evidence.iter().map(|e| e.all * e.rate).sum();
     let cells: Vec<WeightedCount> =
         evidence.iter().map(|e| weighted_count(e, share.unwrap_or(DEFAULT_ALLELE_FRACTION).max(0.01))).collect();
     let p = weighted_sum_p_value(&cells);
     let [low, high] = binomial_interval(changed, molecules);
     let verdict = match (changed, molecules) {
-        (_, 0) => Verdict::NoMolecules,
-        _ if normal.is_some_and(|n| matches!(n.verdict, Verdict::Found | Verdict::StandsOut)) => Verdict::InNormal,
-        (0, _) => Verdict::NotSeen,
-        _ if p <= MAX_DETECTION_P_VALUE && changed >= MIN_CHANGE_MOLECULES => Verdict::Found,
-        _ => Verdict::Unsure,
+        (_, 0) => ChangeVerdict::NoMolecules,
+        _ if normal.is_some_and(|n| matches!(n.verdict, ChangeVerdict::Found | ChangeVerdict::StandsOut)) => {
+            ChangeVerdict::InNormal
+        }
+        (0, _) => ChangeVerdict::NotSeen,
+        _ if p <= MAX_DETECTION_P_VALUE && changed >= MIN_CHANGE_MOLECULES => ChangeVerdict::Found,
+        _ => ChangeVerdict::Unsure,
     };
     ChangeResult {
         change: index,
@@ -231,14 +233,14 @@ pub fn judge_sample(results: &mut [ChangeResult], share: impl Fn(usize) -> Optio
     };
     let (changed, molecules, all) = sums(results);
     // Frequent changes are compared with the rest only, not with each other.
-    let stands = |t: &ChangeResult| t.verdict == Verdict::Found && t.low >= MIN_GERMLINE_FRACTION;
+    let stands = |t: &ChangeResult| t.verdict == ChangeVerdict::Found && t.low >= MIN_GERMLINE_FRACTION;
     let frequent = results
         .iter()
         .filter(|t| stands(t))
         .fold((0, 0, 0), |sum, t| (sum.0 + t.changed, sum.1 + t.molecules, sum.2 + 1));
     let others = (changed - frequent.0) as f64 / (molecules - frequent.1).max(1) as f64;
     if all - frequent.2 >= MIN_OTHER_CHANGES.max(frequent.2) && others < MAX_OTHERS_FRACTION {
-        results.iter_mut().filter(|t| stands(t)).for_each(|t| t.verdict = Verdict::StandsOut);
+        results.iter_mut().filter(|t| stands(t)).for_each(|t| t.verdict = ChangeVerdict::StandsOut);
     }
     let (changed, molecules, changes) = sums(results);
     let counting = || results.iter().filter(|t| t.verdict.counts_for_sample());
@@ -336,14 +338,14 @@ mod tests {
     fn a_change_is_found_beyond_errors_only() {
         let verdicts = [(0, 0.0), (0, 30.0), (1, 30.0), (2, 30.0), (2, 20_000.0), (12, 20_000.0)]
             .map(|(changed, all)| tracked(0, changed, all).verdict);
-        use Verdict::{Found, NoMolecules, NotSeen, Unsure};
+        use ChangeVerdict::{Found, NoMolecules, NotSeen, Unsure};
         assert_eq!(verdicts, [NoMolecules, NotSeen, Unsure, Found, Unsure, Found]);
     }
 
     #[test]
     fn many_changes_together_tell_what_none_tells_alone() {
         let mut some: Vec<ChangeResult> = (0..50).map(|i| tracked(i, u32::from(i % 3 == 0), 1000.0)).collect();
-        assert!(some.iter().all(|t| t.verdict != Verdict::Found));
+        assert!(some.iter().all(|t| t.verdict != ChangeVerdict::Found));
         let all = judge_sample(&mut some, |_| Some(0.5));
         // 17 molecules of 50,000; errors give 5.
         assert!(all.detected && all.p < 1e-4 && all.changes == 50, "{all:?}");
@@ -361,12 +363,12 @@ mod tests {
     fn what_is_as_frequent_as_the_germline_says_nothing_of_the_sample() {
         let mut some: Vec<ChangeResult> = (0..20).map(|i| tracked(i, if i == 3 { 490 } else { 0 }, 1000.0)).collect();
         let all = judge_sample(&mut some, |_| None);
-        assert_eq!(some[3].verdict, Verdict::StandsOut);
+        assert_eq!(some[3].verdict, ChangeVerdict::StandsOut);
         assert!(!all.detected && all.changes == 19);
         // A relapse has all changes.
         let mut relapse: Vec<ChangeResult> = (0..20).map(|i| tracked(i, 490, 1000.0)).collect();
         let all = judge_sample(&mut relapse, |_| None);
-        assert!(all.detected && relapse.iter().all(|t| t.verdict == Verdict::Found));
+        assert!(all.detected && relapse.iter().all(|t| t.verdict == ChangeVerdict::Found));
         assert!((all.tumour_fraction.value - 0.98).abs() < 0.01);
     }
 
@@ -376,13 +378,13 @@ mod tests {
         let votes = votes(400, 600.0);
         let local = JunctionErrorRates { rates: [1e-4; 2], shape: 20.0 };
         let given = || JunctionObservations { molecules: &votes, error_rates: local, downsampling_factor: 1 };
-        assert_eq!(judge_change(0, None, &[given()], Some(&normal)).verdict, Verdict::InNormal);
+        assert_eq!(judge_change(0, None, &[given()], Some(&normal)).verdict, ChangeVerdict::InNormal);
         // Also if the change is marked as germline-like in the normal.
         let mut others: Vec<ChangeResult> = (0..20).map(|i| tracked(i, if i == 0 { 50 } else { 0 }, 100.0)).collect();
         judge_sample(&mut others, |_| None);
-        assert_eq!(others[0].verdict, Verdict::StandsOut);
-        assert_eq!(judge_change(0, None, &[given()], Some(&others[0])).verdict, Verdict::InNormal);
+        assert_eq!(others[0].verdict, ChangeVerdict::StandsOut);
+        assert_eq!(judge_change(0, None, &[given()], Some(&others[0])).verdict, ChangeVerdict::InNormal);
         let clean = tracked(0, 0, 100.0);
-        assert_eq!(judge_change(0, None, &[given()], Some(&clean)).verdict, Verdict::Found);
+        assert_eq!(judge_change(0, None, &[given()], Some(&clean)).verdict, ChangeVerdict::Found);
     }
 }

@@ -13,9 +13,9 @@ pub enum Error<E> {
     /// The farm has no workers, or no tasks per worker.
     #[error("a farm needs at least one worker and one task for each: it was given {workers} and {tasks_per_worker}")]
     NoWorkersOrTasks {
-        /// Number of workers that was asked for.
+        /// Requested number of workers.
         workers: usize,
-        /// Number of tasks for each worker that was asked for.
+        /// Requested number of tasks per worker.
         tasks_per_worker: usize,
     },
     /// A worker cannot be pinned to its CPU.
@@ -69,7 +69,7 @@ pub enum FarmStage {
     MakeTasks(usize),
     /// `make_state`, for this worker.
     MakeState(usize),
-    /// The source closure, when asked for the task of this number.
+    /// The source closure, called for the task with this number.
     Source(u64),
     /// `work`, for a task on a worker.
     Work {
@@ -94,7 +94,6 @@ impl fmt::Display for FarmStage {
     }
 }
 
-/// Message of a panic, if its payload is text.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()

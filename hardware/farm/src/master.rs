@@ -57,7 +57,6 @@ impl<'a, T, E> WorkerConnection<'a, T, E> {
         }
     }
 
-    /// Whether the worker can be given a task.
     fn can_take_task(&self) -> bool {
         self.num_tasks_at_worker < self.max_tasks_at_worker && !self.free_tasks.is_empty()
     }

@@ -54,9 +54,9 @@ impl Sleeper {
 /// Number of results at which a worker wakes its master. A master that is woken for every result spends its time on
 /// thread switches; one that is woken for every few dozen does not.
 #[derive(Default)]
-pub(crate) struct MasterWaker(AtomicU64);
+pub(crate) struct MasterWakeThreshold(AtomicU64);
 
-impl MasterWaker {
+impl MasterWakeThreshold {
     /// Requests a wake-up when the worker has returned `count` results in total. Call it before
     /// [`Sleeper::sleep_unless`], whose `ready` checks whether they have arrived already.
     pub(crate) fn set_wake_count(&self, count: u64) {

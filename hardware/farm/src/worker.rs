@@ -8,7 +8,7 @@ use genuma_machine::placement::pin;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::error::panic_message;
-use crate::sleep::{MasterWaker, Sleeper};
+use crate::sleep::{MasterWakeThreshold, Sleeper};
 use crate::sync::{AtomicBool, Ordering};
 use crate::{CpuSlot, Error, FarmStage};
 
@@ -37,7 +37,7 @@ pub(crate) struct WorkerSignals {
     /// Sleep state of the worker.
     pub(crate) sleeper: Sleeper,
     /// When the worker wakes the master.
-    pub(crate) master_waker: MasterWaker,
+    pub(crate) master_waker: MasterWakeThreshold,
     /// Set by the farm: the worker ends after its current task.
     is_stopped: AtomicBool,
     /// Set by the worker when a task has failed.
@@ -91,7 +91,7 @@ pub struct WorkerSummary {
 }
 
 /// Settings and connections of one worker, independent of the task type.
-pub(crate) struct Worker<'a> {
+pub(crate) struct WorkerContext<'a> {
     /// Index of the worker in the whole farm, from 0.
     pub(crate) worker: usize,
     /// Index of the worker among the workers of its master, from 0.
@@ -106,7 +106,7 @@ pub(crate) struct Worker<'a> {
     pub(crate) is_timed: bool,
 }
 
-impl Worker<'_> {
+impl WorkerContext<'_> {
     /// Pins the thread, allocates the tasks and the state, reports the result to `ready`, and processes tasks until
     /// the worker is stopped.
     pub(crate) fn run_worker<T, S, E>(
@@ -116,7 +116,7 @@ impl Worker<'_> {
         work: impl Fn(&mut S, &mut T) -> Result<(), E>,
         ready: impl FnOnce(Result<StartedWorker<T, E>, Error<E>>),
     ) -> WorkerSummary {
-        let Worker { worker, cpu_slot, .. } = *self;
+        let WorkerContext { worker, cpu_slot, .. } = *self;
         // Dropped at the end of the thread. The farm owns the thread, so its affinity does not matter afterwards.
         let _pinned = match cpu_slot.cpu.map(pin::pin_to_cpu).transpose() {
             Ok(pinned) => pinned,

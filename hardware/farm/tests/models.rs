@@ -17,7 +17,7 @@ mod sync {
 
 use loom::sync::Arc;
 use loom::thread;
-use sleep::{MasterWaker, Sleeper};
+use sleep::{MasterWakeThreshold, Sleeper};
 use sync::{AtomicBool, AtomicU64, Ordering};
 use try_lock::TryLock;
 
@@ -25,7 +25,7 @@ use try_lock::TryLock;
 #[derive(Default)]
 struct Meeting {
     sleeper: Sleeper,
-    alarm: MasterWaker,
+    alarm: MasterWakeThreshold,
     brought: AtomicU64,
     stop: AtomicBool,
 }

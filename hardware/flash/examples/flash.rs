@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use genuma_flash::{
-    EntryBatch, LookupResults, PageAccess, PageEncoding, Table, TableOptions, TableScan, TableSpec, TableWriter,
+    EntryBatch, LookupResults, PageEncoding, PageReadMethod, Table, TableOptions, TableScan, TableSpec, TableWriter,
 };
 
 const VALUE: usize = 128;
@@ -65,9 +65,9 @@ fn build(path: &str, entries: u64) -> Result<()> {
 
 fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Result<()> {
     let access = match access {
-        "io_uring" => PageAccess::IoUring,
-        "libaio" => PageAccess::LinuxAio,
-        "pread" => PageAccess::Pread,
+        "io_uring" => PageReadMethod::IoUring,
+        "libaio" => PageReadMethod::LinuxAio,
+        "pread" => PageReadMethod::Pread,
         other => bail!("no access '{other}': io_uring, libaio or pread"),
     };
     let table = Table::open(path, &TableOptions { access, load_hot_entries: false, ..TableOptions::default() })?;
@@ -128,7 +128,7 @@ fn memory(path: &str, entries: u64, count: u64) -> Result<()> {
         writer.push_entry(key(number, entries), &[], 0)?;
     }
     writer.finish_and_publish()?;
-    let table = Table::open(path, &TableOptions { access: PageAccess::Memory, ..TableOptions::default() })?;
+    let table = Table::open(path, &TableOptions { access: PageReadMethod::Memory, ..TableOptions::default() })?;
     println!("{:?}", table.memory_bytes_by_part());
     let mut reader = table.new_reader(1)?;
     let mut results = LookupResults::new();
@@ -189,7 +189,7 @@ fn measure_counts(path: &str, spec: TableSpec, entries: &EntryBatch<u32>) -> Res
         sum = sum.wrapping_add(*last);
     }
     let scan_ns = ns(cpu()? - before, n);
-    let table = Table::open(path, &TableOptions { access: PageAccess::Memory, ..TableOptions::default() })?;
+    let table = Table::open(path, &TableOptions { access: PageReadMethod::Memory, ..TableOptions::default() })?;
     let mut reader = table.new_reader(1)?;
     let (mut results, mut lookup_ns) = (LookupResults::new(), [0.0; 2]);
     for (absent, lookup_ns) in lookup_ns.iter_mut().enumerate() {

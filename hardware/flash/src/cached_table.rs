@@ -33,7 +33,7 @@ struct SetKeys([u64; ENTRIES_PER_SET]);
 #[repr(C, align(8))]
 struct SetStates([u8; ENTRIES_PER_SET]);
 
-/// The cache: entries that were looked up recently.
+/// Set-associative cache of entries that were looked up recently.
 #[derive(Debug)]
 struct CacheSets {
     keys: PlacedSlice<SetKeys>,

@@ -14,7 +14,7 @@ pub(crate) const MAX_ENTRIES_PER_PAGE: usize = 2048;
 /// Maximum number of counts of an entry.
 pub(crate) const MAX_COUNTS_PER_ENTRY: usize = 64;
 /// Number of widths that the distances on a page can have.
-pub(crate) const KEY_WIDTHS: usize = 8;
+pub(crate) const NUM_KEY_WIDTHS: usize = 8;
 /// Bits that select a width.
 const SELECTOR_BITS: usize = 3;
 /// Selectors that are read at once: six bytes.
@@ -22,25 +22,24 @@ const SELECTORS_PER_READ: usize = 16;
 /// Bytes of the page header: entries, offset of the counts, first key, widths.
 const HEADER_BYTES: usize = 24;
 /// Byte of the page at which its first key is.
-pub(crate) const FIRST_KEY_OFFSET: usize = 8;
+pub(crate) const FIRST_KEY_OFFSET_BYTES: usize = 8;
 /// Bytes of the header of each sample: most frequent count, base, width, whether there are flags, full counts.
 const COUNT_HEADER_BYTES: usize = 12;
-/// End of the last stream. Up to 16 bytes are read from any byte of a stream.
+/// Byte of the page at which the last stream must end: up to 16 bytes are read from any byte of a stream.
 const STREAMS_END: usize = CHECKSUMMED_BYTES - 16;
-/// Last byte from which 16 bytes are read.
 const LAST_WIDE_READ: usize = PAGE_BYTES - 16;
 /// Flags that are read at once: four bytes.
 const FLAGS_PER_READ: usize = 32;
 /// Bits of a count that is stored in full.
 const FULL_COUNT_BITS: u32 = 32;
 
-/// Why a page with a valid checksum is no compact page.
-pub(crate) const DAMAGED_STREAMS: &str = "its entries do not fit together";
+/// Text of the error of a page with a valid checksum whose content is not a compact page.
+pub(crate) const DAMAGED_STREAMS_MESSAGE: &str = "its entries do not fit together";
 
 /// Code of the counts of one sample on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CountCode {
-    /// The most frequent count, if one bit tells it from all others.
+    /// The most frequent count if it is encoded by one bit; `None` if it is encoded like all other counts.
     pub common: Option<u32>,
     /// Smallest count of the fixed width.
     pub base: u32,
@@ -55,7 +54,6 @@ impl CountCode {
         u32::MAX >> (u32::BITS - u32::from(self.width))
     }
 
-    /// Bits of a count.
     #[inline(always)]
     pub(crate) fn bits(self, count: u32) -> u32 {
         let is_full = count.wrapping_sub(self.base) >= self.escape();
@@ -64,35 +62,36 @@ impl CountCode {
     }
 }
 
-/// How the entries of a page are coded.
+/// Parameters of the encoding of a page: the bit widths of distances between keys, and the codes of counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PageCode {
     /// Widths of distances in bits, in ascending order. The last is 64.
-    pub key_widths: [u8; KEY_WIDTHS],
+    pub key_widths: [u8; NUM_KEY_WIDTHS],
     /// Code of each sample's counts.
     pub count_codes: Vec<CountCode>,
 }
 
 impl PageCode {
     /// A code for entries that are not known yet, with `counts` counts each.
-    pub(crate) fn for_unknown_entries(counts: usize) -> PageCode {
+    pub(crate) fn default_code(counts: usize) -> PageCode {
         let code = CountCode { common: Some(1), base: 0, width: 8 };
         PageCode { key_widths: [8, 16, 24, 32, 40, 48, 56, 64], count_codes: vec![code; counts] }
     }
 
     /// For each length of a distance in bits (0 to 64) the number of the narrowest width that holds it.
-    pub(crate) fn selectors(&self) -> [u8; 65] {
+    pub(crate) fn key_selectors_by_distance_bits(&self) -> [u8; 65] {
         let mut selectors = [0; 65];
         for (length, selector) in selectors.iter_mut().enumerate() {
             let narrower = self.key_widths.iter().filter(|&&width| usize::from(width) < length).count();
-            *selector = narrower.min(KEY_WIDTHS - 1) as u8;
+            *selector = narrower.min(NUM_KEY_WIDTHS - 1) as u8;
         }
         selectors
     }
 
     /// For each length of a distance in bits (0 to 64) the bits that its key takes.
-    pub(crate) fn key_bits(&self) -> [u32; 65] {
-        self.selectors().map(|selector| SELECTOR_BITS as u32 + u32::from(self.key_widths[usize::from(selector)]))
+    pub(crate) fn key_bits_by_distance_bits(&self) -> [u32; 65] {
+        self.key_selectors_by_distance_bits()
+            .map(|selector| SELECTOR_BITS as u32 + u32::from(self.key_widths[usize::from(selector)]))
     }
 
     /// Bits that the streams of a page have. The end of each stream is padded to a byte.
@@ -110,7 +109,7 @@ pub(crate) fn min_entries_per_full_page(counts: usize) -> u64 {
 
 /// Number of bits of the distance between consecutive keys, less one.
 #[inline(always)]
-pub(crate) fn distance_length(before: u64, key: u64) -> usize {
+pub(crate) fn distance_bits_minus_one(before: u64, key: u64) -> usize {
     (u64::BITS - key.wrapping_sub(before).wrapping_sub(1).leading_zeros()) as usize
 }
 
@@ -173,7 +172,7 @@ pub(crate) fn encode_page(code: &PageCode, keys: &[u64], counts: &[[u8; 4]], pag
     );
     put(page, 0, &(keys.len() as u16).to_le_bytes());
     put(page, 2, &(at as u16).to_le_bytes());
-    put(page, FIRST_KEY_OFFSET, &keys[0].to_le_bytes());
+    put(page, FIRST_KEY_OFFSET_BYTES, &keys[0].to_le_bytes());
     put(page, 16, &code.key_widths);
     for (sample, &count_code) in code.count_codes.iter().enumerate() {
         let (end, num_full) = SimdLevel::widest_available().run_at_level(
@@ -195,13 +194,13 @@ pub(crate) fn encode_page(code: &PageCode, keys: &[u64], counts: &[[u8; 4]], pag
 /// Writes the streams of the keys. Returns their end.
 #[inline(always)]
 fn encode_keys(code: &PageCode, keys: &[u64], page: &mut Page) -> usize {
-    let selector_of_length = code.selectors();
+    let selector_of_length = code.key_selectors_by_distance_bits();
     let mut selected = [0_u8; MAX_ENTRIES_PER_PAGE];
     let selectors_at = HEADER_BYTES + code.count_codes.len() * COUNT_HEADER_BYTES;
     let mut selectors = BitWriter::new(page, selectors_at);
     let selected = &mut selected[..keys.len() - 1];
     for (pair, place) in keys.windows(2).zip(&mut *selected) {
-        *place = selector_of_length[distance_length(pair[0], pair[1])];
+        *place = selector_of_length[distance_bits_minus_one(pair[0], pair[1])];
     }
     for some in selected.chunks(SELECTORS_PER_READ) {
         let word = some.iter().rev().fold(0, |word, &selector| word << SELECTOR_BITS | u64::from(selector));
@@ -210,7 +209,7 @@ fn encode_keys(code: &PageCode, keys: &[u64], page: &mut Page) -> usize {
     let distances_at = selectors.end();
     let mut distances = BitWriter::new(page, distances_at);
     for (pair, &selector) in keys.windows(2).zip(&*selected) {
-        distances.write_wide(pair[1] - pair[0] - 1, u32::from(code.key_widths[usize::from(selector) % KEY_WIDTHS]));
+        distances.write_wide(pair[1] - pair[0] - 1, u32::from(code.key_widths[usize::from(selector) % NUM_KEY_WIDTHS]));
     }
     distances.end()
 }
@@ -288,10 +287,10 @@ fn low_bits(width: usize) -> u64 {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompactPage<'p> {
     page: &'p Page,
-    entries: usize,
+    num_entries: usize,
     samples: usize,
     counts_at: usize,
-    widths: [usize; KEY_WIDTHS],
+    widths: [usize; NUM_KEY_WIDTHS],
 }
 
 /// The streams of one sample's counts.
@@ -310,25 +309,23 @@ impl<'p> CompactPage<'p> {
     pub(crate) fn parse(page: &'p Page, samples: usize) -> Option<CompactPage<'p>> {
         let half = |at: usize| usize::from(u16::from_le_bytes([page.0[at], page.0[at + 1]]));
         let (entries, counts_at) = (half(0), half(2));
-        let mut widths = [0; KEY_WIDTHS];
-        for (width, &byte) in widths.iter_mut().zip(&page.0[16..16 + KEY_WIDTHS]) {
+        let mut widths = [0; NUM_KEY_WIDTHS];
+        for (width, &byte) in widths.iter_mut().zip(&page.0[16..16 + NUM_KEY_WIDTHS]) {
             *width = usize::from(byte);
         }
         let fits = (1..=MAX_ENTRIES_PER_PAGE).contains(&entries)
             && counts_at <= STREAMS_END
             && widths.iter().all(|&width| width <= 64)
             && page.0[4..8] == [0; 4];
-        fits.then_some(CompactPage { page, entries, samples, counts_at, widths })
+        fits.then_some(CompactPage { page, num_entries: entries, samples, counts_at, widths })
     }
 
-    /// Number of entries.
-    pub(crate) fn entries(&self) -> usize {
-        self.entries
+    pub(crate) fn num_entries(&self) -> usize {
+        self.num_entries
     }
 
-    /// First key.
     fn first_key(&self) -> u64 {
-        u64::from_le_bytes(self.page.0[FIRST_KEY_OFFSET..16].try_into().unwrap_or_default())
+        u64::from_le_bytes(self.page.0[FIRST_KEY_OFFSET_BYTES..16].try_into().unwrap_or_default())
     }
 
     fn selectors_at(&self) -> usize {
@@ -336,10 +333,10 @@ impl<'p> CompactPage<'p> {
     }
 
     fn distances_at(&self) -> usize {
-        self.selectors_at() + ((self.entries - 1) * SELECTOR_BITS).div_ceil(8)
+        self.selectors_at() + ((self.num_entries - 1) * SELECTOR_BITS).div_ceil(8)
     }
 
-    /// Decodes the keys into `keys`, which has as many places as the page has entries. `None` if the page is damaged.
+    /// Decodes the keys into `keys`, whose length is the number of entries of the page. `None` if the page is damaged.
     pub(crate) fn decode_keys(&self, keys: &mut [u64]) -> Option<()> {
         let (bits, rises) = SimdLevel::widest_available().run_at_level(
             #[inline(always)]
@@ -358,7 +355,7 @@ impl<'p> CompactPage<'p> {
             let mut selectors =
                 read_57_bits(self.page, 8 * self.selectors_at() + block * SELECTORS_PER_READ * SELECTOR_BITS);
             for place in keys {
-                let selector = selectors as usize % KEY_WIDTHS;
+                let selector = selectors as usize % NUM_KEY_WIDTHS;
                 selectors >>= SELECTOR_BITS;
                 let distance = read_distance(self.page, bit, self.widths[selector], masks[selector]);
                 bit += self.widths[selector];
@@ -383,13 +380,13 @@ impl<'p> CompactPage<'p> {
     fn find_entry_inline(&self, wanted: u64) -> Option<usize> {
         let masks = self.widths.map(low_bits);
         let (mut bit, mut key) = (8 * self.distances_at(), self.first_key());
-        for first in (0..self.entries - 1).step_by(SELECTORS_PER_READ) {
+        for first in (0..self.num_entries - 1).step_by(SELECTORS_PER_READ) {
             if key >= wanted {
                 break;
             }
             let mut selectors = read_57_bits(self.page, 8 * self.selectors_at() + first * SELECTOR_BITS);
-            for entry in first..(first + SELECTORS_PER_READ).min(self.entries - 1) {
-                let selector = selectors as usize % KEY_WIDTHS;
+            for entry in first..(first + SELECTORS_PER_READ).min(self.num_entries - 1) {
+                let selector = selectors as usize % NUM_KEY_WIDTHS;
                 selectors >>= SELECTOR_BITS;
                 let distance = read_distance(self.page, bit, self.widths[selector], masks[selector]);
                 bit += self.widths[selector];
@@ -413,8 +410,8 @@ impl<'p> CompactPage<'p> {
         }
         let common = (has_flags == 1).then(|| word(header));
         let (numbers_at, num_numbers) = match common {
-            Some(_) => (at + self.entries.div_ceil(8), self.count_flags(at, self.entries)?),
-            None => (at, self.entries),
+            Some(_) => (at + self.num_entries.div_ceil(8), self.count_flags(at, self.num_entries)?),
+            None => (at, self.num_entries),
         };
         let full_at = numbers_at + (num_numbers * usize::from(width)).div_ceil(8);
         let end = full_at + 4 * num_full;
@@ -576,19 +573,19 @@ mod tests {
                     refused += 1;
                     continue;
                 };
-                let (mut decoded, mut counts) = (vec![0; compact.entries()], vec![[0; 4]; compact.entries()]);
+                let (mut decoded, mut counts) = (vec![0; compact.num_entries()], vec![[0; 4]; compact.num_entries()]);
                 let done = compact.decode_keys(&mut decoded).and_then(|()| compact.decode_counts(&mut counts));
                 refused += usize::from(done.is_none());
                 assert!(done.is_none() || decoded.is_sorted_by(|a, b| a < b), "byte {byte}");
                 compact.find_entry(keys[400]);
-                let _ = compact.decode_counts_of_entry(compact.entries() - 1, &mut counts[..1]);
+                let _ = compact.decode_counts_of_entry(compact.num_entries() - 1, &mut counts[..1]);
             }
         }
         assert!(refused > 100, "{refused}");
         for samples in [2, 3, MAX_COUNTS_PER_ENTRY] {
             if let Some(compact) = CompactPage::parse(&whole, samples) {
-                let mut decoded = vec![0; compact.entries()];
-                let mut counts = vec![[0; 4]; samples * compact.entries()];
+                let mut decoded = vec![0; compact.num_entries()];
+                let mut counts = vec![[0; 4]; samples * compact.num_entries()];
                 let done = compact.decode_keys(&mut decoded).and_then(|()| compact.decode_counts(&mut counts));
                 assert!(done.is_none(), "{samples} samples");
             }

@@ -137,7 +137,7 @@ pub enum Error {
     NotEnoughMemory {
         /// Path of the table.
         path: PathBuf,
-        /// What is missing, and on which node.
+        /// Error of the allocation, with the node.
         source: placement::Error,
     },
 }

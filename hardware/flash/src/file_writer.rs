@@ -105,7 +105,6 @@ impl Drop for WriterThread {
 }
 
 impl TableFileWriter {
-    /// Memory of all buffers in bytes.
     pub(crate) const BUFFER_MEMORY_BYTES: u64 = (NUM_BUFFERS * PAGES_PER_WRITE * PAGE_BYTES) as u64;
 
     /// Creates the partial file of the future table `path`, in the same folder.

@@ -20,7 +20,7 @@ pub(crate) use filter_layout::FilterLayout;
 
 pub(crate) const PAGES_PER_FILTER_GROUP: u64 = 64;
 /// Number of entries per group of a table with compact pages, whose number of entries varies.
-pub(crate) const ENTRIES_PER_COMPACT_GROUP: u64 = 1 << 14;
+pub(crate) const ENTRIES_PER_COMPACT_FILTER_GROUP: u64 = 1 << 14;
 /// Maximum number of filter blocks per page: for the largest number of keys per page and of bits per key.
 pub(crate) const MAX_FILTER_BLOCKS_PER_PAGE: u64 = 64;
 /// 64-bit words per block.
@@ -143,7 +143,6 @@ impl FilterGroupBuilder {
         }
     }
 
-    /// Adds keys of the current group.
     #[inline]
     pub(crate) fn add_keys(&mut self, keys: &[u64]) {
         let blocks = &mut self.blocks[..];
@@ -185,8 +184,8 @@ impl FilterGroupBuilder {
     }
 }
 
-/// Folds blocks to `wanted` blocks, a power of two times fewer. A hash then belongs to the same block as if there had
-/// been `wanted` blocks from the start (see [`map_hash_to_range`]).
+/// Merges the blocks into `wanted` blocks; the quotient of both numbers is a power of two. Afterwards a hash belongs to
+/// the same block as if there had been `wanted` blocks from the start (see [`map_hash_to_range`]).
 fn fold_blocks(blocks: &mut Vec<BloomBlock>, wanted: usize) {
     let together = blocks.len().checked_div(wanted).unwrap_or(1);
     if together > 1 {
@@ -203,7 +202,7 @@ fn fold_blocks(blocks: &mut Vec<BloomBlock>, wanted: usize) {
 }
 
 #[inline(always)]
-pub(crate) fn prefetch_block(blocks: &[BloomBlock], block: usize) {
+pub(crate) fn prefetch_filter_block(blocks: &[BloomBlock], block: usize) {
     if let Some(block) = blocks.get(block) {
         prefetch(block);
     }
@@ -211,14 +210,14 @@ pub(crate) fn prefetch_block(blocks: &[BloomBlock], block: usize) {
 
 /// Sets `may[i]` to whether a key with the hash `hashes[i]` may be in the table: whether its filter block, number
 /// `places[i]`, has all bits of the hash. Sets all to true if `blocks` is empty.
-pub(crate) fn test_keys_with_filter(blocks: &[BloomBlock], places: &[usize], hashes: &[u64], may: &mut [bool]) {
+pub(crate) fn test_hashes_with_filter(blocks: &[BloomBlock], places: &[usize], hashes: &[u64], may: &mut [bool]) {
     run_with_widest_simd(
         #[inline(always)]
         || filter_keys_scalar(blocks, places, hashes, may),
     );
 }
 
-/// Does what [`test_keys_with_filter`] does, compiled for the instruction set of the caller.
+/// Does what [`test_hashes_with_filter`] does, compiled for the instruction set of the caller.
 #[inline(always)]
 fn filter_keys_scalar(blocks: &[BloomBlock], places: &[usize], hashes: &[u64], may: &mut [bool]) {
     if blocks.is_empty() {
@@ -237,7 +236,7 @@ mod tests {
     fn may_have(blocks: &[BloomBlock], place: usize, key: u64) -> bool {
         let (mut plain, mut native) = ([false], [false]);
         filter_keys_scalar(blocks, &[place], &[hash_key(key)], &mut plain);
-        test_keys_with_filter(blocks, &[place], &[hash_key(key)], &mut native);
+        test_hashes_with_filter(blocks, &[place], &[hash_key(key)], &mut native);
         assert_eq!(plain, native);
         plain[0]
     }
@@ -330,7 +329,7 @@ mod tests {
 
     #[test]
     fn without_blocks_every_key_may_be_there() {
-        prefetch_block(&[], 3);
+        prefetch_filter_block(&[], 3);
         assert!(may_have(&[], 0, 3));
         assert_eq!((FilterLayout::new(0, 70).num_blocks(), FilterLayout::new(11, 0).num_blocks()), (0, 0));
         assert_eq!((FilterLayout::new(11, 1).num_blocks(), FilterLayout::new(11, 64).num_blocks()), (11, 704));

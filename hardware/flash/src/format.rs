@@ -7,14 +7,13 @@ use twox_hash::XxHash3_64;
 
 use crate::compact_page::{self, CompactPage, PageCode};
 use crate::error::TablePart;
-use crate::filter::{self, ENTRIES_PER_COMPACT_GROUP, FilterLayout, PAGES_PER_FILTER_GROUP};
+use crate::filter::{self, ENTRIES_PER_COMPACT_FILTER_GROUP, FilterLayout, PAGES_PER_FILTER_GROUP};
 
 pub(crate) use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
 
 #[cfg(target_endian = "big")]
 compile_error!("tables are little-endian and are read where they lie");
 
-/// Bytes of a key.
 pub(crate) const KEY_BYTES: usize = 8;
 /// Maximum size of a value in bytes: one entry then fills a page.
 pub const MAX_VALUE_BYTES: usize = CHECKSUMMED_BYTES - KEY_BYTES;
@@ -37,7 +36,6 @@ const NOTE_OFFSET: usize = 192;
 pub(crate) struct SectionChecksum(XxHash3_64);
 
 impl SectionChecksum {
-    /// Adds bytes to the checksum.
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
@@ -81,7 +79,6 @@ impl PageLayout {
         PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Compact }
     }
 
-    /// Number of counts in a value.
     pub(crate) fn counts_per_entry(&self) -> usize {
         self.value_bytes / COUNT_BYTES
     }
@@ -99,7 +96,7 @@ impl PageLayout {
     pub(crate) fn entries_per_filter_group(&self) -> u64 {
         match self.encoding {
             PageEncoding::Fixed => PAGES_PER_FILTER_GROUP * self.entries_per_page as u64,
-            PageEncoding::Compact => ENTRIES_PER_COMPACT_GROUP,
+            PageEncoding::Compact => ENTRIES_PER_COMPACT_FILTER_GROUP,
         }
     }
 
@@ -109,10 +106,10 @@ impl PageLayout {
     }
 
     /// Number of keys of the index that begin groups. Groups of a fixed layout begin with pages.
-    pub(crate) fn num_group_keys(&self, entries: u64) -> u64 {
+    pub(crate) fn num_group_first_keys(&self, entries: u64) -> u64 {
         match self.encoding {
             PageEncoding::Fixed => 0,
-            PageEncoding::Compact => entries.div_ceil(ENTRIES_PER_COMPACT_GROUP),
+            PageEncoding::Compact => entries.div_ceil(ENTRIES_PER_COMPACT_FILTER_GROUP),
         }
     }
 
@@ -121,7 +118,7 @@ impl PageLayout {
     pub(crate) fn num_entries_of_page(&self, page: &Page, number: u64, entries: u64) -> Option<usize> {
         match self.encoding {
             PageEncoding::Fixed => Some(self.entries_in_page(number, entries)),
-            PageEncoding::Compact => Some(CompactPage::parse(page, self.counts_per_entry())?.entries()),
+            PageEncoding::Compact => Some(CompactPage::parse(page, self.counts_per_entry())?.num_entries()),
         }
     }
 
@@ -134,8 +131,8 @@ impl PageLayout {
         }
     }
 
-    /// Decodes the entries of a page into `keys` and `values`, which have room for exactly these. `None` if they do not
-    /// fit together. The checksum is not checked.
+    /// Decodes the entries of a page into `keys` and `values`, whose lengths are exactly those of the entries. `None`
+    /// if the entries contradict each other. The checksum is not checked.
     pub(crate) fn decode_entries(&self, page: &Page, keys: &mut [u64], values: &mut [u8]) -> Option<()> {
         match self.encoding {
             PageEncoding::Fixed => {
@@ -157,16 +154,14 @@ impl PageLayout {
         (entries - before).min(self.entries_per_page as u64) as usize
     }
 
-    /// The first key of a page.
     pub(crate) fn first_key_of_page(&self, page: &Page) -> u64 {
         let at = match self.encoding {
             PageEncoding::Fixed => 0,
-            PageEncoding::Compact => compact_page::FIRST_KEY_OFFSET,
+            PageEncoding::Compact => compact_page::FIRST_KEY_OFFSET_BYTES,
         };
         u64::from_le_bytes(page.0[at..at + KEY_BYTES].try_into().unwrap_or_default())
     }
 
-    /// The keys of a page with this number of entries.
     pub(crate) fn keys_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u64] {
         bytemuck::cast_slice(&page.0[..entries * KEY_BYTES])
     }
@@ -338,7 +333,7 @@ impl TableHeader {
         fits(header.first_key <= header.last_key, "the smallest key is above the largest")?;
         let [index, filter, hot] = [&header.index, &header.filter, &header.hot];
         fits(index.offset == (1 + header.pages) * PAGE_BYTES as u64, "the index has a wrong offset")?;
-        let index_keys = header.pages + shape.num_group_keys(header.entries);
+        let index_keys = header.pages + shape.num_group_first_keys(header.entries);
         fits(index.bytes == index_keys * KEY_BYTES as u64, "the index has a wrong length")?;
         fits(filter.bytes < 1 << 56 && hot.bytes < 1 << 56, "a part is too long")?;
         fits(filter.offset == index.end_offset() && filter.bytes.is_multiple_of(64), "the filter has a wrong offset")?;

@@ -1,5 +1,5 @@
-//! Hot entries: the entries that are looked up most. They are selected while a table is written and kept in memory
-//! while it is read (the key-value cache of cadenelli2019, section 5.3).
+//! Hot entries: the entries that are expected to be looked up most often. They are selected while a table is written
+//! and kept in memory while it is read (the key-value cache of cadenelli2019, section 5.3).
 
 use genuma_machine::placement::{self, MemoryPlacement, PlacedSlice};
 use genuma_machine::processor::prefetch;
@@ -11,7 +11,6 @@ use crate::hash::hash_key;
 struct HotCandidate {
     weight: u64,
     key: u64,
-    /// Index of its value in the list of values.
     value_index: usize,
 }
 
@@ -154,7 +153,6 @@ impl HotEntries {
         hash as usize & (self.keys.len() - 1)
     }
 
-    /// Memory in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&self.keys[..]) + size_of_val(&self.value_numbers[..]) + self.values.len()
     }

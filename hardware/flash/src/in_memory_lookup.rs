@@ -17,7 +17,7 @@ pub(crate) struct PageLookup {
     pub key_index: usize,
 }
 
-/// How many keys a reader looked up, and how many of them needed a page from flash.
+/// Number of keys that a reader looked up, and number of keys for which it read a page from flash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LookupCounts {
     /// Number of keys requested.
@@ -30,7 +30,7 @@ pub struct LookupCounts {
     pub pages_read: u64,
 }
 
-/// Looks up `keys` in memory: writes the values of hot keys to `room`, and adds the keys that need a page to
+/// Looks up `keys` in memory: writes the values of hot keys to `room`, and appends the keys whose page must be read to
 /// `wanted`. `first` is the index of the first of `keys` in the request.
 pub(crate) fn look_up_in_memory(
     table: &Table,
@@ -57,7 +57,7 @@ pub(crate) fn look_up_in_memory(
         next.hash_and_prefetch(table, chunks.peek().copied().unwrap_or_default(), least);
         let HashedKeys { hashes, groups, blocks } = &now;
         let n = keys.len();
-        filter::test_keys_with_filter(&table.filter, &blocks[..n], &hashes[..n], &mut may[..n]);
+        filter::test_hashes_with_filter(&table.filter, &blocks[..n], &hashes[..n], &mut may[..n]);
         // Without a branch, because it would be unpredictable.
         let mut lefts = 0;
         for (number, (&key, &may)) in keys.iter().zip(&may).enumerate() {
@@ -110,7 +110,7 @@ impl HashedKeys {
         for (i, &key) in keys.iter().enumerate() {
             self.hashes[i] = hash_key(key);
             self.blocks[i] = table.filter_layout.block_index(self.groups[i], self.hashes[i]);
-            filter::prefetch_block(&table.filter, self.blocks[i]);
+            filter::prefetch_filter_block(&table.filter, self.blocks[i]);
         }
     }
 }

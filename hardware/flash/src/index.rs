@@ -65,13 +65,11 @@ impl PageIndex {
         Ok(PageIndex { keys, levels })
     }
 
-    /// First key of each page.
     pub(crate) fn first_keys(&self) -> &[u64] {
         let (start, len) = self.levels[self.levels.len() - 1];
         &self.keys[start..start + len]
     }
 
-    /// Memory in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&self.keys[..])
     }

@@ -36,7 +36,7 @@ pub use format::{MAX_NOTE_BYTES, MAX_VALUE_BYTES, PageEncoding};
 pub use in_memory_lookup::LookupCounts;
 pub use lookup_results::LookupResults;
 pub use parallel_writer::{KeyRangeWriter, ParallelTableWriter};
-pub use queue::PageAccess;
+pub use queue::PageReadMethod;
 pub use reader::TableReader;
 pub use scan::{EntryBatch, EntryBatchReader, TableScan, UncheckedPages};
 pub use table::{Table, TableMemoryBytes, TableOptions};

@@ -68,7 +68,7 @@ impl<'a> LookupResultsMut<'a> {
     }
 
     /// Stores the value of a key that a page may have: `copy_value` writes it and returns whether the key was found.
-    pub(crate) fn fill_value<E>(
+    pub(crate) fn fill_value_if_present<E>(
         &mut self,
         key: usize,
         copy_value: impl FnOnce(&mut [u8]) -> Result<bool, E>,

@@ -8,15 +8,17 @@ use std::sync::Arc;
 
 use genuma_machine::processor::SimdLevel;
 
-use crate::compact_page::{CountCode, KEY_WIDTHS, PageCode, distance_length};
+use crate::compact_page::{CountCode, NUM_KEY_WIDTHS, PageCode, distance_bits_minus_one};
 use crate::format::{PageEncoding, PageLayout};
 
-/// The code is chosen anew once in this many pages. A smaller number follows the entries more closely and costs time.
+/// Number of pages after which the code is chosen again. With a smaller number the code fits the entries more closely,
+/// but choosing takes more time.
 const PAGES_PER_CODE: u64 = 8;
 /// Share of distances that the widths of a page hold, except the last width, which holds all. Chosen on 31-mers of 5
 /// and 60 Mbp, with and without k-mers of sequencing errors.
-const WIDTH_QUANTILES: [f64; KEY_WIDTHS - 1] = [0.1, 0.2, 0.3, 0.45, 0.62, 0.82, 1.0];
-/// Counts below this are counted one by one when a code is chosen, larger ones by their number of bits.
+const WIDTH_QUANTILES: [f64; NUM_KEY_WIDTHS - 1] = [0.1, 0.2, 0.3, 0.45, 0.62, 0.82, 1.0];
+/// Limit of small counts: when a code is chosen, the frequencies of smaller counts are tallied individually, those of
+/// larger counts by their number of bits.
 const SMALL_COUNTS: usize = 256;
 
 /// A complete page: the number of its entries, and the code of a compact page.
@@ -35,7 +37,6 @@ pub(crate) struct PageCutter {
     max_entries: usize,
 }
 
-/// State of cutting compact pages.
 #[derive(Debug)]
 struct CompactState {
     samples: usize,
@@ -49,7 +50,7 @@ struct CompactState {
     statistics: EntryStatistics,
 }
 
-/// What the entries of a page are like.
+/// Statistics of the entries of a page: lengths of key distances, and frequencies of counts.
 #[derive(Debug)]
 struct EntryStatistics {
     /// Number of distances by length in bits.
@@ -102,7 +103,7 @@ impl PageCutter {
     }
 
     /// The last page, which is not full. `None` if there is no entry.
-    pub(crate) fn last_page(&self) -> Option<PageCut> {
+    pub(crate) fn take_last_page_cut(&self) -> Option<PageCut> {
         let code = self.compact.as_ref().map(|compact| compact.code.clone());
         (self.entries > 0).then_some(PageCut { entries: self.entries, code })
     }
@@ -110,10 +111,10 @@ impl PageCutter {
 
 impl CompactState {
     fn new(samples: usize) -> CompactState {
-        let code = PageCode::for_unknown_entries(samples);
+        let code = PageCode::default_code(samples);
         CompactState {
             samples,
-            key_bits: code.key_bits(),
+            key_bits: code.key_bits_by_distance_bits(),
             code: Arc::new(code),
             last_key: 0,
             bits_left: PageCode::stream_bits(samples),
@@ -127,7 +128,8 @@ impl CompactState {
         self.num_pages.is_multiple_of(PAGES_PER_CODE)
     }
 
-    /// Takes up to `room` entries that fit on the page, which has `on_page` entries. Returns how many it took.
+    /// Takes up to `room` further entries that fit on the page, which has `on_page` entries. Returns the number of
+    /// entries taken.
     fn take_fitting(&mut self, on_page: usize, keys: &[u64], counts: &[[u8; 4]], room: usize) -> usize {
         let keys = &keys[..keys.len().min(room)];
         let before = self.last_key;
@@ -142,7 +144,7 @@ impl CompactState {
             let befores = std::iter::once(before).chain(keys.iter().copied());
             for (entry, (before, &key)) in befores.zip(&keys[..taken]).enumerate() {
                 let has_distance = on_page + entry > 0;
-                self.statistics.distances[distance_length(before, key)] += u32::from(has_distance);
+                self.statistics.distances[distance_bits_minus_one(before, key)] += u32::from(has_distance);
             }
             for own in counts[..taken * self.samples].chunks_exact(self.samples) {
                 for (&count, histogram) in own.iter().zip(&mut self.statistics.counts) {
@@ -157,7 +159,7 @@ impl CompactState {
     fn add_fitting(&mut self, codes: &[CountCode], on_page: usize, keys: &[u64], counts: &[[u8; 4]]) -> usize {
         let (mut last_key, mut bits_left, mut taken) = (self.last_key, self.bits_left, 0);
         for (&key, own) in keys.iter().zip(counts.chunks_exact(codes.len())) {
-            let mut bits = if on_page + taken == 0 { 0 } else { self.key_bits[distance_length(last_key, key)] };
+            let mut bits = if on_page + taken == 0 { 0 } else { self.key_bits[distance_bits_minus_one(last_key, key)] };
             for (&count, code) in own.iter().zip(codes) {
                 bits += code.bits(u32::from_le_bytes(count));
             }
@@ -176,7 +178,7 @@ impl CompactState {
         let cut = PageCut { entries, code: Some(self.code.clone()) };
         if self.gathers_statistics() {
             self.code = Arc::new(self.statistics.choose_code());
-            self.key_bits = self.code.key_bits();
+            self.key_bits = self.code.key_bits_by_distance_bits();
             self.statistics = EntryStatistics::new(self.samples);
         }
         self.num_pages += 1;
@@ -193,7 +195,7 @@ impl EntryStatistics {
 
     /// The code for entries like these.
     fn choose_code(&self) -> PageCode {
-        let mut key_widths = PageCode::for_unknown_entries(0).key_widths;
+        let mut key_widths = PageCode::default_code(0).key_widths;
         let all: u32 = self.distances.iter().sum();
         if all > 0 {
             let (mut width, mut below) = (0, self.distances[0]);
@@ -271,7 +273,7 @@ mod tests {
         for (keys, values) in keys.chunks(at_once).zip(values.chunks(at_once * 4 * samples)) {
             cutter.add_entries(keys, values, &mut cuts);
         }
-        cuts.extend(cutter.last_page());
+        cuts.extend(cutter.take_last_page_cut());
         let mut first = 0;
         for cut in &cuts {
             let own = first..first + cut.entries;
@@ -417,8 +419,8 @@ mod tests {
         for n in [340, 1, 339, 0, 681] {
             cutter.add_entries(&vec![0; n], &vec![0; 4 * n], &mut cuts);
         }
-        cuts.extend(cutter.last_page());
+        cuts.extend(cutter.take_last_page_cut());
         assert_eq!(cuts.iter().map(|cut| cut.entries).collect::<Vec<_>>(), [340, 340, 340, 340, 1]);
-        assert_eq!(PageCutter::new(layout).last_page().map(|cut| cut.entries), None);
+        assert_eq!(PageCutter::new(layout).take_last_page_cut().map(|cut| cut.entries), None);
     }
 }

@@ -291,7 +291,7 @@ impl KeyRangeWriter<'_, '_> {
     /// Stops writing at key range `number`, which cannot be produced. Returns false if another thread has stopped
     /// before.
     pub fn stop_at_key_range(&mut self, number: u64) -> bool {
-        self.table.ordered_state.run_last(number, |_| ()).is_some()
+        self.table.ordered_state.run_and_close(number, |_| ()).is_some()
     }
 
     /// Ends this thread's work: it has no more key ranges.

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::format::{self, PAGE_BYTES};
 use crate::in_memory_lookup::{LookupCounts, PageLookup, look_up_in_memory};
 use crate::lookup_results::{LookupResults, LookupResultsMut as Room};
-use crate::queue::{self, CompletedRead, PageAccess, PageReadQueue, QueueError};
+use crate::queue::{self, CompletedRead, PageReadMethod, PageReadQueue, QueueError};
 use crate::table::{CheckedPage, Table};
 
 /// Maximum number of keys whose pages are sorted together. It bounds the memory of a call besides the results.
@@ -19,7 +19,7 @@ const MAX_READS_IN_FLIGHT: usize = 4096;
 #[derive(Debug)]
 pub struct TableReader<'t> {
     table: &'t Table,
-    access: PageAccess,
+    access: PageReadMethod,
     /// `None` if all pages are in memory.
     queue: Option<Box<dyn PageReadQueue>>,
     depth: usize,
@@ -75,7 +75,7 @@ impl<'t> TableReader<'t> {
     fn new(table: &'t Table, depth: usize) -> Result<TableReader<'t>, Error> {
         let depth = depth.clamp(1, MAX_READS_IN_FLIGHT);
         let (access, queue) = if table.pages.is_some() {
-            (PageAccess::Memory, None)
+            (PageReadMethod::Memory, None)
         } else {
             let (access, queue) = open_permitted_queue(table, depth)?;
             (access, Some(queue))
@@ -96,8 +96,8 @@ impl<'t> TableReader<'t> {
         })
     }
 
-    /// How the reader reads pages: never [`PageAccess::Auto`].
-    pub fn page_access(&self) -> PageAccess {
+    /// How the reader reads pages: never [`PageReadMethod::Auto`].
+    pub fn page_access(&self) -> PageReadMethod {
         self.access
     }
 
@@ -135,8 +135,9 @@ impl<'t> TableReader<'t> {
                 Some(pages) => {
                     for wanted in &self.lookups {
                         let page = CheckedPage::from_checked(self.table, wanted.page, &pages[wanted.page as usize]);
-                        let filled =
-                            room.fill_value(wanted.key_index, |value| page.copy_value(keys[wanted.key_index], value));
+                        let filled = room.fill_value_if_present(wanted.key_index, |value| {
+                            page.copy_value(keys[wanted.key_index], value)
+                        });
                         filled.map_err(|what| self.table.damaged_page(wanted.page, what))?;
                     }
                 }
@@ -191,7 +192,7 @@ impl<'t> TableReader<'t> {
                 let filled = page.and_then(|page| table.check_page(number, page)).and_then(|page| {
                     self.lookups[asked].iter().try_for_each(|wanted| {
                         let key = keys[wanted.key_index];
-                        let filled = room.fill_value(wanted.key_index, |value| page.copy_value(key, value));
+                        let filled = room.fill_value_if_present(wanted.key_index, |value| page.copy_value(key, value));
                         filled.map_err(|what| table.damaged_page(number, what))
                     })
                 });
@@ -203,10 +204,10 @@ impl<'t> TableReader<'t> {
 }
 
 /// Creates a queue for the requested access, or for the best access that the system permits.
-fn open_permitted_queue(table: &Table, depth: usize) -> Result<(PageAccess, Box<dyn PageReadQueue>), Error> {
+fn open_permitted_queue(table: &Table, depth: usize) -> Result<(PageReadMethod, Box<dyn PageReadQueue>), Error> {
     let path = || table.path.clone();
     let ways = match table.access {
-        PageAccess::Auto => &[PageAccess::IoUring, PageAccess::LinuxAio, PageAccess::Pread][..],
+        PageReadMethod::Auto => &[PageReadMethod::IoUring, PageReadMethod::LinuxAio, PageReadMethod::Pread][..],
         ref asked => std::slice::from_ref(asked),
     };
     let mut refused = None;
@@ -219,7 +220,7 @@ fn open_permitted_queue(table: &Table, depth: usize) -> Result<(PageAccess, Box<
                         tracing::warn!(
                             "{} is not permitted here ({error}), so tables are read with {}: results are the same, but may take \
                              longer; allow it in the container or the kernel settings for full speed",
-                            PageAccess::name(before),
+                            PageReadMethod::name(before),
                             way.name()
                         );
                     });

@@ -139,7 +139,8 @@ impl TableScan {
         self.header.file_bytes()
     }
 
-    /// Number of entries that the file has a second time, because they are looked up often.
+    /// Number of hot entries: copies of entries that are looked up often, which the file stores in a section of their
+    /// own.
     pub fn num_hot_entries(&self) -> u64 {
         self.header.num_hot_entries()
     }
@@ -260,8 +261,9 @@ impl TableScan {
         if !page.has_valid_checksum(number + 1) {
             return Err("its checksum does not match");
         }
-        let entries =
-            shape.num_entries_of_page(page, number, self.header.entries).ok_or(compact_page::DAMAGED_STREAMS)?;
+        let entries = shape
+            .num_entries_of_page(page, number, self.header.entries)
+            .ok_or(compact_page::DAMAGED_STREAMS_MESSAGE)?;
         if shape.first_key_of_page(page) != first {
             return Err("its first key differs from the index");
         }
@@ -270,7 +272,7 @@ impl TableScan {
         let units = (entries * shape.value_bytes).checked_div(size_of::<V>()).unwrap_or(0);
         batch.values.resize(old_values + units, V::zeroed());
         let (keys, values) = (&mut batch.keys[old_keys..], bytemuck::cast_slice_mut(&mut batch.values[old_values..]));
-        shape.decode_entries(page, keys, values).ok_or(compact_page::DAMAGED_STREAMS)?;
+        shape.decode_entries(page, keys, values).ok_or(compact_page::DAMAGED_STREAMS_MESSAGE)?;
         if is_strictly_ascending(keys) && next.is_none_or(|next| keys[entries - 1] < next) {
             Ok(())
         } else {

@@ -18,13 +18,13 @@ use crate::format::{
 };
 use crate::hot_entries::HotEntries;
 use crate::index::PageIndex;
-use crate::queue::PageAccess;
+use crate::queue::PageReadMethod;
 
 /// How the pages of a table are read, and which parts are kept in memory on which nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableOptions {
     /// How pages are read.
-    pub access: PageAccess,
+    pub access: PageReadMethod,
     /// Placement of index, filter, hot entries, buffers, and of pages that are kept in memory.
     pub placement: MemoryPlacement,
     /// Whether the hot entries are kept in memory. They are also on the pages.
@@ -35,7 +35,7 @@ impl Default for TableOptions {
     /// The best access that the system permits, local memory in transparent huge pages, with hot entries.
     fn default() -> Self {
         let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Transparent };
-        TableOptions { access: PageAccess::Auto, placement, load_hot_entries: true }
+        TableOptions { access: PageReadMethod::Auto, placement, load_hot_entries: true }
     }
 }
 
@@ -48,7 +48,7 @@ pub struct TableMemoryBytes {
     pub filter: u64,
     /// Bytes of the hot entries.
     pub hot: u64,
-    /// Bytes of the table's pages in memory: all pages with [`PageAccess::Memory`], else 0.
+    /// Bytes of the table's pages in memory: all pages with [`PageReadMethod::Memory`], else 0.
     pub pages: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct Table {
     pub(crate) pages: Option<PlacedSlice<Page>>,
     /// The file opened for direct I/O of whole pages.
     pub(crate) file: File,
-    pub(crate) access: PageAccess,
+    pub(crate) access: PageReadMethod,
     pub(crate) placement: MemoryPlacement,
 }
 
@@ -136,7 +136,7 @@ impl Table {
             access,
             placement,
         };
-        if access == PageAccess::Memory {
+        if access == PageReadMethod::Memory {
             table.pages = Some(table.read_pages()?);
         }
         Ok(table)
@@ -187,7 +187,7 @@ impl Table {
         let what = if !page.has_valid_checksum(number + 1) {
             "its checksum does not match"
         } else if shape.num_entries_of_page(page, number, self.header.entries).is_none() {
-            compact_page::DAMAGED_STREAMS
+            compact_page::DAMAGED_STREAMS_MESSAGE
         } else if shape.first_key_of_page(page) != self.index.first_keys()[number as usize] {
             "its first key differs from the index"
         } else {
@@ -238,7 +238,7 @@ impl<'p> CheckedPage<'p> {
     pub(crate) fn decode_entries(&self, keys: &mut Vec<u64>, values: &mut Vec<u8>) -> Result<(), &'static str> {
         keys.resize(self.entries, 0);
         values.resize(self.entries * self.shape.value_bytes, 0);
-        self.shape.decode_entries(self.page, keys, values).ok_or(compact_page::DAMAGED_STREAMS)
+        self.shape.decode_entries(self.page, keys, values).ok_or(compact_page::DAMAGED_STREAMS_MESSAGE)
     }
 
     /// Writes the value of `key` to `value`. Returns whether the page has the key.
@@ -253,7 +253,7 @@ impl<'p> CheckedPage<'p> {
                 Ok(found.map(|entry| value.copy_from_slice(self.shape.value_of_entry(self.page, entry))).is_ok())
             }
             PageEncoding::Compact => {
-                let damaged = compact_page::DAMAGED_STREAMS;
+                let damaged = compact_page::DAMAGED_STREAMS_MESSAGE;
                 let page = CompactPage::parse(self.page, self.shape.counts_per_entry()).ok_or(damaged)?;
                 let Some(entry) = page.find_entry(key) else { return Ok(false) };
                 page.decode_counts_of_entry(entry, value.as_chunks_mut().0).ok_or(damaged)?;

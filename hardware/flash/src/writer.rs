@@ -92,7 +92,7 @@ impl TableSpec {
     }
 
     fn non_filter_bytes(&self) -> u64 {
-        let index_keys = self.shape().max_pages(self.max_entries) + self.shape().num_group_keys(self.max_entries);
+        let index_keys = self.shape().max_pages(self.max_entries) + self.shape().num_group_first_keys(self.max_entries);
         let index = index_keys * KEY_BYTES as u64;
         let chosen = HotEntrySelector::compute_peak_bytes(self.hot_entries, self.shape().value_bytes);
         let group = self.max_filter_layout().blocks_per_full_group() * size_of::<BloomBlock>() as u64;
@@ -135,7 +135,8 @@ pub struct TableSummary {
     pub entries: u64,
     /// Number of pages of entries.
     pub pages: u64,
-    /// Number of entries that were written a second time, because they are looked up often.
+    /// Number of hot entries: entries that were also written to a section of their own, because they are looked up
+    /// often.
     pub hot_entries: u64,
     /// Size of the file in bytes.
     pub file_bytes: u64,
@@ -340,7 +341,7 @@ impl TableWriter {
     /// When the disk is full or writing fails. The partial file is then removed.
     pub fn finish_unpublished(mut self) -> Result<(TableSummary, PartialFile), Error> {
         self.write_complete_pages()?;
-        if let Some(cut) = self.page_cutter.last_page() {
+        if let Some(cut) = self.page_cutter.take_last_page_cut() {
             self.write_page(&cut, 0)?;
         }
         let group_keys: Vec<u64> = match self.shape.encoding {
@@ -434,7 +435,7 @@ impl TableWriter {
                 keys.resize(entries, 0);
                 values.resize(entries * self.shape.value_bytes, 0);
                 let decoded = self.shape.decode_entries(page, &mut keys, &mut values);
-                decoded.ok_or_else(|| damaged(compact_page::DAMAGED_STREAMS))?;
+                decoded.ok_or_else(|| damaged(compact_page::DAMAGED_STREAMS_MESSAGE))?;
                 let own = keys.partition_point(|&key| key < first)
                     ..next.map_or(entries, |next| keys.partition_point(|&key| key < next));
                 filling.add_keys(&keys[own]);

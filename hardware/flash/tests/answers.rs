@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use genuma_flash::{
-    CachedTable, Error, LookupResults, MAX_VALUE_BYTES, PageAccess, PageEncoding, Table, TableOptions, TableSpec,
+    CachedTable, Error, LookupResults, MAX_VALUE_BYTES, PageEncoding, PageReadMethod, Table, TableOptions, TableSpec,
     TableWriter,
 };
 use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-const WAYS: [PageAccess; 5] =
-    [PageAccess::Auto, PageAccess::IoUring, PageAccess::LinuxAio, PageAccess::Pread, PageAccess::Memory];
+const WAYS: [PageReadMethod; 5] = [
+    PageReadMethod::Auto,
+    PageReadMethod::IoUring,
+    PageReadMethod::LinuxAio,
+    PageReadMethod::Pread,
+    PageReadMethod::Memory,
+];
 
-fn options(access: PageAccess, hot: bool) -> TableOptions {
+fn options(access: PageReadMethod, hot: bool) -> TableOptions {
     TableOptions {
         access,
         load_hot_entries: hot,
@@ -146,7 +151,7 @@ fn what_was_found_is_remembered() {
     let path = folder.path().join("t.table");
     let weights: BTreeMap<u64, u64> = (0..40_000).map(|i| (i * 977, 0)).collect();
     write(&path, TableSpec::new(4, 40_000), &weights);
-    let table = Table::open(&path, &options(PageAccess::Auto, true)).unwrap();
+    let table = Table::open(&path, &options(PageReadMethod::Auto, true)).unwrap();
     let keys: Vec<u64> = weights.keys().copied().collect();
     let (few, absent) = (&keys[..1000], keys.iter().map(|key| key + 1).collect::<Vec<_>>());
     let mut answers = LookupResults::new();
@@ -200,7 +205,7 @@ fn absent_keys_hardly_touch_flash_and_hot_ones_never() {
     let count = 60_000;
     let weights: BTreeMap<u64, u64> = (0..count).map(|i| (i * 1000, 1 + i % 100)).collect();
     write(&path, TableSpec { hot_entries: 600, ..TableSpec::new(16, count) }, &weights);
-    let table = Table::open(&path, &options(PageAccess::Pread, true)).unwrap();
+    let table = Table::open(&path, &options(PageReadMethod::Pread, true)).unwrap();
     let mut answers = LookupResults::new();
 
     let absent: Vec<u64> = (0..count).map(|i| i * 1000 + 1 + i % 999).collect();
@@ -230,7 +235,7 @@ fn a_page_that_many_keys_want_is_read_once() {
     let path = folder.path().join("t.table");
     let weights: BTreeMap<u64, u64> = (0..3000).map(|key| (key, 0)).collect();
     let written = write(&path, TableSpec::new(128, 3000), &weights);
-    let table = Table::open(&path, &options(PageAccess::Auto, true)).unwrap();
+    let table = Table::open(&path, &options(PageReadMethod::Auto, true)).unwrap();
     let mut reader = table.new_reader(16).unwrap();
     let asked: Vec<u64> = (0..9000).map(|i| i * 7919 % 3000).collect();
     agrees(&table, &weights, &asked, 128);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use genuma_flash::{
-    EntryBatch, Error, LookupResults, PageAccess, Table, TableOptions, TablePart, TableScan, TableSpec, TableWriter,
+    EntryBatch, Error, LookupResults, PageReadMethod, Table, TableOptions, TablePart, TableScan, TableSpec, TableWriter,
 };
 use tempfile::TempDir;
 
@@ -38,7 +38,7 @@ fn write(path: &Path, spec: TableSpec, keys: &[u64], counts: &[u32]) {
     writer.finish_and_publish().unwrap();
 }
 
-fn open(path: &Path, access: PageAccess) -> Table {
+fn open(path: &Path, access: PageReadMethod) -> Table {
     Table::open(path, &TableOptions { access, ..TableOptions::default() }).unwrap()
 }
 
@@ -52,7 +52,7 @@ fn both_versions_have_the_same_entries_and_answers() {
         write(&before, hot(TableSpec::new(4 * samples, n as u64)), &keys, &counts);
         write(&compact, hot(TableSpec::new_counts(samples, n as u64)), &keys, &counts);
         let asked: Vec<u64> = keys.iter().flat_map(|&key| [key + 1, key, key - 1]).chain([0, u64::MAX]).collect();
-        for access in [PageAccess::Auto, PageAccess::Memory, PageAccess::Pread] {
+        for access in [PageReadMethod::Auto, PageReadMethod::Memory, PageReadMethod::Pread] {
             let tables = [&before, &compact].map(|path| open(path, access));
             let mut answers = [LookupResults::new(), LookupResults::new()];
             for (table, answers) in tables.iter().zip(&mut answers) {
@@ -94,7 +94,7 @@ fn a_lookup_reads_one_page_and_absent_keys_hardly_any() {
     let (keys, counts) = entries(100_000, 1);
     for memory_bytes in [0, u64::MAX] {
         write(&path, TableSpec { memory_bytes, ..TableSpec::new_counts(1, 150_000) }, &keys, &counts);
-        let table = open(&path, PageAccess::Pread);
+        let table = open(&path, PageReadMethod::Pread);
         assert!(table.num_pages() * 590 < 100_000, "{} pages", table.num_pages());
         // 12 bits a key: 24 blocks of 64 bytes for 1024 keys.
         assert_eq!(table.memory_bytes_by_part().filter, (6 * 64 + 8) * 6 * 64);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_flash::{
-    Error, LookupResults, MAX_NOTE_BYTES, MAX_VALUE_BYTES, PageAccess, Table, TableOptions, TablePart, TableSpec,
+    Error, LookupResults, MAX_NOTE_BYTES, MAX_VALUE_BYTES, PageReadMethod, Table, TableOptions, TablePart, TableSpec,
     TableWriter,
 };
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ fn made(folder: &Path) -> PathBuf {
     path
 }
 
-fn open(path: &Path, access: PageAccess) -> Result<Table, Error> {
+fn open(path: &Path, access: PageReadMethod) -> Result<Table, Error> {
     Table::open(path, &TableOptions { access, ..TableOptions::default() })
 }
 
@@ -51,13 +51,13 @@ fn a_flipped_bit_anywhere_is_found_before_it_answers() {
     for (part, bytes) in [(TablePart::Index, index), (TablePart::Filter, filter), (TablePart::HotEntries, hot)] {
         for byte in everywhere(bytes) {
             flip(&path, &whole, byte);
-            let said = open(&path, PageAccess::Auto).unwrap_err();
+            let said = open(&path, PageReadMethod::Auto).unwrap_err();
             assert!(matches!(said, Error::Damaged { part: found, .. } if found == part), "byte {byte}: {said}");
         }
     }
     for byte in everywhere((12, 4084)) {
         flip(&path, &whole, byte);
-        let said = open(&path, PageAccess::Auto).unwrap_err();
+        let said = open(&path, PageReadMethod::Auto).unwrap_err();
         assert!(matches!(said, Error::Damaged { part: TablePart::Header, .. }), "byte {byte}: {said}");
     }
     let keys: Vec<u64> = (0..ENTRIES).map(|key| key * 3).collect();
@@ -81,7 +81,7 @@ fn a_flipped_bit_anywhere_is_found_before_it_answers() {
         damaged(
             std::iter::from_fn(|| entries.next_entry().map(|e| e.map(drop)).transpose()).find_map(Result::err).unwrap(),
         );
-        damaged(open(&path, PageAccess::Memory).unwrap_err());
+        damaged(open(&path, PageReadMethod::Memory).unwrap_err());
     }
 }
 
@@ -92,7 +92,7 @@ fn a_page_in_anothers_place_is_found() {
     let mut bytes = fs::read(&path).unwrap();
     bytes.copy_within(5 * 4096..6 * 4096, 7 * 4096);
     fs::write(&path, bytes).unwrap();
-    let table = open(&path, PageAccess::Pread).unwrap();
+    let table = open(&path, PageReadMethod::Pread).unwrap();
     let said = table.new_reader(1).unwrap().get(6 * 90).unwrap_err().to_string();
     assert_eq!(
         said,
@@ -111,7 +111,7 @@ fn a_page_in_anothers_place_is_found() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[7 * 4096..8 * 4096].copy_from_slice(&fs::read(&stranger).unwrap()[7 * 4096..8 * 4096]);
     fs::write(&path, bytes).unwrap();
-    let said = open(&path, PageAccess::Auto).unwrap().new_reader(1).unwrap().get(6 * 90).unwrap_err().to_string();
+    let said = open(&path, PageReadMethod::Auto).unwrap().new_reader(1).unwrap().get(6 * 90).unwrap_err().to_string();
     assert!(said.contains("page 7 damaged (its first key differs from the index)"), "{said}");
 }
 
@@ -140,15 +140,15 @@ fn a_file_cut_short_or_too_long_is_refused() {
     let whole = fs::read(&path).unwrap();
     for bytes in [8, 100, 4095, 4096, 4097, 8192, whole.len() - 4096, whole.len() - 1] {
         fs::write(&path, &whole[..bytes]).unwrap();
-        let said = open(&path, PageAccess::Auto).unwrap_err();
+        let said = open(&path, PageReadMethod::Auto).unwrap_err();
         assert!(matches!(said, Error::WrongFileLength { found, .. } if found == bytes as u64), "{bytes}: {said}");
     }
     fs::write(&path, [&whole[..], &[0]].concat()).unwrap();
-    assert!(matches!(open(&path, PageAccess::Auto), Err(Error::WrongFileLength { .. })));
+    assert!(matches!(open(&path, PageReadMethod::Auto), Err(Error::WrongFileLength { .. })));
 
     // Cut while it is open: the page is named.
     fs::write(&path, &whole).unwrap();
-    for access in [PageAccess::Auto, PageAccess::LinuxAio, PageAccess::Pread] {
+    for access in [PageReadMethod::Auto, PageReadMethod::LinuxAio, PageReadMethod::Pread] {
         let table = open(&path, access).unwrap();
         fs::File::options().write(true).open(&path).unwrap().set_len(50 * 4096).unwrap();
         let mut reader = table.new_reader(4).unwrap();
@@ -167,7 +167,7 @@ fn other_files_and_versions_are_refused() {
     bytes[8] = 4;
     fs::write(&path, &bytes).unwrap();
     assert_eq!(
-        open(&path, PageAccess::Auto).unwrap_err().to_string(),
+        open(&path, PageReadMethod::Auto).unwrap_err().to_string(),
         format!(
             "{}: has table version 4, but this program reads versions up to 3: create the table again",
             path.display()
@@ -175,11 +175,11 @@ fn other_files_and_versions_are_refused() {
     );
     for other in [&b""[..], b"GENUMAT", b"@read1\nACGT\n+\nIIII\n", &[0; 10_000]] {
         fs::write(&path, other).unwrap();
-        let said = open(&path, PageAccess::Auto).unwrap_err().to_string();
+        let said = open(&path, PageReadMethod::Auto).unwrap_err().to_string();
         assert_eq!(said, format!("{}: is not a genuma table", path.display()));
     }
     let missing = folder.path().join("missing");
-    let said = open(&missing, PageAccess::Auto).unwrap_err().to_string();
+    let said = open(&missing, PageReadMethod::Auto).unwrap_err().to_string();
     assert_eq!(said, format!("{}: cannot open: No such file or directory (os error 2)", missing.display()));
 }
 

@@ -6,7 +6,7 @@
 
 use std::process::Command;
 
-use genuma_flash::{Error, LookupResults, PageAccess, Table, TableOptions, TableSpec, TableWriter};
+use genuma_flash::{Error, LookupResults, PageReadMethod, Table, TableOptions, TableSpec, TableWriter};
 use tempfile::TempDir;
 
 /// Names the case for the process that is started again.
@@ -36,7 +36,7 @@ fn forbid(calls: &[libc::c_long]) {
 #[test]
 fn other_ways_are_taken_where_one_is_forbidden() {
     let both = [libc::SYS_io_uring_setup, libc::SYS_io_setup];
-    let cases = [("io_uring", &both[..1], PageAccess::LinuxAio), ("all", &both[..], PageAccess::Pread)];
+    let cases = [("io_uring", &both[..1], PageReadMethod::LinuxAio), ("all", &both[..], PageReadMethod::Pread)];
     let Ok(case) = std::env::var(CASE) else {
         for (case, ..) in cases {
             let child = Command::new(std::env::current_exe().unwrap())
@@ -69,7 +69,8 @@ fn other_ways_are_taken_where_one_is_forbidden() {
     }
 
     // Requesting an access that is not permitted is an error.
-    let table = Table::open(&path, &TableOptions { access: PageAccess::IoUring, ..TableOptions::default() }).unwrap();
+    let table =
+        Table::open(&path, &TableOptions { access: PageReadMethod::IoUring, ..TableOptions::default() }).unwrap();
     let said = table.new_reader(1).unwrap_err();
     assert!(matches!(said, Error::AccessRefused { way: "io_uring", .. }), "{said}");
 }

@@ -66,7 +66,6 @@ pub struct Device {
     context: DeviceResource<Context>,
     id: usize,
     programs: Mutex<CompiledPrograms>,
-    /// The sub-device, if this device is a part of a device.
     _part: Option<DeviceResource<SubDevice>>,
 }
 

@@ -8,7 +8,7 @@ pub enum Error {
     DriverCallFailed {
         /// Name of the device.
         device: String,
-        /// What the call was for.
+        /// Purpose of the call.
         what: &'static str,
         /// Error of the OpenCL library.
         why: String,

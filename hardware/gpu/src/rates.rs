@@ -19,7 +19,7 @@ pub struct DeviceRates {
     /// Bandwidth of copies from the device to pinned host memory, in GB/s.
     #[serde(rename = "from_gbs")]
     pub copy_from_device_gbs: f64,
-    /// Rate of atomic updates of 64-bit words at random places of a table, in millions per second.
+    /// Rate of atomic updates of 64-bit words at random positions of a table, in millions per second.
     #[serde(rename = "random_mops")]
     pub atomic_updates_mops: f64,
     /// Size in bytes of the table and of each copy.

@@ -54,7 +54,7 @@ fn slices_of_any_length_are_zero_and_keep_what_is_written() {
             placed.iter_mut().zip(1..).for_each(|(at, number)| *at = number);
             assert_eq!(placed.iter().sum::<u64>(), len as u64 * (len as u64 + 1) / 2);
             let found = placed.query_residence().expect("an answer");
-            let bytes = found.present_pages() * found.page_bytes;
+            let bytes = found.num_resident_pages() * found.page_bytes;
             let (needed, page) = (len as u64 * 8, found.page_bytes);
             assert!(found.absent_pages == 0 && bytes >= needed && bytes < needed + page, "{asked} {len}: {found}");
             assert!(found.pages_by_node.keys().all(|&node| usable().contains(node)), "{found}");
@@ -64,7 +64,10 @@ fn slices_of_any_length_are_zero_and_keep_what_is_written() {
             assert_eq!(copy[..], placed[..]);
         }
         let nothing: PlacedSlice<()> = PlacedSlice::new_zeroed(usize::MAX, &asked).expect("nothing");
-        assert_eq!((nothing.len(), nothing.query_residence().expect("an answer").present_pages()), (usize::MAX, 0));
+        assert_eq!(
+            (nothing.len(), nothing.query_residence().expect("an answer").num_resident_pages()),
+            (usize::MAX, 0)
+        );
     }
 }
 
@@ -113,11 +116,11 @@ fn nodes_that_are_not_there_are_refused_on_one_node_too() {
 fn residence_counts_the_pages_a_slice_lies_in() {
     let placed: PlacedSlice<u8> = PlacedSlice::new_zeroed(10 * 4096, &MemoryPolicy::Local.into()).expect("memory");
     let page = placed.query_residence().expect("an answer").page_bytes as usize;
-    let pages = |slice: &[u8]| query_slice_residence(slice).expect("an answer").present_pages();
+    let pages = |slice: &[u8]| query_slice_residence(slice).expect("an answer").num_resident_pages();
     assert_eq!((pages(&placed[..0]), pages(&placed[..1]), pages(&placed[page - 1..page + 1])), (0, 1, 2));
     let untouched = vec![0_u8; 64 << 20];
     let found = query_slice_residence(&untouched).expect("an answer");
-    assert!(found.absent_pages > found.present_pages(), "{found}");
+    assert!(found.absent_pages > found.num_resident_pages(), "{found}");
 }
 
 #[test]

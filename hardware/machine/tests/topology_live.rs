@@ -11,7 +11,7 @@ fn here() -> Topology {
     Sysfs::new().topology().expect("this machine can be read")
 }
 
-/// What a program prints; says that the test is skipped when it cannot be run.
+/// Output of a program; prints that the test is skipped if the program cannot be run.
 fn printed(test: &str, program: &str, args: &[&str]) -> Option<String> {
     match Command::new(program).args(args).env("LC_ALL", "C").output() {
         Ok(output) if output.status.success() => Some(String::from_utf8_lossy(&output.stdout).into_owned()),

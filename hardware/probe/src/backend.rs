@@ -26,7 +26,7 @@ pub trait MeasurementBackend {
     /// A buffer cannot be placed, or a thread not pinned.
     fn measure_loaded_latency(&mut self, job: &LoadedLatencyJob) -> Result<Vec<Vec<LoadedLatencySample>>, Error>;
 
-    /// On which nodes the buffers of all jobs so far were, compared with the request.
+    /// Requested and actual nodes of the buffers of all jobs so far.
     fn buffer_checks(&self) -> Vec<BufferCheck>;
 
     /// Problems in all jobs so far, one sentence each.

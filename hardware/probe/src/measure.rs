@@ -25,7 +25,7 @@ const MAX_SLOWDOWN: f64 = 2.0;
 /// Repetitions of each job while measuring is slow. Chosen.
 const REPETITIONS_WHEN_LATE: u32 = 3;
 
-/// What is known about a machine without measuring.
+/// Properties of a machine that are known without measurements.
 #[derive(Debug, Clone)]
 pub struct MachineDescription {
     /// NUMA nodes, CPUs, caches and memory of the machine.
@@ -38,7 +38,7 @@ pub struct MachineDescription {
     pub unix_time_s: Option<u64>,
 }
 
-/// How far the measurements are: the next job, and the expected seconds of the jobs that are done and of all.
+/// Progress of the measurements: the next job, and the expected seconds of the finished jobs and of all jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasurementProgress {
     /// Description of the job that is measured next.

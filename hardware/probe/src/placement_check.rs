@@ -25,7 +25,7 @@ pub struct PlacementReport {
 /// Result for memory under one policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemoryPlacementRow {
-    /// Nodes, policy and page size that were asked for.
+    /// Requested nodes, policy and page size.
     #[serde(rename = "asked")]
     pub requested: MemoryPlacement,
     /// The placement that was applied. It differs from the requested one where the kernel refuses it, or there is

@@ -23,10 +23,11 @@ pub struct MachineProfile {
     pub made_at: Option<u64>,
     /// Host name. `None` if the machine has none.
     pub host: Option<String>,
-    /// How other programs used the machine while it was measured. `None` if it was idle, or if that is unknown.
+    /// Description of the load by other programs during the measurement. `None` if the machine was idle or the load is
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<String>,
-    /// How much was measured, and how long it took.
+    /// Number of measurements, and the time that they took.
     pub effort: MeasurementEffort,
     /// Topology of the machine when measuring began.
     pub topology: Topology,
@@ -45,7 +46,7 @@ pub struct MachineProfile {
     /// GPUs and other devices. Empty in profiles of versions that did not measure devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceProfile>,
-    /// What could not be measured or read, and what was used instead, one sentence each.
+    /// Sentences on missing measurements: what could not be measured or read, and what was used instead.
     pub missing: Vec<String>,
 }
 
@@ -70,7 +71,7 @@ pub struct DeviceProfile {
     /// Bandwidth of copies from the device to pinned host memory, in GB/s.
     #[serde(rename = "from_gbs")]
     pub copy_from_device_gbs: f64,
-    /// Rate of atomic updates of 64-bit words at random places of device memory, in millions per second.
+    /// Rate of atomic updates of 64-bit words at random positions in device memory, in millions per second.
     #[serde(rename = "random_mops")]
     pub atomic_updates_mops: f64,
 }

@@ -42,7 +42,7 @@ const EIGHT: &str = "8 nodes x 8 cores, 128 GiB";
 #[test]
 fn one_node_leaves_nothing_to_choose_but_instances() {
     let (advice, tried) = ask("1 nodes x 1 cores, 64 GiB", 1, Some(0.1), |_| 1.0);
-    assert_eq!((advice.strategy, advice.stopped), (Strategy::PLAIN, StopReason::NoChoice));
+    assert_eq!((advice.strategy, advice.stopped), (Strategy::PLAIN_RUN, StopReason::NoChoice));
     assert!(tried.is_empty() && advice.considered.len() == 1);
     assert_eq!((advice.verdict.gain, advice.spent_s), (1.0, 0.0));
 }
@@ -53,7 +53,7 @@ fn the_model_alone_spreads_memory_or_splits() {
         let (advice, tried) = ask(description, threads, None, |_| 1.0);
         assert!(tried.is_empty());
         assert_eq!(advice.stopped, StopReason::NotWanted);
-        assert_ne!(advice.strategy, Strategy::PLAIN, "{advice:?}");
+        assert_ne!(advice.strategy, Strategy::PLAIN_RUN, "{advice:?}");
         assert!(advice.verdict.low < advice.verdict.gain && advice.verdict.gain > 1.2);
         let times: Vec<f64> = advice.considered.iter().map(|one| one.predicted.seconds).collect();
         assert!(times.is_sorted_by(|a, b| a <= &(b * 1.0001)), "{times:?}");
@@ -63,15 +63,15 @@ fn the_model_alone_spreads_memory_or_splits() {
 #[test]
 fn trials_overrule_the_model() {
     // The plain run is better than predicted: all other strategies take ten times as long as predicted.
-    let (advice, tried) = ask(EIGHT, 64, Some(0.5), |s| if s == Strategy::PLAIN { 1.0 } else { 10.0 });
-    assert_eq!(tried[0], Strategy::PLAIN);
+    let (advice, tried) = ask(EIGHT, 64, Some(0.5), |s| if s == Strategy::PLAIN_RUN { 1.0 } else { 10.0 });
+    assert_eq!(tried[0], Strategy::PLAIN_RUN);
     assert!(tried.len() >= 4, "{tried:?}");
-    assert_eq!((advice.strategy, advice.stopped), (Strategy::PLAIN, StopReason::Clear));
+    assert_eq!((advice.strategy, advice.stopped), (Strategy::PLAIN_RUN, StopReason::Clear));
     assert_eq!(advice.verdict.gain, 1.0);
     assert_eq!(advice.num_trials(), tried.len());
-    assert!(advice.measured_mean_and_range_s(Strategy::PLAIN).is_some());
+    assert!(advice.measured_mean_and_range_s(Strategy::PLAIN_RUN).is_some());
     // The first trial corrects the predictions.
-    let plain = advice.considered.iter().find(|one| one.strategy == Strategy::PLAIN).unwrap();
+    let plain = advice.considered.iter().find(|one| one.strategy == Strategy::PLAIN_RUN).unwrap();
     assert!((plain.predicted.seconds / plain.measured[0] - 1.0).abs() < 0.1, "{plain:?}");
 }
 
@@ -86,7 +86,7 @@ fn a_gain_is_found_and_stated() {
 #[test]
 fn the_budget_holds() {
     let (without, _) = ask(EIGHT, 64, None, |_| 1.0);
-    let run_s = without.considered.iter().find(|one| one.strategy == Strategy::PLAIN).unwrap().predicted.seconds;
+    let run_s = without.considered.iter().find(|one| one.strategy == Strategy::PLAIN_RUN).unwrap().predicted.seconds;
     for trials in [0.5, 1.5, 2.5, 9.5] {
         let (advice, tried) = ask(EIGHT, 64, Some(trials * 5.0 / run_s), |_| 1.0);
         assert!(tried.len() as f64 <= trials, "{trials}: {tried:?}");
@@ -102,7 +102,7 @@ fn the_budget_holds() {
 #[test]
 fn near_nothing_is_nothing() {
     let (advice, _) = ask(EIGHT, 64, Some(0.5), |_| 1.0);
-    assert_ne!(advice.strategy, Strategy::PLAIN);
+    assert_ne!(advice.strategy, Strategy::PLAIN_RUN);
     // All strategies are within one percent of the plain run.
     let topology = topology(EIGHT);
     let machine = MachineModel::from_topology(&topology).unwrap();
@@ -110,11 +110,11 @@ fn near_nothing_is_nothing() {
     let strategies = candidate_strategies(&topology, 64, 8);
     let question = AdviceRequest { machine: &machine, app, threads: 64, strategies: &strategies, budget: Some(10.0) };
     let run = |strategy: Strategy| {
-        let read_s = if strategy == Strategy::PLAIN { 1e-5 } else { 0.99e-5 };
+        let read_s = if strategy == Strategy::PLAIN_RUN { 1e-5 } else { 0.99e-5 };
         Ok::<TrialResult, Infallible>(TrialResult { read_s, spent_s: 1.0 })
     };
     let Ok(advice) = advise_strategy(&question, |_| None, |_, _| 1.0, run);
-    assert_eq!(advice.strategy, Strategy::PLAIN);
+    assert_eq!(advice.strategy, Strategy::PLAIN_RUN);
     assert!(advice.verdict.gain < MIN_WORTHWHILE_GAIN && advice.num_trials() <= MAX_TRIALS, "{advice:?}");
 }
 
@@ -132,7 +132,7 @@ fn what_cannot_be_had_is_told_with_its_reason() {
     assert_eq!(why("local"), Some("not today"));
     assert!(why("4xbind").is_some_and(|why| why.contains("needs 10.3 GB")), "{:?}", advice.refused);
     assert!(advice.considered.iter().all(|one| why(&one.strategy.to_string()).is_none()));
-    assert!(advice.considered.iter().any(|one| one.strategy == Strategy::PLAIN));
+    assert!(advice.considered.iter().any(|one| one.strategy == Strategy::PLAIN_RUN));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_failed_trial_ends_it() {
     let strategies = candidate_strategies(&topology, 64, 8);
     let question = AdviceRequest { machine: &machine, app, threads: 64, strategies: &strategies, budget: Some(1.0) };
     let run = |strategy: Strategy| match strategy {
-        Strategy::PLAIN => Ok(TrialResult { read_s: 1e-5, spent_s: 1.0 }),
+        Strategy::PLAIN_RUN => Ok(TrialResult { read_s: 1e-5, spent_s: 1.0 }),
         other => Err(other.to_string()),
     };
     assert!(advise_strategy(&question, |_| None, |_, _| 1.0, run).is_err_and(|said| said != "default"));

@@ -16,7 +16,7 @@ pub(super) enum OptionArgument {
     Nothing,
     /// A value: the rest of the word, or the next word.
     Value,
-    /// A value in the same word behind `=`, or none.
+    /// A value in the same word after `=`, or none.
     OptionalValue,
     /// The rest of the word is the value, as in `-t8`; only for programs whose options are whole words.
     Attached,
@@ -53,7 +53,7 @@ pub(super) enum OptionRole {
 /// Syntax of a program's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionStyle {
-    /// As `getopt_long`: `-pM`, `-t4`, `-t 4`, `--threads=4`, `--threads 4`, `--`; options may follow operands.
+    /// Syntax of `getopt_long`: `-pM`, `-t4`, `-t 4`, `--threads=4`, `--threads 4`, `--`; options may follow operands.
     Getopt,
     /// Each option is a whole word: `-so`.
     WholeWords,
@@ -114,7 +114,7 @@ impl OptionGrammar {
         self.refused_error(option, "unknown option; its effect with several instances is not known; omit it")
     }
 
-    /// Parses the words behind the program and its subcommand.
+    /// Parses the words after the program and its subcommand.
     ///
     /// # Errors
     /// An option is unknown, refused, or lacks its value.

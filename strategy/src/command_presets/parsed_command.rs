@@ -22,14 +22,14 @@ pub(super) enum ThreadSetting {
 /// The aligner's command divided into options, index, reads and output.
 pub(super) struct ParsedCommand {
     pub aligner: &'static str,
-    /// Words of an instance's command behind the program and its subcommand, without those that genuma adds.
+    /// Words of an instance's command after the program and its subcommand, without those that genuma adds.
     pub words: Vec<CommandWord>,
     pub threads: ThreadSetting,
     pub output: OutputTarget,
     /// Whether an operand comes before all options.
     pub(crate) starts_with_operand: bool,
     pub index: Option<OsString>,
-    /// Number of operands found between index and reads.
+    /// Number of operands on the command line between the index and the first file of reads.
     between: usize,
     pub reads1: Vec<PathBuf>,
     pub reads2: Vec<PathBuf>,
@@ -158,7 +158,6 @@ impl ParsedCommand {
         Ok(())
     }
 
-    /// Returns whether the option is given.
     pub(super) fn has_option(&self, name: &str) -> bool {
         self.options.iter().any(|(option, ..)| *option == name)
     }
@@ -173,7 +172,7 @@ impl ParsedCommand {
     }
 
     /// Returns the number of bases given by an option, such as `150`, or `100m` if `suffix`.
-    pub(super) fn bases_option(&self, name: &str, suffix: bool) -> Result<Option<u64>, Error> {
+    pub(super) fn parse_bases_option(&self, name: &str, suffix: bool) -> Result<Option<u64>, Error> {
         let Some(text) = self.option_value(name) else {
             return if self.has_option(name) {
                 Err(self.usage_error(format!("{name}: not a number of bases")))
@@ -237,12 +236,12 @@ impl ParsedCommand {
             ReadFiles::Paired(_) => InputMode::Two,
             _ => InputMode::One,
         };
-        Ok((unnamed_if_placeholders(reads).map_err(|why| self.usage_error(why))?, feed))
+        Ok((drop_placeholder_names(reads).map_err(|why| self.usage_error(why))?, feed))
     }
 }
 
 /// Returns `Unnamed` if all files are placeholders, because the reads are given elsewhere.
-pub(super) fn unnamed_if_placeholders(reads: ReadFiles) -> Result<ReadFiles, String> {
+pub(super) fn drop_placeholder_names(reads: ReadFiles) -> Result<ReadFiles, String> {
     let files: Vec<&PathBuf> = match &reads {
         ReadFiles::Unnamed => Vec::new(),
         ReadFiles::Single(files) | ReadFiles::Interleaved(files) | ReadFiles::Mixed(files) => files.iter().collect(),

@@ -128,7 +128,7 @@ fn more_instances_than_nodes_share_cores() {
 #[test]
 fn one_node_has_no_policies() {
     let one = machine("1 node × 2 cores, 8 GiB");
-    for memory in InstanceMemoryPolicy::ALL {
+    for memory in InstanceMemoryPolicy::ALL_MEMORY_POLICIES {
         let cpu_slots = told(&format!("2x{}", memory.policy_name()), &one, 2);
         assert_eq!(cpu_slots, ["cpus 0 nodes 0 policy - threads 1", "cpus 1 nodes 0 policy - threads 1"]);
     }
@@ -216,7 +216,7 @@ proptest! {
     ) {
         let mut topology = machine(&format!("{nodes} nodes × {cores} cores, {smt} threads, 1 GiB"));
         topology.allowed.cpus = topology.allowed.cpus.iter().filter(|&cpu| !barred[cpu as usize]).collect();
-        let strategy = Strategy { instances, memory: InstanceMemoryPolicy::ALL[memory] };
+        let strategy = Strategy { instances, memory: InstanceMemoryPolicy::ALL_MEMORY_POLICIES[memory] };
         let cpus = topology.allowed.cpus.len();
         match assign_cpu_slots(&strategy, &topology, threads) {
             Err(Error::NoCpus(_)) => prop_assert_eq!(cpus, 0),

@@ -24,7 +24,7 @@ fn workloads() -> Vec<Workload> {
 
 /// Returns the times that `server` would show without noise.
 fn runs(server: &str) -> Vec<RunObservation> {
-    let machine = published_servers::server_machine(server).unwrap();
+    let machine = published_servers::published_server_model(server).unwrap();
     let plain = [8, 16, 32, 48].map(|threads| ("default", threads));
     let all = ["default", "interleave", "2xbind", "2xinterleave", "4xbind", "8xbind"].map(|word| (word, 64));
     let mut runs = Vec::new();
@@ -40,8 +40,9 @@ fn runs(server: &str) -> Vec<RunObservation> {
 
 #[test]
 fn what_made_the_runs_is_found_and_holds_elsewhere() {
-    let fitted = fit_applications(&published_servers::server_machine("amd").unwrap(), &workloads(), &runs("amd"));
-    let intel = published_servers::server_machine("intel").unwrap();
+    let fitted =
+        fit_applications(&published_servers::published_server_model("amd").unwrap(), &workloads(), &runs("amd"));
+    let intel = published_servers::published_server_model("intel").unwrap();
     for run in runs("intel") {
         let predicted = predict_run(&intel, &fitted[run.workload], &run.strategy, run.threads).unwrap().seconds;
         assert!((predicted / run.seconds).ln().abs() < 0.15, "{run:?} {predicted}");
@@ -51,7 +52,7 @@ fn what_made_the_runs_is_found_and_holds_elsewhere() {
 
 #[test]
 fn one_wild_run_does_not_decide() {
-    let machine = published_servers::server_machine("amd").unwrap();
+    let machine = published_servers::published_server_model("amd").unwrap();
     let mut runs = runs("amd");
     runs[6].seconds *= 20.0;
     let fitted = fit_applications(&machine, &workloads(), &runs);
@@ -64,7 +65,7 @@ fn one_wild_run_does_not_decide() {
 
 #[test]
 fn nothing_measured_leaves_what_is_typical() {
-    let fitted = fit_applications(&published_servers::server_machine("amd").unwrap(), &workloads(), &[]);
+    let fitted = fit_applications(&published_servers::published_server_model("amd").unwrap(), &workloads(), &[]);
     for app in fitted {
         let near = |found: f64, typical: f64| (found / typical).ln().abs() < 0.05;
         assert!(near(app.cpu, TYPICAL_APPLICATION.cpu) && near(app.touches, TYPICAL_APPLICATION.touches), "{app:?}");

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 /// Output rate (bytes/s) up to which the pipe is never more than half full (chosen; fast aligners write less).
 const FAST_OUTPUT_BYTES_PER_S: u64 = 64_000_000;
-/// Minimum pause that is worth a sleep.
+/// Minimum pause; shorter pauses are skipped, because the kernel cannot sleep accurately for so short a time.
 const MIN_PAUSE: Duration = Duration::from_micros(250);
 
-/// Pacing of one pipe.
 #[derive(Debug)]
 pub(crate) struct PipePacing {
     /// Size of the pipe, bytes.
@@ -26,7 +25,7 @@ impl PipePacing {
 
     /// Returns the pause after `bytes` bytes were read: none if the pipe was at least half full, otherwise twice the pause
     /// before, up to the time in which a fast program fills half of the pipe.
-    pub(crate) fn pause_after(&mut self, bytes: usize) -> Duration {
+    pub(crate) fn pause_after_reading(&mut self, bytes: usize) -> Duration {
         let longest = Duration::from_nanos(self.pipe_bytes as u64 / 2 * 1_000_000_000 / FAST_OUTPUT_BYTES_PER_S);
         self.pause = match 2 * bytes >= self.pipe_bytes {
             true => Duration::ZERO,
@@ -43,16 +42,16 @@ mod tests {
     #[test]
     fn an_empty_pipe_is_left_alone_for_longer_and_longer() {
         let mut pace = PipePacing::new(1 << 20);
-        let mut pauses = || (0..7).map(|_| pace.pause_after(4096).as_micros()).collect::<Vec<_>>();
+        let mut pauses = || (0..7).map(|_| pace.pause_after_reading(4096).as_micros()).collect::<Vec<_>>();
         assert_eq!(pauses(), [250, 500, 1000, 2000, 4000, 8000, 8192]);
-        assert_eq!(pace.pause_after(1 << 19), Duration::ZERO);
-        assert_eq!(pace.pause_after(1 << 18), MIN_PAUSE);
+        assert_eq!(pace.pause_after_reading(1 << 19), Duration::ZERO);
+        assert_eq!(pace.pause_after_reading(1 << 18), MIN_PAUSE);
     }
 
     #[test]
     fn a_small_pipe_is_not_left_alone_until_it_is_full() {
         let mut pace = PipePacing::new(4096);
-        assert_eq!(pace.pause_after(1).as_micros(), 32);
-        assert_eq!(pace.pause_after(2048), Duration::ZERO);
+        assert_eq!(pace.pause_after_reading(1).as_micros(), 32);
+        assert_eq!(pace.pause_after_reading(2048), Duration::ZERO);
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 
-/// Time that a pipe may stay idle after the process has exited: a filter behind it may still write its last output.
+/// Time that a pipe may stay idle after the process has exited: a filter that reads its output may still write its own
+/// last output.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// One end of a pipe, and a pidfd of the process at the other end (pidfd_open(2)). Without pidfd support the pipe
@@ -31,7 +32,7 @@ impl<T: AsFd> ProcessPipe<T> {
     }
 
     /// Returns the pipe without the process that holds its other end.
-    pub(crate) fn inner(&self) -> &T {
+    pub(crate) fn pipe(&self) -> &T {
         &self.pipe
     }
 

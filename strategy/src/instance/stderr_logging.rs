@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 
 /// Target of log events that are lines of an instance's standard error.
-pub const STDERR_TARGET: &str = "instance";
+pub const STDERR_LOG_TARGET: &str = "instance";
 
 /// Number of last lines that are kept.
 const KEPT_LINES: usize = 6;
@@ -16,7 +16,7 @@ const MAX_KEPT_LINE_CHARS: usize = 300;
 /// Where the standard error of instances is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StderrLogging {
-    /// To the log unchanged, with the target [`STDERR_TARGET`].
+    /// To the log unchanged, with the target [`STDERR_LOG_TARGET`].
     Forward,
     /// To the debug log, with the number of the instance.
     Debug,
@@ -32,7 +32,7 @@ impl StderrLogging {
         while lines.by_ref().take(MAX_READ_LINE_BYTES).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
             let text = String::from_utf8_lossy(&line);
             match self {
-                StderrLogging::Forward => tracing::info!(target: STDERR_TARGET, "{}", text.trim_end()),
+                StderrLogging::Forward => tracing::info!(target: STDERR_LOG_TARGET, "{}", text.trim_end()),
                 StderrLogging::Debug => tracing::debug!("instance {number}: {}", text.trim_end()),
             }
             let text: String = text.trim().chars().take(MAX_KEPT_LINE_CHARS).collect();

@@ -137,10 +137,10 @@ impl OpenBatch {
 
     /// Returns the number of reads of the template, which is its number of primary records.
     fn reads(&self) -> u32 {
-        self.chunk.reads_of_template(self.at)
+        self.chunk.num_reads_of_template(self.at)
     }
 
-    /// Moves to the next template. Returns `false` behind the last.
+    /// Moves to the next template. Returns `false` if there is none.
     fn next_template(&mut self) -> bool {
         self.at += 1;
         self.template += 1;
@@ -216,7 +216,7 @@ impl OrderedMatcher {
         if self.numbered {
             self.placeholders = batch.first_read - self.counted;
         }
-        let skip = batch.delivered_templates();
+        let skip = batch.num_delivered_templates();
         self.open = Some(OpenBatch { batch, chunk, chunks: 0, at: 0, template: 0, skip });
         self.primaries = 0;
         true
@@ -227,7 +227,7 @@ impl OrderedMatcher {
         let Some(open) = &mut self.open else { return };
         if open.next_template() {
             if self.out.len() >= MIN_DELIVERY_BYTES {
-                open.batch.set_delivered(open.template);
+                open.batch.set_num_delivered_templates(open.template);
                 given.deliver_records(&open.batch, std::mem::take(&mut self.out), false);
             }
             return;

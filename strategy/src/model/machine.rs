@@ -48,7 +48,7 @@ pub enum IncompleteProfile {
         what: &'static str,
         /// Node of the CPUs.
         from: u32,
-        /// Node of the memory.
+        /// NUMA node of the memory that is accessed.
         to: u32,
     },
     /// No node has both CPUs and memory.

@@ -4,7 +4,7 @@ use proptest::prelude::{Strategy as Any, *};
 
 use super::{
     ApplicationModel, InfeasibleStrategy, InstanceMemoryPolicy, MachineModel, index_shares_by_node,
-    predict_load_seconds, predict_run,
+    predict_index_load_seconds, predict_run,
 };
 use crate::replay::published_servers;
 
@@ -26,7 +26,7 @@ fn seconds(machine: &MachineModel, app: &ApplicationModel, word: &str, threads: 
 }
 
 fn server(name: &str) -> MachineModel {
-    published_servers::server_machine(name).unwrap()
+    published_servers::published_server_model(name).unwrap()
 }
 
 /// Returns a machine of one node like those of `machine`.
@@ -113,11 +113,11 @@ fn an_index_larger_than_a_bank_spills() {
 #[test]
 fn crowded_memory_sends_copies_to_the_disk() {
     let machine = server("amd");
-    let small = predict_load_seconds(&machine, &app(), 8);
+    let small = predict_index_load_seconds(&machine, &app(), 8);
     assert_eq!(small, 4.0 / machine.load_gbs);
     let large = ApplicationModel { index_bytes: 29_000_000_000, ..app() };
-    assert_eq!(predict_load_seconds(&machine, &large, 1), 29.0 / machine.load_gbs);
-    assert_eq!(predict_load_seconds(&machine, &large, 2), 58.0 / machine.disk_gbs);
+    assert_eq!(predict_index_load_seconds(&machine, &large, 1), 29.0 / machine.load_gbs);
+    assert_eq!(predict_index_load_seconds(&machine, &large, 2), 58.0 / machine.disk_gbs);
 }
 
 fn any_app() -> impl Any<Value = ApplicationModel> {

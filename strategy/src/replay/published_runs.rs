@@ -28,7 +28,7 @@ pub struct PublishedRun {
 /// Error of a line that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}, line {line}: {why}")]
-pub struct Error {
+pub struct TableLineError {
     file: String,
     line: usize,
     why: String,
@@ -38,8 +38,8 @@ pub struct Error {
 ///
 /// # Errors
 /// The header differs, or a line has missing or invalid fields.
-pub fn parse_runs(file: &str, text: &str) -> Result<Vec<PublishedRun>, Error> {
-    let wrong = |line: usize, why: String| Error { file: file.to_owned(), line, why };
+pub fn parse_runs(file: &str, text: &str) -> Result<Vec<PublishedRun>, TableLineError> {
+    let wrong = |line: usize, why: String| TableLineError { file: file.to_owned(), line, why };
     let mut lines = text.lines().enumerate().map(|(n, line)| (n + 1, line));
     match lines.next() {
         Some((_, header)) if header.trim_end() == TABLE_HEADER => {}

@@ -4,7 +4,7 @@ use crate::fit::Workload;
 use crate::model::{MachineModel, NodeModel};
 
 /// Returns the model of a server by its name in the table.
-pub fn server_machine(name: &str) -> Option<MachineModel> {
+pub fn published_server_model(name: &str) -> Option<MachineModel> {
     match name {
         "amd" => Some(opteron_machine()),
         "intel" => Some(xeon_machine()),

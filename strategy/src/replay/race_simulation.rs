@@ -21,7 +21,7 @@ pub struct RaceOutcome {
 /// log-normal factor with the published relative error. `seed` selects the random numbers.
 pub fn simulate_race(case: &ReplayCase, ranked: &[RaceCandidate], rules: RaceRules, seed: u64) -> RaceOutcome {
     let mut draws = RandomDraws(seed);
-    let plain = ranked.iter().find(|c| c.strategy == Strategy::PLAIN).or(ranked.first());
+    let plain = ranked.iter().find(|c| c.strategy == Strategy::PLAIN_RUN).or(ranked.first());
     let (best_strategy, best) = case.fastest_strategy();
     let Some(plain) = plain else {
         return RaceOutcome { strategy: best_strategy, regret: f64::INFINITY, cost: 0.0, trials: 0 };
@@ -35,7 +35,7 @@ pub fn simulate_race(case: &ReplayCase, ranked: &[RaceCandidate], rules: RaceRul
         spent += seconds;
         trials += 1;
     }
-    let strategy = race.current_verdict().strategy;
+    let strategy = race.verdict_so_far().strategy;
     RaceOutcome { strategy, regret: case.relative_regret(strategy) + spent / best, cost: spent / best, trials }
 }
 

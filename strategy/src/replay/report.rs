@@ -26,7 +26,7 @@ pub struct EvaluatedCase {
     pub chosen: Strategy,
     /// Strategy that the model chooses with the mean parameters of the other aligners.
     pub choice_by_other_aligners: Strategy,
-    /// Strategies that the rules choose, in the order of [`BaselineRule::ALL`].
+    /// Strategies that the rules choose, in the order of [`BaselineRule::ALL_RULES`].
     pub rules: Vec<Strategy>,
     /// Results of the simulated races.
     pub races: Vec<RaceOutcome>,
@@ -40,7 +40,7 @@ impl EvaluatedCase {
 
     /// Returns the mean regret of the races, including the time of trials.
     pub fn mean_race_regret(&self) -> f64 {
-        mean_of(self.races.iter().map(|race| race.regret))
+        mean(self.races.iter().map(|race| race.regret))
     }
 
     fn most_frequent_choice(&self) -> Strategy {
@@ -52,14 +52,15 @@ impl EvaluatedCase {
     }
 }
 
-/// How well the model chooses strategies for the published runs of one server after it was fitted to the other.
+/// Evaluation of the model: its choices for the published runs of one server, with parameters fitted to the other
+/// server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayReport {
     /// All cases, by fitted server, aligner and data set.
     pub judged: Vec<EvaluatedCase>,
     /// Plain runs with fewer threads: fitted server, and sorted ratios of measured to predicted time.
     pub(crate) fewer_threads: Vec<(String, Vec<f64>)>,
-    /// How many trials the simulated races have, and how uncertain each trial is.
+    /// Rules of the simulated races: time for trials, and uncertainty of each trial.
     pub rules: RaceRules,
 }
 
@@ -101,13 +102,13 @@ pub fn evaluate_cases(
         let stranger = others.get(&case.job).ok_or_else(unknown)?;
         let strategies = case.measured_strategies();
         let ranked = rank_by_predicted_time(&machine, app, &strategies, case.threads);
-        let first = |ranked: &[RaceCandidate]| ranked.first().map_or(Strategy::PLAIN, |c| c.strategy);
+        let first = |ranked: &[RaceCandidate]| ranked.first().map_or(Strategy::PLAIN_RUN, |c| c.strategy);
         let stranger = first(&rank_by_predicted_time(&machine, stranger, &strategies, case.threads));
         Ok(EvaluatedCase {
             learnt_on: from.to_owned(),
             chosen: first(&ranked),
             choice_by_other_aligners: stranger,
-            rules: BaselineRule::ALL
+            rules: BaselineRule::ALL_RULES
                 .iter()
                 .map(|rule| rule.choose_strategy(&case, &machine, app.index_bytes))
                 .collect(),
@@ -122,9 +123,9 @@ fn fewer_threads(fitted: &FittedApplications, runs: &[PublishedRun], server: &st
     let machine = server_model(server)?;
     let most = runs.iter().filter(|run| run.server == server).map(|run| run.threads).max();
     let plain =
-        |run: &&PublishedRun| run.server == server && run.strategy == Strategy::PLAIN && Some(run.threads) != most;
+        |run: &&PublishedRun| run.server == server && run.strategy == Strategy::PLAIN_RUN && Some(run.threads) != most;
     let ratio = |run: &PublishedRun| {
-        let app = fitted.get(&super::AlignmentJob::from_run(run))?;
+        let app = fitted.get(&super::PublishedWorkload::from_run(run))?;
         let predicted = predict_run(&machine, app, &run.strategy, run.threads).ok()?;
         Some(run.seconds / predicted.seconds)
     };
@@ -134,13 +135,13 @@ fn fewer_threads(fitted: &FittedApplications, runs: &[PublishedRun], server: &st
 }
 
 /// Returns the mean; NaN without numbers.
-pub fn mean_of(numbers: impl Iterator<Item = f64>) -> f64 {
+pub fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
     let (sum, n) = numbers.fold((0.0, 0.0), |(sum, n), number| (sum + number, n + 1.0));
     sum / n
 }
 
 /// Returns the maximum; negative infinity without numbers.
-pub fn max_of(numbers: impl Iterator<Item = f64>) -> f64 {
+pub fn maximum(numbers: impl Iterator<Item = f64>) -> f64 {
     numbers.fold(f64::NEG_INFINITY, f64::max)
 }
 
@@ -155,8 +156,8 @@ impl Display for ReplayReport {
         line(f, &head.map(str::to_owned))?;
         for judged in &self.judged {
             let ReplayCase { server, job, .. } = &judged.case;
-            let cost = mean_of(judged.races.iter().map(|race| race.cost));
-            let trials = mean_of(judged.races.iter().map(|race| f64::from(race.trials)));
+            let cost = mean(judged.races.iter().map(|race| race.cost));
+            let trials = mean(judged.races.iter().map(|race| f64::from(race.trials)));
             let cells = [
                 format!("{} {server} {}", job.aligner, job.dataset),
                 judged.learnt_on.clone(),
@@ -183,7 +184,7 @@ impl Display for ReplayReport {
         summary(f, "with pilots, both", self.judged.iter().map(EvaluatedCase::mean_race_regret))?;
         let strangers = self.judged.iter().map(|judged| judged.case.relative_regret(judged.choice_by_other_aligners));
         summary(f, "model only, aligner never seen", strangers)?;
-        for (n, rule) in BaselineRule::ALL.iter().enumerate() {
+        for (n, rule) in BaselineRule::ALL_RULES.iter().enumerate() {
             summary(
                 f,
                 rule.rule_name(),
@@ -225,8 +226,8 @@ fn line(f: &mut Formatter<'_>, cells: &[String; 9]) -> fmt::Result {
 
 fn summary(f: &mut Formatter<'_>, name: &str, regrets: impl Iterator<Item = f64>) -> fmt::Result {
     let regrets: Vec<f64> = regrets.collect();
-    let largest = max_of(regrets.iter().copied());
-    writeln!(f, "{name:34} {:>8} {:>8}", percent(mean_of(regrets.into_iter())), percent(largest))
+    let largest = maximum(regrets.iter().copied());
+    writeln!(f, "{name:34} {:>8} {:>8}", percent(mean(regrets.into_iter())), percent(largest))
 }
 
 fn percent(share: f64) -> String {

@@ -10,13 +10,12 @@ use crate::merge::InstanceHeader;
 
 use super::Error;
 
-/// Maximum bytes of records that may wait to be written while their batch has its turn.
+/// Maximum bytes of records of the batch that is being written which may wait for the merger.
 const MAX_BACKLOG_BYTES: usize = 32 << 20;
 
 /// Interval at which the broker checks whether a process is starved.
 const STARVATION_POLL: Duration = Duration::from_millis(2);
 
-/// Records of one batch.
 #[derive(Debug, Default)]
 struct BatchRecords {
     bytes: Vec<Vec<u8>>,
@@ -33,7 +32,6 @@ struct ProcessState {
     /// Batches of the previous process that are assigned first.
     requeued: VecDeque<Arc<InstanceBatch>>,
     process: Option<u32>,
-    /// Whether the process has ended.
     ended: bool,
 }
 
@@ -68,7 +66,7 @@ pub(crate) struct BatchBroker {
     max_unfinished: Vec<usize>,
 }
 
-/// What the merger writes next: the header, records, or nothing more.
+/// Next action of the merger: write the header, write records, or end.
 pub(crate) enum MergerOutput {
     Header(Vec<u8>),
     Records(Vec<Vec<u8>>),
@@ -230,7 +228,7 @@ impl BatchBroker {
     }
 
     /// Accepts the header of an instance. The first header is kept. Returns whether this header equals the first one.
-    pub(super) fn accept_header(&self, header: InstanceHeader) -> bool {
+    pub(super) fn accept_instance_header(&self, header: InstanceHeader) -> bool {
         let mut state = self.lock_state();
         let fits = state.header.as_ref().is_none_or(|first| first.common == header.common);
         state.header.get_or_insert(header);
@@ -263,7 +261,7 @@ impl BatchBroker {
         pieces.ended |= ended;
         if ended {
             state.processes[instance].unfinished.remove(&batch.number);
-            batch.clear_text();
+            batch.release_text();
         }
         self.changed.notify_all();
     }

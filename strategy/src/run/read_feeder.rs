@@ -26,7 +26,7 @@ pub(crate) struct PipeFeedOptions {
 }
 
 /// Writes all assigned batches to a pipe, until there are no more or the process stops reading.
-pub(crate) fn feed_reads(broker: &BatchBroker, feeding: PipeFeedOptions, to: ProcessPipe<PipeWriter>) {
+pub(crate) fn feed_instance(broker: &BatchBroker, feeding: PipeFeedOptions, to: ProcessPipe<PipeWriter>) {
     // A process that stops reading has ended or will end. Its exit status tells more.
     let _ = write_batches(broker, feeding, to);
 }
@@ -35,7 +35,7 @@ fn write_batches(broker: &BatchBroker, feeding: PipeFeedOptions, mut to: Process
     let mut counted = 0;
     for index in 0.. {
         // The process has read all its input and may wait for more before it answers.
-        let is_starved = || ioctl_fionread(to.inner()).is_ok_and(|unread| unread == 0);
+        let is_starved = || ioctl_fionread(to.pipe()).is_ok_and(|unread| unread == 0);
         let Some(batch) = broker.take_batch(feeding.instance, index, is_starved) else { return Ok(()) };
         if let Some(block) = feeding.numbered {
             let absent = PlaceholderWriter { block, apart: feeding.own_block, at_once: PLACEHOLDERS_PER_BLOCK };

@@ -19,7 +19,7 @@ use crate::merge::{
 use crate::page_placement::{self, IndexFiles, PagePlacement};
 use crate::thread_placement::{self, ThreadPlacement};
 
-use super::read_feeder::{PipeFeedOptions, feed_reads};
+use super::read_feeder::{PipeFeedOptions, feed_instance};
 use super::{BatchBroker, Error, InstanceSummary, RunPlan, join_thread};
 
 /// Maximum bytes read from an instance at once.
@@ -81,7 +81,7 @@ impl InstanceSupervisor<'_> {
             done.pages = ended.pages.or(done.pages);
             done.threads_found = ended.threads.or(done.threads_found);
             done.counters = match (done.counters.take(), ended.counters) {
-                (Some(before), Some(later)) => Some(before.with_later_process(later)),
+                (Some(before), Some(later)) => Some(before.add_later_process(later)),
                 (before, later) => before.or(later),
             };
             done.batches += self.broker.num_assigned_batches(self.instance_index);
@@ -126,7 +126,7 @@ impl InstanceSupervisor<'_> {
             for (pipe, feed) in feeds.into_iter().enumerate() {
                 let feeding =
                     PipeFeedOptions { instance: self.instance_index, pipe, pipes, numbered, own_block: apart };
-                scope.spawn(move || feed_reads(self.broker, feeding, feed));
+                scope.spawn(move || feed_instance(self.broker, feeding, feed));
             }
             let heard = stderr
                 .map(|stderr| scope.spawn(move || self.plan.stderr_logging.log_lines(self.instance_index + 1, stderr)));
@@ -235,7 +235,11 @@ impl AssignedBatches for BrokerConnection<'_> {
             OutputFormat::Sam => merge_sam_header(&header, self.lines, &self.supervisor.plan.genuma),
             OutputFormat::Sai => InstanceHeader { common: header.clone(), text: header },
         };
-        if self.supervisor.broker.accept_header(header) { Ok(()) } else { Err(AlignerOutputError::DifferentHeader) }
+        if self.supervisor.broker.accept_instance_header(header) {
+            Ok(())
+        } else {
+            Err(AlignerOutputError::DifferentHeader)
+        }
     }
 }
 
@@ -249,7 +253,7 @@ impl<'a> OutputReader<'a> {
             OutputFormat::Sai => OutputParser::Sai(SaiParser::new(keeper.plan.plain_threads(invocation))),
         };
         let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
-        let files = crate::batching::display_files(&invocation.reads);
+        let files = crate::batching::read_file_names(&invocation.reads);
         let pipes = instance.pipes.iter().map(|pipe| pipe.display().to_string());
         let lines = CommandLines {
             instance: instance.command.iter().map(text).collect(),
@@ -293,7 +297,7 @@ impl<'a> OutputReader<'a> {
             if self.answered {
                 self.sample_placement();
             }
-            let pause = self.pace.pause_after(n);
+            let pause = self.pace.pause_after_reading(n);
             if !pause.is_zero() {
                 thread::sleep(pause);
             }
@@ -309,12 +313,12 @@ impl<'a> OutputReader<'a> {
         };
         self.asked = Some((now, next));
         let index = IndexFiles::new(self.supervisor.invocation().index.as_ref());
-        let found = page_placement::pages_of_group(self.group, &index);
+        let found = page_placement::page_placement_of_group(self.group, &index);
         self.pages = match (self.pages.take(), found) {
-            (Some(before), Some(later)) => Some(before.choose_later_sample(later)),
+            (Some(before), Some(later)) => Some(before.later_sample_with_index(later)),
             (before, later) => later.or(before),
         };
-        self.threads = thread_placement::threads_of_group(self.group).or(self.threads.take());
+        self.threads = thread_placement::thread_placement_of_group(self.group).or(self.threads.take());
     }
 
     fn finish_parsing(&mut self) -> Result<(), AlignerOutputError> {

@@ -6,18 +6,18 @@ use std::io;
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Event, Hardware, Software};
 use perf_event::{Builder, Counter};
 
-use super::Count;
+use super::CounterValue;
 
-/// Which processes the events count.
+/// Processes whose events are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PerfScope {
     /// The next process that this thread starts, from the moment at which it executes its program, and its children.
     NextChild,
-    /// This thread, and threads that it and they start later.
+    /// The calling thread, and threads that it or its threads start later.
     ThisProcess,
 }
 
-/// Open events, or why they cannot be had.
+/// Open perf events; each that the system does not permit has a reason.
 #[derive(Debug)]
 pub(super) struct PerfEvents {
     cycles: OpenEvent,
@@ -30,11 +30,11 @@ pub(super) struct PerfEvents {
 /// Numbers of the events.
 #[derive(Debug, Clone)]
 pub(super) struct PerfCounts {
-    pub(super) cycles: Count,
-    pub(super) instructions: Count,
-    pub(super) llc_misses: Count,
-    pub(super) remote_loads: Count,
-    pub(super) cpu_migrations: Count,
+    pub(super) cycles: CounterValue,
+    pub(super) instructions: CounterValue,
+    pub(super) llc_misses: CounterValue,
+    pub(super) remote_loads: CounterValue,
+    pub(super) cpu_migrations: CounterValue,
 }
 
 #[derive(Debug)]
@@ -69,7 +69,6 @@ impl PerfEvents {
         matches!(self.cpu_migrations, OpenEvent::Counting { .. })
     }
 
-    /// Reads the events.
     pub(super) fn read(self) -> PerfCounts {
         PerfCounts {
             cycles: self.cycles.read(),
@@ -102,9 +101,9 @@ impl OpenEvent {
         }
     }
 
-    fn read(self) -> Count {
+    fn read(self) -> CounterValue {
         let (mut counter, user_mode_only) = match self {
-            OpenEvent::Refused(why) => return Count::missing(why),
+            OpenEvent::Refused(why) => return CounterValue::missing(why),
             OpenEvent::Counting { counter, user_mode_only } => (counter, user_mode_only),
         };
         match counter.read_full() {
@@ -112,28 +111,30 @@ impl OpenEvent {
                 let ns = |time: Option<std::time::Duration>| time.map_or(0, |time| time.as_nanos());
                 scale_count(data.count(), ns(data.time_enabled()), ns(data.time_running()), user_mode_only)
             }
-            Err(error) => Count::missing(format!("the counter cannot be read: {error}")),
+            Err(error) => CounterValue::missing(format!("the counter cannot be read: {error}")),
         }
     }
 }
 
 /// Extrapolates a count to the whole time: a CPU with too few counters counts its events in turn.
-fn scale_count(count: u64, enabled_ns: u128, running_ns: u128, user_mode_only: bool) -> Count {
+fn scale_count(count: u64, enabled_ns: u128, running_ns: u128, user_mode_only: bool) -> CounterValue {
     if running_ns == 0 {
         let why = if enabled_ns == 0 { "the counted process did not run" } else { "the CPU had no counter free" };
-        return Count::missing(why);
+        return CounterValue::missing(why);
     }
     let value = u64::try_from(u128::from(count) * enabled_ns / running_ns).unwrap_or(u64::MAX);
     let share = 100 * running_ns / enabled_ns.max(1);
     match (running_ns < enabled_ns, user_mode_only) {
-        (false, false) => Count::exact(value),
-        (false, true) => Count::at_least(value, "in user mode only, as kernel.perf_event_paranoid allows no more"),
-        (true, false) => Count {
+        (false, false) => CounterValue::exact(value),
+        (false, true) => {
+            CounterValue::at_least(value, "in user mode only, as kernel.perf_event_paranoid allows no more")
+        }
+        (true, false) => CounterValue {
             value: Some(value),
             at_least: false,
             note: Some(format!("extrapolated from {share} % of the time, as the CPU has too few counters")),
         },
-        (true, true) => Count::at_least(
+        (true, true) => CounterValue::at_least(
             value,
             format!("in user mode only, and extrapolated from {share} % of the time, as the CPU has too few counters"),
         ),
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_ran_part_of_the_time_is_extrapolated() {
-        assert_eq!(scale_count(500, 100, 100, false), Count::exact(500));
+        assert_eq!(scale_count(500, 100, 100, false), CounterValue::exact(500));
         let part = scale_count(500, 100, 25, false);
         assert_eq!((part.value, part.at_least), (Some(2000), false));
         assert!(part.note.is_some_and(|note| note.contains("25 %")));
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn a_counter_that_never_ran_is_missing_and_not_zero() {
         let missing = scale_count(0, 100, 0, false);
-        assert_eq!(missing, Count::missing("the CPU had no counter free"));
+        assert_eq!(missing, CounterValue::missing("the CPU had no counter free"));
     }
 
     #[test]

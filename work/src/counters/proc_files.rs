@@ -6,10 +6,10 @@ use std::io;
 
 use serde::Serialize;
 
-use super::Count;
-use crate::proc_parsing::{self, resident_bytes_by_node, stat_fields};
+use super::CounterValue;
+use crate::proc_parsing::{self, resident_bytes_by_node, stat_fields_after_name};
 
-/// What the kernel counts for one thread.
+/// Counters of the kernel for one thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ThreadCounts {
     /// Moves to another CPU; `None` if the kernel does not report them.
@@ -36,7 +36,7 @@ pub(super) fn read_thread_counts(process: u32, counts: &mut BTreeMap<ThreadKey, 
 
 /// Parses start time and time waited for disks (proc_pid_stat(5), fields 22 and 42).
 fn parse_thread_stat(stat: &str) -> Option<(u64, u64)> {
-    let fields: Vec<&str> = stat_fields(stat).collect();
+    let fields: Vec<&str> = stat_fields_after_name(stat).collect();
     Some((fields.get(19)?.parse().ok()?, fields.get(39)?.parse().ok()?))
 }
 
@@ -70,7 +70,7 @@ pub(super) fn peak_resident_bytes(process: u32) -> Option<u64> {
 }
 
 /// Returns why the kernel does not report time that threads waited for disks; `None` if it does.
-pub(super) fn why_no_disk_wait() -> Option<String> {
+pub(super) fn disk_wait_missing_reason() -> Option<String> {
     match fs::read_to_string("/proc/sys/kernel/task_delayacct") {
         Ok(on) if on.trim() != "0" => None,
         Ok(_) => Some("delay accounting is off: set kernel.task_delayacct to 1 before the run".to_owned()),
@@ -78,32 +78,32 @@ pub(super) fn why_no_disk_wait() -> Option<String> {
     }
 }
 
-/// Counters of the whole machine during a run, of all its processes.
+/// NUMA balancing of the whole machine during a run: hint faults and migrated pages of all processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VmCounters {
+pub struct NumaBalancingCounters {
     /// NUMA hint faults: faults by which the kernel finds out which node uses a page.
-    pub numa_hint_faults: Count,
+    pub numa_hint_faults: CounterValue,
     /// NUMA hint faults for pages on the node of the thread.
-    pub numa_hint_faults_local: Count,
+    pub numa_hint_faults_local: CounterValue,
     /// Pages that the kernel moved to another node because of hint faults.
-    pub numa_pages_migrated: Count,
+    pub numa_pages_migrated: CounterValue,
 }
 
-/// Counters of the machine at one moment.
+/// Text of `/proc/vmstat` at one moment.
 #[derive(Debug, Clone)]
-pub(super) struct VmSnapshot {
+pub(super) struct VmstatSnapshot {
     vmstat: Result<String, String>,
 }
 
-impl VmSnapshot {
+impl VmstatSnapshot {
     /// Reads the counters of the machine.
-    pub(super) fn read() -> VmSnapshot {
+    pub(super) fn read() -> VmstatSnapshot {
         let file = "/proc/vmstat";
-        VmSnapshot { vmstat: fs::read_to_string(file).map_err(|error| format!("{file} cannot be read: {error}")) }
+        VmstatSnapshot { vmstat: fs::read_to_string(file).map_err(|error| format!("{file} cannot be read: {error}")) }
     }
 
     /// Returns the counts from this moment to `end`.
-    pub(super) fn counts_until(&self, end: &VmSnapshot) -> VmCounters {
+    pub(super) fn counts_until(&self, end: &VmstatSnapshot) -> NumaBalancingCounters {
         let balancing = fs::read_to_string("/proc/sys/kernel/numa_balancing");
         let off = match balancing.as_deref().map(str::trim) {
             Ok("0") => Some("automatic NUMA balancing is off (kernel.numa_balancing is 0)"),
@@ -111,22 +111,22 @@ impl VmSnapshot {
             Err(_) => Some("the kernel has no automatic NUMA balancing"),
         };
         let count = |name: &str| match off {
-            Some(why) => Count::missing(why),
+            Some(why) => CounterValue::missing(why),
             None => self.difference(end, name),
         };
-        VmCounters {
+        NumaBalancingCounters {
             numa_hint_faults: count("numa_hint_faults"),
             numa_hint_faults_local: count("numa_hint_faults_local"),
             numa_pages_migrated: count("numa_pages_migrated"),
         }
     }
 
-    fn difference(&self, end: &VmSnapshot, name: &str) -> Count {
+    fn difference(&self, end: &VmstatSnapshot, name: &str) -> CounterValue {
         match (&self.vmstat, &end.vmstat) {
-            (Err(why), _) | (_, Err(why)) => Count::missing(why.clone()),
+            (Err(why), _) | (_, Err(why)) => CounterValue::missing(why.clone()),
             (Ok(before), Ok(after)) => match (parse_vmstat(before, name), parse_vmstat(after, name)) {
-                (Some(before), Some(after)) => Count::exact(after.saturating_sub(before)),
-                _ => Count::missing(format!("/proc/vmstat has no {name}")),
+                (Some(before), Some(after)) => CounterValue::exact(after.saturating_sub(before)),
+                _ => CounterValue::missing(format!("/proc/vmstat has no {name}")),
             },
         }
     }
@@ -164,15 +164,15 @@ mod tests {
 
     #[test]
     fn differences_of_the_machine_are_by_exact_name() {
-        let at = |text: &str| VmSnapshot { vmstat: Ok(text.to_owned()) };
+        let at = |text: &str| VmstatSnapshot { vmstat: Ok(text.to_owned()) };
         let (start, end) = (
             at("numa_hint_faults 5\nnuma_hint_faults_local 3\n"),
             at("numa_hint_faults 9\nnuma_hint_faults_local 4\n"),
         );
-        assert_eq!(start.difference(&end, "numa_hint_faults"), Count::exact(4));
-        assert_eq!(start.difference(&end, "numa_hint_faults_local"), Count::exact(1));
+        assert_eq!(start.difference(&end, "numa_hint_faults"), CounterValue::exact(4));
+        assert_eq!(start.difference(&end, "numa_hint_faults_local"), CounterValue::exact(1));
         assert_eq!(start.difference(&end, "numa_other").value, None);
-        let unread = VmSnapshot { vmstat: Err("forbidden".to_owned()) };
-        assert_eq!(unread.difference(&end, "numa_hint_faults"), Count::missing("forbidden"));
+        let unread = VmstatSnapshot { vmstat: Err("forbidden".to_owned()) };
+        assert_eq!(unread.difference(&end, "numa_hint_faults"), CounterValue::missing("forbidden"));
     }
 }

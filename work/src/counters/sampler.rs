@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::proc_files::{
-    ThreadCounts, ThreadKey, add_resident_bytes, peak_resident_bytes, read_thread_counts, why_no_disk_wait,
+    ThreadCounts, ThreadKey, add_resident_bytes, disk_wait_missing_reason, peak_resident_bytes, read_thread_counts,
 };
 
 /// Time until the first samples. Pauses double after each sample. A higher value: short processes are not sampled.
@@ -38,14 +38,14 @@ impl fmt::Debug for ProcSampler {
     }
 }
 
-/// What the samples saw.
+/// Maxima and sums over all samples.
 #[derive(Debug, Clone)]
 pub(super) struct ProcSamples {
     /// Last counts of each thread.
     threads: BTreeMap<ThreadKey, ThreadCounts>,
     /// Resident memory by node, bytes, in the sample with the most memory.
     pub(super) resident: BTreeMap<u32, u64>,
-    /// Why there is no such sample, if there is none.
+    /// Reason why no sample of the resident memory by node exists, if none does.
     pub(super) why_not_resident: String,
     /// Peak resident memory of the largest process, bytes.
     pub(super) peak_bytes: Option<u64>,
@@ -62,7 +62,6 @@ impl Default for ProcSamples {
     }
 }
 
-/// CPU time of this thread.
 fn thread_cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
@@ -158,7 +157,7 @@ impl ProcSamples {
 
     /// Time that threads waited for disks, ms, that the samples saw, or why they saw none.
     pub(super) fn disk_wait_ms(&self) -> Result<u64, String> {
-        match why_no_disk_wait() {
+        match disk_wait_missing_reason() {
             Some(why) => Err(why),
             None if self.threads.is_empty() => Err("the process ended before the first sample of /proc".to_owned()),
             None => Ok(self.threads.values().map(|thread| thread.disk_wait_ticks * 10).sum()),

@@ -11,7 +11,7 @@ fn count_script(script: &str) -> ProcessCounters {
     let mut counters = ChildCounters::before_start();
     let child = Command::new("sh").args(["-c", script]).spawn().expect("sh starts");
     let id = child.id();
-    counters.started(move || vec![id]);
+    counters.start_sampling(move || vec![id]);
     let (status, usage) = wait_for_child(id).expect("a child");
     assert!(status.success());
     counters.finish(usage)
@@ -67,21 +67,21 @@ fn this_process_is_counted_with_its_threads() {
 #[test]
 fn processes_of_an_instance_are_added() {
     let mut one = count_script("true");
-    one.cycles = Count::exact(5);
-    one.instructions = Count::missing("first");
-    one.llc_misses = Count::missing("first");
-    one.max_resident_bytes = Count::exact(7);
+    one.cycles = CounterValue::exact(5);
+    one.instructions = CounterValue::missing("first");
+    one.llc_misses = CounterValue::missing("first");
+    one.max_resident_bytes = CounterValue::exact(7);
     one.resident_bytes_by_node = BTreeMap::from([(0, 10)]);
     let mut two = one.clone();
-    two.cycles = Count::at_least(6, "sampled");
-    two.instructions = Count::exact(8);
-    two.max_resident_bytes = Count::exact(9);
+    two.cycles = CounterValue::at_least(6, "sampled");
+    two.instructions = CounterValue::exact(8);
+    two.max_resident_bytes = CounterValue::exact(9);
     two.resident_bytes_by_node = BTreeMap::from([(1, 4)]);
-    let both = one.clone().with_later_process(two);
-    assert_eq!(both.cycles, Count::at_least(11, "sampled"));
-    assert_eq!(both.instructions, Count::at_least(8, "first"));
-    assert_eq!(both.llc_misses, Count::missing("first"));
-    assert_eq!(both.max_resident_bytes, Count::exact(9));
+    let both = one.clone().add_later_process(two);
+    assert_eq!(both.cycles, CounterValue::at_least(11, "sampled"));
+    assert_eq!(both.instructions, CounterValue::at_least(8, "first"));
+    assert_eq!(both.llc_misses, CounterValue::missing("first"));
+    assert_eq!(both.max_resident_bytes, CounterValue::exact(9));
     assert_eq!(both.resident_bytes_by_node, BTreeMap::from([(0, 10)]));
     assert_eq!(both.minor_faults, 2 * one.minor_faults);
 }

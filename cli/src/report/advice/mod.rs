@@ -29,7 +29,7 @@ pub(crate) struct AdvisedRun {
     pub(crate) command: String,
     /// Number of threads of all instances together.
     pub(crate) threads: usize,
-    /// Where the latency and bandwidth of the machine come from, in words.
+    /// Where the latency and bandwidth of the machine come from, as text.
     pub(crate) source: String,
     /// The machine that the command runs on.
     pub(crate) machine: MachineModel,
@@ -66,18 +66,18 @@ fn key_numbers(case: &AdvisedRun, advice: &Advice) -> String {
     };
     let verdict = &advice.verdict;
     let (strategy, gain) = match advice.strategy {
-        Strategy::PLAIN => ("do nothing".to_owned(), "no gain".to_owned()),
+        Strategy::PLAIN_RUN => ("do nothing".to_owned(), "no gain".to_owned()),
         other => (other.to_string(), format!("{:.2} ×", verdict.gain)),
     };
     let between = match advice.strategy {
-        Strategy::PLAIN => "over the plain run".to_owned(),
+        Strategy::PLAIN_RUN => "over the plain run".to_owned(),
         _ => format!("the plain run's; {:.2} to {:.2} in 19 of 20 cases", verdict.low, verdict.high),
     };
     tile("Advice", &escape_html(&strategy), "for genuma run --strategy");
     tile("Speed", &gain, &between);
-    let plain = advice.considered.iter().find(|one| one.strategy == Strategy::PLAIN);
+    let plain = advice.considered.iter().find(|one| one.strategy == Strategy::PLAIN_RUN);
     let whole =
-        advice.measured_mean_and_range_s(Strategy::PLAIN).map(|[mean, ..]| (mean, "extrapolated from its trials"));
+        advice.measured_mean_and_range_s(Strategy::PLAIN_RUN).map(|[mean, ..]| (mean, "extrapolated from its trials"));
     if let Some((seconds, how)) = whole.or(plain.map(|one| (one.predicted.seconds, "as the model predicts"))) {
         tile("The plain run", &format_duration(seconds), how);
     }
@@ -121,7 +121,7 @@ fn candidate_rows(advice: &Advice) -> String {
             format_measured_quantity(predicted.low),
             format_measured_quantity(predicted.high),
             one.measured.len(),
-            escape_html(&text::describe_verdict(advice, one))
+            escape_html(&text::describe_strategy(advice, one))
         );
     }
     rows

@@ -8,7 +8,7 @@ use genuma_strategy::sweep::{predict_sweep, sweep_thread_counts};
 use genuma_strategy::trial_race::RaceVerdict;
 
 use super::*;
-use crate::report::testing::{assert_nested, run_chromium};
+use crate::report::testing::{assert_html_is_nested, run_chromium};
 
 fn case() -> AdvisedRun {
     AdvisedRun {
@@ -16,7 +16,7 @@ fn case() -> AdvisedRun {
         command: "bwa mem -t 64 <ref> & r1.fq r2.fq".to_owned(),
         threads: 64,
         source: "as measured".to_owned(),
-        machine: published_servers::server_machine("intel").expect("a server"),
+        machine: published_servers::published_server_model("intel").expect("a server"),
         application: find_aligner_preset("bwa mem").to_application_model(5_100_000_000, 22e6),
     }
 }
@@ -28,7 +28,7 @@ fn considered(word: &str, seconds: f64, measured: &[f64]) -> ConsideredStrategy 
 
 fn advice(word: &str) -> Advice {
     let strategy: Strategy = word.parse().expect("a strategy");
-    let gain = if strategy == Strategy::PLAIN { 1.0 } else { 1.9 };
+    let gain = if strategy == Strategy::PLAIN_RUN { 1.0 } else { 1.9 };
     Advice {
         strategy,
         verdict: RaceVerdict { strategy, gain, low: gain / 1.2, high: gain * 1.2 },
@@ -57,7 +57,7 @@ fn points() -> Vec<SweepPoint> {
 #[test]
 fn the_page_says_what_was_found() {
     let page = render_page(&case(), &advice("4xbind"), &points());
-    assert_nested(&page);
+    assert_html_is_nested(&page);
     for said in [
         "Run it with --strategy 4xbind: 1.90x the plain run",
         "too &lt;large&gt;",
@@ -78,7 +78,7 @@ fn the_page_says_what_was_found() {
 #[test]
 fn to_do_nothing_is_an_answer() {
     let page = render_page(&case(), &advice("default"), &points());
-    assert_nested(&page);
+    assert_html_is_nested(&page);
     assert!(page.contains("Do nothing: the plain run is the fastest of those tried.") && page.contains("no gain"));
     let untold = RunPrediction { seconds: f64::NAN, low: f64::NAN, high: f64::NAN };
     let mut unknown = advice("default");
@@ -86,7 +86,7 @@ fn to_do_nothing_is_an_answer() {
         vec![ConsideredStrategy { predicted: untold, measured: vec![], ..unknown.considered[2].clone() }];
     unknown.refused.clear();
     let page = render_page(&case(), &unknown, &points());
-    assert_nested(&page);
+    assert_html_is_nested(&page);
     assert!(page.contains("the model predicts that the plain run is the fastest."));
 }
 

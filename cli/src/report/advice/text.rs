@@ -38,7 +38,7 @@ pub(crate) fn format_table(case: &AdvisedRun, advice: &Advice) -> String {
             format_seconds(predicted.seconds),
             format!("{} to {}", format_seconds(predicted.low), format_seconds(predicted.high)),
             one.measured.len(),
-            describe_verdict(advice, one)
+            describe_strategy(advice, one)
         );
     }
     for refused in &advice.refused {
@@ -51,16 +51,16 @@ pub(crate) fn format_table(case: &AdvisedRun, advice: &Advice) -> String {
 }
 
 /// A few words on one strategy: whether it is advised, or its speed relative to the plain run.
-pub(crate) fn describe_verdict(advice: &Advice, one: &ConsideredStrategy) -> String {
-    let plain = advice.considered.iter().find(|other| other.strategy == Strategy::PLAIN);
+pub(crate) fn describe_strategy(advice: &Advice, one: &ConsideredStrategy) -> String {
+    let plain = advice.considered.iter().find(|other| other.strategy == Strategy::PLAIN_RUN);
     if one.strategy == advice.strategy {
-        return if one.strategy == Strategy::PLAIN { "advised: do nothing" } else { "advised" }.to_owned();
+        return if one.strategy == Strategy::PLAIN_RUN { "advised: do nothing" } else { "advised" }.to_owned();
     }
-    if one.strategy == Strategy::PLAIN {
+    if one.strategy == Strategy::PLAIN_RUN {
         return "the plain run".to_owned();
     }
     let measured = |strategy| advice.measured_mean_and_range_s(strategy).map(|[mean, ..]| mean);
-    let (against, how) = match (measured(Strategy::PLAIN), measured(one.strategy)) {
+    let (against, how) = match (measured(Strategy::PLAIN_RUN), measured(one.strategy)) {
         (Some(plain), Some(own)) => (plain / own, "measured"),
         _ => (plain.map_or(f64::NAN, |plain| plain.predicted.seconds) / one.predicted.seconds, "predicted"),
     };
@@ -92,12 +92,12 @@ pub(crate) fn describe_trials(advice: &Advice) -> String {
 pub(crate) fn describe_decision(advice: &Advice) -> String {
     let verdict = &advice.verdict;
     let interval = format!("{} to {} in 19 of 20 cases", format_factor(verdict.low), format_factor(verdict.high));
-    if advice.strategy == Strategy::PLAIN {
+    if advice.strategy == Strategy::PLAIN_RUN {
         return match verdict.strategy {
-            Strategy::PLAIN if advice.num_trials() > 0 => {
+            Strategy::PLAIN_RUN if advice.num_trials() > 0 => {
                 "Do nothing: the plain run is the fastest of those tried.".to_owned()
             }
-            Strategy::PLAIN => "Do nothing: the model predicts that the plain run is the fastest.".to_owned(),
+            Strategy::PLAIN_RUN => "Do nothing: the model predicts that the plain run is the fastest.".to_owned(),
             other => format!(
                 "Do nothing: {other} would be {} the plain run's speed ({interval}), which is not worth a change.",
                 format_factor(verdict.gain)
@@ -126,7 +126,7 @@ pub(crate) fn format_log_summary(case: &AdvisedRun, advice: &Advice) -> String {
         (n, _) => format!("after {n} trials of {} s in total", format_seconds(advice.spent_s)),
     };
     let gain = match advice.strategy {
-        Strategy::PLAIN => "nothing else is expected to be faster".to_owned(),
+        Strategy::PLAIN_RUN => "nothing else is expected to be faster".to_owned(),
         _ => format!("{} the plain run's speed is expected", format_factor(advice.verdict.gain)),
     };
     format!("{gain}, {by} ({} nodes, {})", case.machine.nodes.len(), case.source)

@@ -35,26 +35,31 @@ pub(crate) struct Finding {
     pub(crate) message: String,
 }
 
-/// Contamination levels. Above the first the user should check calls; if the lower interval end is above the second,
-/// calls cannot be trusted. Chosen: a foreign allele is in half of the contamination share of the reads, so at 1% in
-/// one read of 200, like sequencing errors, and at 3% in as many as a small subclone.
+/// Contamination levels (shares). Above the first the report advises to check calls; if the lower end of the interval
+/// is above the second, it says that calls cannot be trusted. Chosen: a heterozygous foreign allele is in half as many
+/// reads as the contamination share, so at 1% in one read of 200, like sequencing errors, and at 3% as in a small
+/// subclone.
 const CONTAMINATION_LEVELS: [f64; 2] = [0.01, 0.03];
 /// Maximum somatic changes for each heterozygous site. If a tumour has more, they cannot be distinguished from foreign
 /// alleles. Empirical: a clean tumour with 0.26 was estimated to have 5.8% contamination (4.4-6.8).
 const MAX_CHANGES_PER_HET_SITE: f64 = 0.1;
-/// Levels of tumour in normal: check calls, calls cannot be trusted. Chosen: a clonal change is in half of this share
-/// of the reads, so from 5% on in one of 40, and it looks inherited.
+/// Levels of tumour in normal (shares): above the first the report advises to check calls, above the second it says
+/// that calls cannot be trusted. Chosen: a heterozygous clonal change is in half as many reads of the normal, so at 5%
+/// in one of 40, and looks like a germline variant.
 const TUMOUR_IN_NORMAL_LEVELS: [f64; 2] = [0.02, 0.05];
-/// Levels of the share of sites below a fifth of the mean depth: check calls, calls cannot be trusted. Chosen: evenly
-/// covered genomes have about 1%; at 20% nothing can be found in a fifth of the genome.
+/// Levels of the low-depth share (sites with less than a fifth of the mean depth): above the first the report advises
+/// to check calls, above the second it says that calls cannot be trusted. Chosen: evenly covered genomes have about 1%;
+/// at 20% no change can be found in a fifth of the genome.
 const LOW_DEPTH_LEVELS: [f64; 2] = [0.05, 0.2];
-/// Maximum unevenness of depth (coefficient of variation beyond chance). Genomes have 0.1 to 0.3, captured exomes
-/// more. Above 0.5 depth says little about copy number. Empirical.
+/// Maximum unevenness of depth (coefficient of variation beyond chance). Genomes have 0.1 to 0.3, captured exomes more.
+/// Above 0.5 the depth does not allow to estimate copy numbers. Empirical.
 const MAX_UNEVENNESS: f64 = 0.5;
-/// Minimum molecules per site. Below this a change of half of the cells is in one or two molecules. Chosen.
+/// Minimum mean number of molecules per site for a good finding. Chosen: below it a change of half of the cells is in
+/// one or two molecules only.
 const MIN_DEPTH: f64 = 5.0;
-/// Levels of the share of PCR duplicates: from 30% on the library limits the depth; at 75% only a quarter of the
-/// pairs is informative. Chosen.
+/// Levels of the share of PCR duplicates: above the first the report advises to check, above the second it rates the
+/// library as bad. Chosen: from 30% on the number of molecules limits the depth; at 75% only a quarter of the pairs is
+/// informative.
 const DUPLICATE_LEVELS: [f64; 2] = [0.3, 0.75];
 /// Minimum ratio of a substitution's error rate to the median of all six for damage. Empirical: without damage the
 /// ratio is below 2.
@@ -63,7 +68,8 @@ const MIN_DAMAGE_RATIO: f64 = 2.5;
 const MIN_DAMAGE_RATE: f64 = 2e-5;
 /// Minimum number of reads with a substitution for a statement on damage. Chosen.
 const MIN_DAMAGE_READS: f64 = 20.0;
-/// Minimum upper interval end of the purity. Below it a clonal change is in less than a tenth of the reads. Chosen.
+/// If the upper end of the purity interval is below this value, the report warns of low purity. Chosen: a clonal change
+/// is then in less than a tenth of the reads.
 const MIN_PURITY: f64 = 0.2;
 
 /// Returns the findings in the order in which they are shown.
@@ -262,7 +268,7 @@ fn assess_contamination(pair: Option<&PairSummary>, sample: usize, burden: Optio
     new_finding(level, topic, message)
 }
 
-/// Reason why tumour in normal is unknown, if no other is known.
+/// Default reason in the report why tumour in normal is unknown.
 pub(crate) const FEW_CHANGES_REASON: &str = "too few clear somatic changes";
 
 fn assess_tumour_in_normal(pair: Option<&PairSummary>, portrait: &SampleSummary) -> Finding {
@@ -317,8 +323,8 @@ fn assess_purity(pair: Option<&PairSummary>) -> Finding {
     }
 }
 
-/// Depth, in read pairs, from which the evenness of coverage is not measured. Chosen: a fifth below the largest depth
-/// that is counted.
+/// Depth, in read pairs, above which the evenness of coverage is not reported. Chosen: a fifth below the largest depth
+/// class of the site tally.
 const MAX_DEPTH_OF_EVENNESS: f64 = 200.0;
 
 /// Assesses the coverage of libraries that are too deep to measure its evenness, such as amplicons; `None` for others.

@@ -59,7 +59,7 @@ fn calls_in_table(calls: &[ReportedEvent]) -> Vec<usize> {
 /// Indices of the calls whose read pileup is drawn, the most doubtful first: calls that pass from the lowest quality on,
 /// and filtered calls from the highest quality on. With too many calls, filtered ones get [`FILTERED_PILEUPS`] of the
 /// pileups, and more if few calls pass.
-pub fn calls_with_pileups(calls: &[ReportedEvent]) -> Vec<usize> {
+pub fn choose_calls_with_pileups(calls: &[ReportedEvent]) -> Vec<usize> {
     let (mut passed, mut filtered): (Vec<usize>, Vec<usize>) =
         calls_in_table(calls).into_iter().partition(|&n| calls[n].filters.is_empty());
     passed.sort_by(|&a, &b| calls[a].quality.total_cmp(&calls[b].quality).then(a.cmp(&b)));
@@ -80,7 +80,7 @@ pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
     let rows: String = best.iter().map(|&n| call_row(n, &calls[n], &gene_cells(n))).collect();
     let mut left_bytes = MAX_TABLE_AND_PICTURE_BYTES.saturating_sub(rows.len());
     let mut pictures: BTreeMap<String, Value> = BTreeMap::new();
-    let drawn = calls_with_pileups(calls);
+    let drawn = choose_calls_with_pileups(calls);
     let mut num_pictures = drawn.len();
     for (number, &n) in drawn.iter().enumerate() {
         let picture = picture_to_json(&calls[n].picture);

@@ -20,7 +20,7 @@ pub(crate) const SHOWN_EVENT_CLASSES: [EventClass; 8] = [
     EventClass::Bnd,
 ];
 
-/// Classes of the samples in the style sheet.
+/// Names of the CSS classes that colour the samples.
 const SAMPLE_STYLES: [&str; MAX_SAMPLES] =
     ["normal", "tumour", "tumour t2", "tumour t3", "tumour t4", "tumour t5", "tumour t6", "tumour t7"];
 const SUBSTITUTION_KEY: LegendKey<'static> = LegendKey { style: "snv", name: "SNV, MNV" };

@@ -26,7 +26,7 @@ use crate::report::markup::{
     format_with_si_prefix, group_thousands,
 };
 use assessment::FindingLevel;
-pub use calls::calls_with_pileups;
+pub use calls::choose_calls_with_pileups;
 use charts::SHOWN_EVENT_CLASSES;
 use number_format::format_percent;
 

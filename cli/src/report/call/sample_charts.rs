@@ -173,7 +173,8 @@ fn insert_size_chart(libraries: [&LibraryMetrics; 2]) -> String {
 
 /// Minimum number of cycles with data for a line.
 const MIN_CYCLES: usize = 10;
-/// Number of cycles that are averaged for a point, because few bases of each cycle are compared.
+/// Number of sequencing cycles that are averaged for one point of the curve, because only few bases of each cycle are
+/// in overlaps of mates.
 const SMOOTHED_CYCLES: usize = 5;
 
 /// Plots a quantity by cycle with a line for each mate of each sample. Each point is the mean of `step` cycles.

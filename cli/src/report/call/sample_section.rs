@@ -240,10 +240,10 @@ fn add_purity(rows: &mut FactRows, pair: &PairSummary, in_normal: String) {
     }
 }
 
-/// Minimum length (bp) of a contig that is said to be gained or lost. Chosen: shorter ones are unplaced pieces of a
-/// reference, in which a single deletion or a repeat looks like a changed copy number.
+/// Minimum length (bp) of a contig that is reported as gained or lost. Chosen: shorter contigs are unplaced scaffolds,
+/// in which a single deletion or a repeat looks like a changed copy number.
 const MIN_STATED_CONTIG_BASES: u64 = 100_000;
-/// LOH fractions below this are shown as "none": a site or two can have them by chance. Chosen.
+/// LOH fractions below this value are shown as "none", because one or two sites can show LOH by chance. Chosen.
 const MIN_LOH_FRACTION: f64 = 0.001;
 /// Maximum number of names in a list of contigs.
 const MAX_NAMES: usize = 8;

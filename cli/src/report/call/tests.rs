@@ -1,13 +1,13 @@
 //! Tests that the report is well-formed, escapes its input, and works in a browser.
 
-use genuma_pair::contamination::Contamination;
+use genuma_pair::contamination::ContaminationEstimate;
 use genuma_pair::copy_number::{CopyNumberProfile, ProfileSegment};
 use genuma_pair::coverage::CoverageMetrics;
 use genuma_pair::identity::{Identity, Relation};
 use genuma_pair::interval::Estimate;
 use genuma_pair::library::metrics::{CycleMetrics, LibraryMetrics};
 use genuma_pair::marker_kmers::karyotype_and_screen::{
-    ContigCopies, DetectedSequence, Karyotype, SampleDetection, ScreenResult,
+    ContigCopyNumber, DetectedSequence, RelativeContigCopyNumbers, SampleDetection, ScreenResult,
 };
 use genuma_pair::pair_summary::PairSummary;
 use genuma_pair::purity::{AlternativeFit, PurityEstimate};
@@ -26,9 +26,9 @@ use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
 use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 
-use super::calls::{MAX_READ_PILEUPS, MAX_TABLE_ROWS, calls_with_pileups};
+use super::calls::{MAX_READ_PILEUPS, MAX_TABLE_ROWS, choose_calls_with_pileups};
 use super::render_page;
-use crate::report::testing::{assert_nested, run_chromium};
+use crate::report::testing::{assert_html_is_nested, run_chromium};
 
 fn read(sample: u8, alternative: Option<bool>, from: u32, cells: &str) -> PileupRow {
     PileupRow {
@@ -175,7 +175,8 @@ fn estimate(value: f64) -> Estimate {
 
 /// A pair without any finding.
 pub(crate) fn example_pair() -> PairSummary {
-    let foreign = Some(Contamination { share: Estimate { value: 0.004, low: 0.0, high: 0.008 }, sites: 900_000 });
+    let foreign =
+        Some(ContaminationEstimate { share: Estimate { value: 0.004, low: 0.0, high: 0.008 }, sites: 900_000 });
     let covered = || CoverageMetrics {
         mean_depth: 22.0,
         unevenness: 0.2,
@@ -259,7 +260,6 @@ fn library() -> LibraryMetrics {
     library
 }
 
-/// The outcome with all facts of the samples.
 fn with_sample_facts(mut outcome: CallSummary) -> CallSummary {
     outcome.libraries.normal = library();
     outcome.libraries.tumor = library();
@@ -269,7 +269,7 @@ fn with_sample_facts(mut outcome: CallSummary) -> CallSummary {
     outcome.sample_summary.burden = Some(estimate(4.2));
     outcome.sample_summary.repeats =
         Some(RepeatInstability { tracts: 1_706, not_assessable: 12, unstable: 77, share: estimate(0.045) });
-    let contig = |name: &str, ratio, word: &str| ContigCopies {
+    let contig = |name: &str, ratio, word: &str| ContigCopyNumber {
         name: name.into(),
         bases: 900_000,
         marker_kmers: 4_000,
@@ -277,7 +277,7 @@ fn with_sample_facts(mut outcome: CallSummary) -> CallSummary {
         tumour_normal_ratio: Some(estimate(ratio)),
         status: word.into(),
     };
-    outcome.known_sequences.karyotype = Some(Karyotype {
+    outcome.known_sequences.karyotype = Some(RelativeContigCopyNumbers {
         autosome_depth: [21.0, 21.0],
         sex: ["female".into(), "unknown: too few reads".into()],
         y_loss: None,
@@ -342,7 +342,7 @@ fn calls() -> Vec<ReportedEvent> {
 #[test]
 fn the_page_says_what_was_found_and_what_it_cost() {
     let html = render_page(&example_summary(calls()));
-    assert_nested(&html);
+    assert_html_is_nested(&html);
     for expected in [
         "3 somatic changes",
         "genuma 0.1.0",
@@ -431,13 +431,13 @@ fn doubtful_calls_have_pictures_first() {
         ..snv()
     };
     let calls: Vec<ReportedEvent> = (0..5_000).map(call).collect();
-    let drawn = calls_with_pileups(&calls);
+    let drawn = choose_calls_with_pileups(&calls);
     assert_eq!(drawn.len(), MAX_READ_PILEUPS);
     let (filtered, passed): (Vec<usize>, Vec<usize>) = drawn.into_iter().partition(|&n| n >= 4_000);
     assert_eq!(passed, (0..1_500).collect::<Vec<_>>());
     assert_eq!(filtered, (4_500..5_000).rev().collect::<Vec<_>>());
     // With few calls that pass, filtered calls get the rest.
-    let drawn = calls_with_pileups(&calls[3_990..]);
+    let drawn = choose_calls_with_pileups(&calls[3_990..]);
     assert_eq!(drawn.len(), 1_010);
 }
 
@@ -468,7 +468,7 @@ fn several_tumours_have_columns_and_a_menu() {
     outcome.spectra.push(outcome.spectra[1].clone());
     outcome.depths.kmer.push(20.0);
     let html = render_page(&outcome);
-    assert_nested(&html);
+    assert_html_is_nested(&html);
     for expected in [
         "<dt>relapse</dt><dd>r_1.fq",
         "<dt>relapse depth</dt>",
@@ -497,7 +497,7 @@ fn an_empty_outcome_is_a_page_too() {
     empty.reference = None;
     empty.units.clear();
     let html = render_page(&empty);
-    assert_nested(&html);
+    assert_html_is_nested(&html);
     assert!(html.contains("0 somatic changes"));
     assert!(!html.contains("NaN"));
 }
@@ -518,7 +518,7 @@ fn hostile_names_stay_text() {
     outcome.reference = Some(EVIL.into());
     outcome.inputs = vec![vec![EVIL.into()]; 2];
     let html = render_page(&outcome);
-    assert_nested(&html);
+    assert_html_is_nested(&html);
     assert_eq!(html.matches("<script").count(), 2, "the page's own");
     assert_eq!(html.matches("<img").count(), 0);
     assert_eq!(html.matches("<tbody>").count(), 4, "{{{{rows}}}} in a name is not filled in");
@@ -549,7 +549,7 @@ fn names_of_what_the_samples_are_like_stay_text() {
         library.duplicates.note = EVIL.into();
     }
     let html = render_page(&outcome);
-    assert_nested(&html);
+    assert_html_is_nested(&html);
     assert!(html.matches("x&quot;&gt;&lt;script&gt;").count() > 15, "all of them are shown");
     assert_eq!(html.matches("<script").count(), 2, "the page's own");
     assert_eq!(html.matches("<img").count(), 0);
@@ -559,7 +559,7 @@ fn names_of_what_the_samples_are_like_stay_text() {
 fn the_samples_are_told_and_drawn() {
     let outcome = with_sample_facts(example_summary(calls()));
     let html = render_page(&outcome);
-    assert_nested(&html);
+    assert_html_is_nested(&html);
     for expected in [
         "<b>No problems found with this pair of samples</b>",
         "</svg>Good</span>",

@@ -111,7 +111,7 @@ fn rates_per_second(samples: &[UsageSample], step: f64, of: impl Fn(&UsageSample
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::testing::assert_nested;
+    use crate::report::testing::assert_html_is_nested;
     use genuma_work::timeline::UnitStart;
 
     fn sample(s: f64) -> UsageSample {
@@ -135,7 +135,7 @@ mod tests {
         let began = |name: &str, s| UnitStart { name: name.into(), at: sample(s) };
         let units = vec![began("count, partition 1 of 2", 0.0), began("<b>", 3000.0)];
         let html = timeline_plots(&Timeline { units, samples, energy_j: Some(3.6e6) });
-        assert_nested(&html);
+        assert_html_is_nested(&html);
         assert_eq!(html.matches("<figure>").count(), 3);
         for part in ["count, partition 1 of 2", "&lt;b&gt;", "1.000 kWh", "the peak is 1 GiB"] {
             assert!(html.contains(part), "{part}: {html}");
@@ -149,6 +149,6 @@ mod tests {
         let samples = vec![sample(0.0), sample(0.0), sample(0.0)];
         assert_eq!(timeline_plots(&Timeline { samples, ..Timeline::default() }), "");
         let samples = [0.0, 0.1, 0.2, 0.3].map(sample).to_vec();
-        assert_nested(&timeline_plots(&Timeline { samples, ..Timeline::default() }));
+        assert_html_is_nested(&timeline_plots(&Timeline { samples, ..Timeline::default() }));
     }
 }

@@ -89,12 +89,10 @@ impl BandwidthSaturation {
 pub(crate) struct ProfileFindings<'a>(pub &'a MachineProfile);
 
 impl<'a> ProfileFindings<'a> {
-    /// Nodes with cores.
     pub(crate) fn nodes_with_cores(self) -> Vec<u32> {
         self.0.topology.nodes.iter().filter(|n| !n.cpus.is_empty()).map(|n| n.id).collect()
     }
 
-    /// Nodes with memory.
     pub(crate) fn nodes_with_memory(self) -> Vec<u32> {
         self.0.topology.memory_nodes().iter().collect()
     }
@@ -112,13 +110,12 @@ impl<'a> ProfileFindings<'a> {
     }
 
     /// Number of cores; hardware threads with the same siblings are one core.
-    pub(crate) fn core_count(self) -> usize {
+    pub(crate) fn num_cores(self) -> usize {
         let cpus = &self.0.topology.cpus;
         cpus.iter().map(|c| c.siblings.smallest_id().unwrap_or(c.id)).collect::<BTreeSet<u32>>().len()
     }
 
-    /// Number of sockets.
-    pub(crate) fn socket_count(self) -> usize {
+    pub(crate) fn num_sockets(self) -> usize {
         self.0.topology.cpus.iter().map(|c| c.package).collect::<BTreeSet<u32>>().len()
     }
 
@@ -329,7 +326,7 @@ impl<'a> ProfileFindings<'a> {
         Some((last.threads, last.total.median, spread))
     }
 
-    /// What could not be read or measured, and why; every sentence once.
+    /// Sentences on measurements that are missing, with the reason; without repetitions.
     pub(crate) fn missing_measurements(self) -> Vec<&'a str> {
         let p = self.0;
         let mut reasons: Vec<&str> = Vec::new();
@@ -373,7 +370,6 @@ impl<'a> ProfileFindings<'a> {
     }
 }
 
-/// Name of a kernel.
 pub(crate) fn kernel_name(kernel: BandwidthKernel) -> &'static str {
     match kernel {
         BandwidthKernel::Copy => "copy",
@@ -389,7 +385,6 @@ pub(crate) fn kernel_name(kernel: BandwidthKernel) -> &'static str {
     }
 }
 
-/// Name of a memory placement.
 pub(crate) fn memory_placement_name(spot: &MemoryLocation) -> String {
     match spot {
         MemoryLocation::Node(node) => format!("memory of node {node}"),
@@ -402,7 +397,6 @@ pub(crate) fn memory_placement_name(spot: &MemoryLocation) -> String {
     }
 }
 
-/// Name of a page size.
 pub(crate) fn page_size_name(pages: BufferPageKind) -> &'static str {
     match pages {
         BufferPageKind::Base => "base",

@@ -44,7 +44,7 @@ pub(crate) struct MachineShape {
 }
 
 /// A virtual machine or a laptop with one node.
-pub(crate) const ONE_NODE: MachineShape = MachineShape {
+pub(crate) const ONE_NODE_MACHINE: MachineShape = MachineShape {
     host: "bench-2",
     sockets: 1,
     nodes: 1,
@@ -59,7 +59,7 @@ pub(crate) const ONE_NODE: MachineShape = MachineShape {
 };
 
 /// A typical server with two sockets.
-pub(crate) const TWO_SOCKETS: MachineShape = MachineShape {
+pub(crate) const TWO_SOCKET_MACHINE: MachineShape = MachineShape {
     host: "node17.cluster",
     sockets: 2,
     nodes: 1,
@@ -74,11 +74,19 @@ pub(crate) const TWO_SOCKETS: MachineShape = MachineShape {
 };
 
 /// A server with two sockets of two nodes each.
-pub(crate) const FOUR_NODES: MachineShape =
-    MachineShape { host: "quarter", sockets: 2, nodes: 2, cores: 8, sharing: 8, threads: 1, gib: 64, ..TWO_SOCKETS };
+pub(crate) const FOUR_NODE_MACHINE: MachineShape = MachineShape {
+    host: "quarter",
+    sockets: 2,
+    nodes: 2,
+    cores: 8,
+    sharing: 8,
+    threads: 1,
+    gib: 64,
+    ..TWO_SOCKET_MACHINE
+};
 
 /// An older server with eight sockets.
-pub(crate) const EIGHT_SOCKETS: MachineShape = MachineShape {
+pub(crate) const EIGHT_SOCKET_MACHINE: MachineShape = MachineShape {
     host: "bigmem",
     sockets: 8,
     nodes: 1,
@@ -93,7 +101,7 @@ pub(crate) const EIGHT_SOCKETS: MachineShape = MachineShape {
 };
 
 /// Four nodes with cores, and two nodes with CXL memory only.
-pub(crate) const WITH_CXL_NODES: MachineShape = MachineShape { host: "cxl-lab", memory_only: 2, ..FOUR_NODES };
+pub(crate) const CXL_MACHINE: MachineShape = MachineShape { host: "cxl-lab", memory_only: 2, ..FOUR_NODE_MACHINE };
 
 /// A server with 256 cores.
 pub(crate) const LARGE_SERVER: MachineShape = MachineShape {
@@ -111,8 +119,8 @@ pub(crate) const LARGE_SERVER: MachineShape = MachineShape {
 };
 
 /// All machines of these tests.
-pub(crate) const ALL_SHAPES: [MachineShape; 6] =
-    [ONE_NODE, TWO_SOCKETS, FOUR_NODES, EIGHT_SOCKETS, WITH_CXL_NODES, LARGE_SERVER];
+pub(crate) const ALL_MACHINE_SHAPES: [MachineShape; 6] =
+    [ONE_NODE_MACHINE, TWO_SOCKET_MACHINE, FOUR_NODE_MACHINE, EIGHT_SOCKET_MACHINE, CXL_MACHINE, LARGE_SERVER];
 
 /// A pseudo-random deviation of up to 2%, the same for equal seeds.
 fn wobble(seed: u64) -> f64 {
@@ -509,7 +517,7 @@ fn modelled_profile(topology: Topology, options: &PlanOptions) -> Option<Machine
 /// A container on a machine of four nodes with gaps in their numbers: few CPUs, no huge pages, no firmware tables,
 /// few measurements, and memory on a node other than the requested one.
 pub(crate) fn container_profile() -> MachineProfile {
-    let mut p = FOUR_NODES.to_profile();
+    let mut p = FOUR_NODE_MACHINE.to_profile();
     let renumber = |n: u32| [0, 2, 5, 9][n as usize % 4];
     p.host = None;
     p.made_at = None;
@@ -547,7 +555,7 @@ pub(crate) fn container_profile() -> MachineProfile {
         bytes_by_node: BTreeMap::from([(0, 64 << 20)]),
         is_as_requested: Some(false),
     }];
-    p.missing = vec!["Huge pages are not to be had: sizes on huge pages were not measured.".into()];
+    p.missing = vec!["Huge pages are not available: sizes on huge pages were not measured.".into()];
     p
 }
 
@@ -560,7 +568,7 @@ pub(crate) fn unmeasured_profile() -> MachineProfile {
         loaded: Vec::new(),
         contention: Vec::new(),
         buffers: Vec::new(),
-        missing: vec!["Memory cannot be had: nothing was measured.".into()],
-        ..ONE_NODE.to_profile()
+        missing: vec!["Memory is not available: nothing was measured.".into()],
+        ..ONE_NODE_MACHINE.to_profile()
     }
 }

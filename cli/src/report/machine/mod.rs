@@ -64,13 +64,13 @@ fn machine_line(profile: &MachineProfile) -> String {
     let t = &profile.topology;
     let memory = t.memory_bytes();
     let mut parts: Vec<String> = t.processor.iter().map(|p| escape_html(p)).collect();
-    parts.push(format_count_with_noun(f.socket_count() as u64, "socket"));
+    parts.push(format_count_with_noun(f.num_sockets() as u64, "socket"));
     let only = f.memory_only_nodes().len() as u64;
     parts.push(
         format_count_with_noun(t.nodes.len() as u64, "NUMA node")
             + &if only > 0 { format!(" ({only} without cores)") } else { String::new() },
     );
-    let cores = f.core_count();
+    let cores = f.num_cores();
     parts.push(format_count_with_noun(cores as u64, "core"));
     if t.cpus.len() > cores {
         parts.push(format_count_with_noun(t.cpus.len() as u64, "hardware thread"));
@@ -167,7 +167,6 @@ fn key_numbers(profile: &MachineProfile) -> String {
     html
 }
 
-/// Legend of the drawing.
 fn drawing_legend(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let t = &profile.topology;
@@ -176,7 +175,7 @@ fn drawing_legend(profile: &MachineProfile) -> String {
     if t.nodes.iter().any(|n| drawing::has_numbered_cores(t, n)) {
         sentences.push("The number in a core is its first CPU's.".to_string());
     }
-    if t.cpus.len() > f.core_count() {
+    if t.cpus.len() > f.num_cores() {
         sentences.push("Stripes in a core are its hardware threads.".to_string());
     }
     if t.cpus.iter().any(|c| !t.allowed.cpus.contains(c.id)) {

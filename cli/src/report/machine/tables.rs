@@ -12,7 +12,8 @@ use crate::report::markup::{
 
 /// Maximum number of rows of a table. `machine.json` has all rows.
 const MAX_ROWS: usize = 2_000;
-/// Tables with up to this many rows are open at first.
+/// Maximum number of rows of a table that is shown unfolded when the page is opened; the reader can unfold longer
+/// tables.
 const MAX_OPEN_ROWS: usize = 16;
 
 /// A table of measurements. `heads` are the headings of the columns before the measurement.
@@ -71,7 +72,6 @@ fn table_closing(rows: usize) -> String {
     format!("</tbody></table></div>{note}</details>")
 }
 
-/// Returns all tables of measurements.
 pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
     let node = |n: u32| format!("node {n}");
     let pages = |p| page_size_name(p).to_string();

@@ -6,15 +6,16 @@ use genuma_probe::MachineProfile;
 use genuma_probe::profile::{BandwidthKernel, BufferPageKind, DeviceProfile, MemoryLocation};
 
 use super::fixtures::{
-    self, ALL_SHAPES, EIGHT_SOCKETS, FOUR_NODES, LARGE_SERVER, ONE_NODE, TWO_SOCKETS, WITH_CXL_NODES,
+    self, ALL_MACHINE_SHAPES, CXL_MACHINE, EIGHT_SOCKET_MACHINE, FOUR_NODE_MACHINE, LARGE_SERVER, ONE_NODE_MACHINE,
+    TWO_SOCKET_MACHINE,
 };
 use super::render_page;
 use crate::report::markup::format_measured_quantity;
-use crate::report::testing::{assert_nested, run_chromium};
+use crate::report::testing::{assert_html_is_nested, run_chromium};
 
 /// All invented machines, by name.
 fn machines() -> Vec<(String, MachineProfile)> {
-    let whole = ALL_SHAPES.iter().map(|s| (s.host.to_string(), s.to_profile()));
+    let whole = ALL_MACHINE_SHAPES.iter().map(|s| (s.host.to_string(), s.to_profile()));
     let planned = [
         ("planned-8x8", "8 nodes x 8 cores, 16 GiB"),
         ("planned-expanded", "2 nodes x 24 cores, 2 threads, 64 GiB, 2 memory-only nodes x 128 GiB"),
@@ -49,7 +50,7 @@ fn coordinates(html: &str) -> Vec<f64> {
 fn every_machine_is_drawn_with_numbers_only() {
     for (name, profile) in machines() {
         let html = render_page(&profile);
-        assert_nested(&html);
+        assert_html_is_nested(&html);
         for wrong in ["{{", "}}", "NaN", ">inf", "\"inf", " inf ", "-0.00"] {
             assert!(!html.contains(wrong), "{name}: {wrong} in the page");
         }
@@ -84,7 +85,7 @@ fn recorded_machines_have_pages_too() {
     assert!(machines.len() >= 8, "{} recordings", machines.len());
     for (name, profile) in machines {
         let html = render_page(&profile);
-        assert_nested(&html);
+        assert_html_is_nested(&html);
         for wrong in ["{{", "NaN", ">inf", "\"inf", " inf "] {
             assert!(!html.contains(wrong), "{name}: {wrong} in the page");
         }
@@ -96,7 +97,7 @@ fn recorded_machines_have_pages_too() {
 
 #[test]
 fn whole_profiles_have_every_plot() {
-    for shape in ALL_SHAPES {
+    for shape in ALL_MACHINE_SHAPES {
         let html = render_page(&shape.to_profile());
         let several = shape.sockets * shape.nodes > 1;
         // Latency, kernels, threads, load, two of contention; with several nodes distances, two matrices, placement.
@@ -112,7 +113,7 @@ fn whole_profiles_have_every_plot() {
 
 #[test]
 fn figures_are_those_of_the_profile() {
-    let profile = FOUR_NODES.to_profile();
+    let profile = FOUR_NODE_MACHINE.to_profile();
     let html = render_page(&profile);
     let cell = between(&html, "cores of node 0, memory of node 3: ", "</g>");
     let far = format_measured_quantity(profile.dram_latency_between(0, 3).unwrap().median);
@@ -145,7 +146,7 @@ fn figures_are_those_of_the_profile() {
 
 #[test]
 fn one_node_needs_no_placement() {
-    let html = render_page(&ONE_NODE.to_profile());
+    let html = render_page(&ONE_NODE_MACHINE.to_profile());
     assert!(html.contains("The kernel shows one NUMA node"));
     assert!(!html.contains("numactl") && !html.contains("another node"), "there is nowhere else");
     assert!(
@@ -156,7 +157,9 @@ fn one_node_needs_no_placement() {
 
 #[test]
 fn several_nodes_are_told_what_distance_costs_and_what_helps() {
-    for (shape, factor) in [(TWO_SOCKETS, 1.7), (FOUR_NODES, 1.7), (EIGHT_SOCKETS, 2.3), (LARGE_SERVER, 1.7)] {
+    for (shape, factor) in
+        [(TWO_SOCKET_MACHINE, 1.7), (FOUR_NODE_MACHINE, 1.7), (EIGHT_SOCKET_MACHINE, 2.3), (LARGE_SERVER, 1.7)]
+    {
         let html = render_page(&shape.to_profile());
         let said = format!("The farthest memory takes {factor:.1} times as long to answer as a core's own");
         assert!(html.contains(&said), "{}", shape.host);
@@ -164,7 +167,7 @@ fn several_nodes_are_told_what_distance_costs_and_what_helps() {
             assert!(html.contains(advice), "{}: {advice}", shape.host);
         }
     }
-    let mut near = FOUR_NODES.to_profile();
+    let mut near = FOUR_NODE_MACHINE.to_profile();
     for pair in &mut near.latency.node_pairs {
         pair.latency.median = 100.0;
     }
@@ -175,7 +178,7 @@ fn several_nodes_are_told_what_distance_costs_and_what_helps() {
 
 #[test]
 fn spread_memory_that_brings_nothing_is_not_praised() {
-    let mut profile = TWO_SOCKETS.to_profile();
+    let mut profile = TWO_SOCKET_MACHINE.to_profile();
     let (one, rest): (Vec<_>, Vec<_>) =
         profile.contention.clone().into_iter().partition(|c| c.memory == MemoryLocation::Node(0));
     assert!(render_page(&profile).contains("times as much."));
@@ -188,7 +191,7 @@ fn spread_memory_that_brings_nothing_is_not_praised() {
 
 #[test]
 fn memory_without_cores_is_told_apart() {
-    let html = render_page(&WITH_CXL_NODES.to_profile());
+    let html = render_page(&CXL_MACHINE.to_profile());
     assert!(html.contains("4 NUMA nodes with cores and memory, and 2 with memory only"));
     assert!(html.contains("The memory of nodes 4 and 5 (no cores) has a latency of 175 ns"));
     assert!(html.contains("The farthest memory takes 2.0 times as long to answer"), "cores or not");
@@ -196,7 +199,7 @@ fn memory_without_cores_is_told_apart() {
     assert_eq!(html.matches(">No socket</text>").count(), 2);
 
     // One node with cores, and a faster node with memory only.
-    let mut fast = fixtures::MachineShape { memory_only: 1, ..ONE_NODE }.to_profile();
+    let mut fast = fixtures::MachineShape { memory_only: 1, ..ONE_NODE_MACHINE }.to_profile();
     for pair in fast.latency.node_pairs.iter_mut().filter(|p| p.memory_node == 1) {
         pair.latency.median = 100.0;
     }
@@ -211,7 +214,7 @@ fn memory_without_cores_is_told_apart() {
 #[test]
 fn huge_pages_are_praised_only_where_they_help() {
     let with = |huge: f64| {
-        let mut profile = ONE_NODE.to_profile();
+        let mut profile = ONE_NODE_MACHINE.to_profile();
         for pair in &mut profile.latency.node_pairs {
             pair.latency.median_absolute_deviation = 1.0;
             pair.latency.median = if pair.pages == BufferPageKind::Huge { huge } else { 120.0 };
@@ -240,7 +243,7 @@ fn a_container_is_told_what_it_does_not_see() {
         "CPUs 32-33 are offline",
         "Pale cores were not allowed",
         "<li>The firmware&#39;s tables (DMI) cannot be read here: run as root.</li>",
-        "<li>Huge pages are not to be had: sizes on huge pages were not measured.</li>",
+        "<li>Huge pages are not available: sizes on huge pages were not measured.</li>",
         "/sys/devices/system/node/node9/meminfo",
         "<span class=\"bad\">no</span>",
         "Latency on huge pages was not compared",
@@ -253,7 +256,7 @@ fn a_container_is_told_what_it_does_not_see() {
 
 #[test]
 fn devices_have_a_section_where_there_are_any() {
-    let mut profile = TWO_SOCKETS.to_profile();
+    let mut profile = TWO_SOCKET_MACHINE.to_profile();
     assert!(!render_page(&profile).contains("id=\"devices\""));
     profile.devices = vec![DeviceProfile {
         name: "A <card>".into(),
@@ -266,7 +269,7 @@ fn devices_have_a_section_where_there_are_any() {
         atomic_updates_mops: 4321.0,
     }];
     let html = render_page(&profile);
-    assert_nested(&html);
+    assert_html_is_nested(&html);
     let section = between(&html, "id=\"devices\"", "</section>");
     for told in ["A &lt;card&gt;", "gpu", "made up 1.2", "80 GiB", "node 1", "24.5", "26.2", "4,321"] {
         assert!(section.contains(told), "{told}: {section}");
@@ -284,7 +287,7 @@ fn nothing_measured_is_said_and_nothing_made_up() {
 
 #[test]
 fn odd_figures_do_not_break_the_page() {
-    let mut profile = FOUR_NODES.to_profile();
+    let mut profile = FOUR_NODE_MACHINE.to_profile();
     for pair in &mut profile.latency.node_pairs {
         pair.latency.median = 0.0;
     }
@@ -300,7 +303,7 @@ fn odd_figures_do_not_break_the_page() {
     profile.made_at = Some(u64::MAX);
     profile.theory.peak_gbs = Some(0.0);
     let html = render_page(&profile);
-    assert_nested(&html);
+    assert_html_is_nested(&html);
     for wrong in ["NaN", ">inf", " inf", "\"inf"] {
         assert!(!html.contains(wrong), "{wrong}: {}", between(&html, "<dl class=\"meaning\">", "</dl>"));
     }
@@ -310,7 +313,7 @@ fn odd_figures_do_not_break_the_page() {
 #[test]
 fn hostile_names_stay_text() {
     const EVIL: &str = "x\"><script>alert('1')</script><img src=http://evil/ onerror=a>&{{words}}";
-    let mut profile = TWO_SOCKETS.to_profile();
+    let mut profile = TWO_SOCKET_MACHINE.to_profile();
     profile.host = Some(EVIL.into());
     profile.topology.processor = Some(EVIL.into());
     profile.topology.kernel = Some(EVIL.into());
@@ -330,14 +333,14 @@ fn hostile_names_stay_text() {
     profile.theory.modules[0].locator = EVIL.into();
     profile.theory.modules[0].bank = EVIL.into();
     let html = render_page(&profile);
-    assert_nested(&html);
+    assert_html_is_nested(&html);
     assert_eq!(html.matches("<script").count() + html.matches("<img").count(), 0);
     assert_eq!(html.matches("<dl class=\"meaning\">").count(), 1, "{{{{words}}}} in a name is not filled in");
 }
 
 #[test]
 fn nothing_is_loaded_from_elsewhere() {
-    let html = render_page(&WITH_CXL_NODES.to_profile());
+    let html = render_page(&CXL_MACHINE.to_profile());
     for reference in ["http://", "https://", "src=\"", "@import", "url(", "<iframe", "<object", "<script"] {
         assert!(!html.contains(reference), "{reference} in the page");
     }
@@ -346,7 +349,7 @@ fn nothing_is_loaded_from_elsewhere() {
 
 #[test]
 fn a_busy_machine_is_called_busy() {
-    let mut profile = ONE_NODE.to_profile();
+    let mut profile = ONE_NODE_MACHINE.to_profile();
     assert!(!render_page(&profile).contains("was busy"));
     for rate in &mut profile.bandwidth {
         rate.total.median_absolute_deviation = rate.total.median * 0.1;
@@ -363,7 +366,7 @@ fn a_busy_machine_is_called_busy() {
 
 #[test]
 fn sockets_that_share_a_node_are_counted() {
-    let mut profile = ONE_NODE.to_profile();
+    let mut profile = ONE_NODE_MACHINE.to_profile();
     profile.topology.cpus[1].package = 1;
     let html = render_page(&profile);
     assert!(html.contains(">2 sockets</text>"), "a node with CPUs of two sockets stands alone");

@@ -11,21 +11,21 @@ use memmap2::{Advice, MmapMut};
 use super::Error;
 
 /// The content of a file in memory.
-pub(super) struct FileImage {
+pub(super) struct FileInMemory {
     pages: MmapMut,
 }
 
-impl FileImage {
+impl FileInMemory {
     /// Reads a file. The calling thread touches all pages first, so that its memory policy decides where the pages
     /// are.
-    pub(super) fn read_file(path: &Path) -> Result<FileImage, Error> {
+    pub(super) fn read_file(path: &Path) -> Result<FileInMemory, Error> {
         let file = File::open(path).map_err(Error::io(path))?;
         let size = file.metadata().map_err(Error::io(path))?.len();
-        Ok(FileImage { pages: read_into_pages(file, size).map_err(Error::io(path))? })
+        Ok(FileInMemory { pages: read_into_pages(file, size).map_err(Error::io(path))? })
     }
 }
 
-impl Deref for FileImage {
+impl Deref for FileInMemory {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {

@@ -15,9 +15,9 @@ use genuma_reads::ReadBatch;
 use genuma_reads::fasta::{FastaEvent, read_fasta};
 use genuma_work::publish::FileSet;
 
-use super::file_image::FileImage;
+use super::file_image::FileInMemory;
 use super::seal::{Checksum, ChecksummingWriter, IndexSeal};
-use super::{BlockRule, Engine, Error, IndexArray, Program, ReadLayout, append_extension};
+use super::{AlignerProgram, BlockRule, Engine, Error, IndexArray, ReadLayout, append_extension};
 use crate::sam::Contigs;
 
 mod alt;
@@ -26,17 +26,17 @@ mod records;
 pub use genuma_mapper::options::{MAX_READ_BP, ScoringOptions};
 
 /// Name and version of the mapper; the version is that of its index.
-const PROGRAM: Program = Program { name: "genuma-mapper", version: "1" };
+const PROGRAM: AlignerProgram = AlignerProgram { name: "genuma-mapper", version: "1" };
 /// Number of bases (bp) in a block of pairs unless the options say otherwise. Chosen.
 const DEFAULT_BLOCK_BASES: u64 = 25_000_000;
 
 /// The kind of skipped reads ([`Engine::skipped_reads`]) that are longer than [`MAX_READ_BP`] and so unmapped. They are
 /// not among the kind `reads`.
-pub const TOO_LONG_READS: &str = "reads_longer_than_2000_bp";
+pub const TOO_LONG_READS_LABEL: &str = "reads_longer_than_2000_bp";
 
 /// Options of the engine; the letters are those of bwa mem's command line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct GenumaEngineOptions {
     /// Alignment scores and penalties (`-A -B -O -E -L -U -T`).
     pub scores: ScoringOptions,
     /// Report all alignments, those at other positions as secondary records (`-a`).
@@ -58,9 +58,9 @@ pub struct Options {
     pub block_bases: u64,
 }
 
-impl Default for Options {
+impl Default for GenumaEngineOptions {
     fn default() -> Self {
-        Options {
+        GenumaEngineOptions {
             scores: ScoringOptions::default(),
             report_all: false,
             supplementary_as_secondary: false,
@@ -75,10 +75,10 @@ impl Default for Options {
 }
 
 /// The engine `genuma` with its index in memory.
-pub struct Genuma {
-    index: Index<FileImage>,
+pub struct GenumaEngine {
+    index: Index<FileInMemory>,
     contigs: Contigs,
-    options: Options,
+    options: GenumaEngineOptions,
     vectors: SimdLevel,
 }
 
@@ -135,7 +135,7 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
         return Err(Error::Reference { path: reference.into(), reason });
     }
     let mut set = FileSet::default();
-    let made = file.complete_file(&mut set)?;
+    let made = file.finish_into_set(&mut set)?;
     IndexSeal::write_seal(PROGRAM, before, &[made], set)
 }
 
@@ -150,7 +150,7 @@ impl From<index::Error> for IndexBuildError {
     }
 }
 
-impl Genuma {
+impl GenumaEngine {
     /// Loads the index at `prefix`, which was built from `reference`, on the calling thread; `threads` threads check
     /// it. The file [`alt_path`] lists the ALT contigs. A warning reports names in it that the reference does not
     /// have.
@@ -158,7 +158,12 @@ impl Genuma {
     /// # Errors
     /// The index is missing, has no seal, cannot be read, is damaged, or is not the index of `reference` (if that
     /// file exists); or the list of ALT contigs cannot be read or is not valid.
-    pub fn load_index(prefix: &Path, reference: &Path, options: Options, threads: usize) -> Result<Self, Error> {
+    pub fn load_index(
+        prefix: &Path,
+        reference: &Path,
+        options: GenumaEngineOptions,
+        threads: usize,
+    ) -> Result<Self, Error> {
         let path = index_path(prefix);
         if !path.is_file() {
             return Err(Error::NoIndex { path, reference: reference.into() });
@@ -166,9 +171,9 @@ impl Genuma {
         let index_error = |reason: String| Error::Index { path: path.clone(), reason };
         let seal = IndexSeal::read_seal(PROGRAM, &path)?;
         seal.check_reference(reference, threads)?;
-        let image = FileImage::read_file(&path)?;
+        let image = FileInMemory::read_file(&path)?;
         seal.check_file(&path, Checksum::from_bytes(&image, threads))?;
-        let mut index = Index::new(image).map_err(|error| index_error(error.to_string()))?;
+        let mut index = Index::from_bytes(image).map_err(|error| index_error(error.to_string()))?;
         let mut contigs = Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
         if !options.ignore_alt
             && let Some(names) = alt::read_alt_names(&alt_path(prefix), &contigs)?
@@ -176,21 +181,21 @@ impl Genuma {
             index.set_alt_contigs(|contig| names.contains(&contig.name));
             contigs = contigs.with_alt_contigs(|name| names.contains(name));
         }
-        Ok(Genuma { index, contigs, options, vectors: SimdLevel::widest_available() })
+        Ok(GenumaEngine { index, contigs, options, vectors: SimdLevel::widest_available() })
     }
 
     /// Returns the engine with the vector instructions `vectors` instead of those chosen for the machine.
     pub fn with_simd_level(self, vectors: SimdLevel) -> Self {
-        Genuma { vectors, ..self }
+        GenumaEngine { vectors, ..self }
     }
 }
 
-impl Engine for Genuma {
+impl Engine for GenumaEngine {
     type WorkerState = WorkerState;
     type MappedBatch = MappedBatch;
     type LibraryEstimate = InsertSizeModels;
 
-    fn program(&self) -> Program {
+    fn program(&self) -> AlignerProgram {
         PROGRAM
     }
 
@@ -238,7 +243,13 @@ impl Engine for Genuma {
         mapped.insert_sizes.iter_mut().for_each(Vec::clear);
         if reads.is_paired {
             for first in (0..reads.len() & !1).step_by(2) {
-                insert::add_pair(&mut mapped.insert_sizes, &view, &mapped.placements, first, &self.options.scores);
+                insert::record_insert_size(
+                    &mut mapped.insert_sizes,
+                    &view,
+                    &mapped.placements,
+                    first,
+                    &self.options.scores,
+                );
             }
         }
         Ok(())
@@ -251,7 +262,7 @@ impl Engine for Genuma {
                 all.extend_from_slice(some);
             }
         }
-        InsertSizeModels::new(insert_sizes, self.options.scores.match_score)
+        InsertSizeModels::from_insert_sizes(insert_sizes, self.options.scores.match_score)
     }
 
     fn skipped_reads(&self, state: &WorkerState) -> Vec<(&'static str, u64)> {
@@ -262,7 +273,7 @@ impl Engine for Genuma {
             ("reads_with_skipped_mate_placements", joined),
             ("single_reads_with_skipped_frequent_seeds", lists),
             ("reads_with_dropped_placements", places),
-            (TOO_LONG_READS, state.num_too_long_reads),
+            (TOO_LONG_READS_LABEL, state.num_too_long_reads),
         ]
     }
 
@@ -281,7 +292,7 @@ impl Engine for Genuma {
         let inserts = reads.is_paired.then_some(estimate);
         let WorkerState { pairing: pairs, records, .. } = state;
         let (scores, vectors) = (&self.options.scores, self.vectors);
-        pairs::finish_templates(
+        pairs::complete_templates(
             &view,
             scores,
             vectors,

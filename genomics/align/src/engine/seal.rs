@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use genuma_work::parallel;
 use genuma_work::publish::{AtomicFile, FileSet};
 
-use super::{Error, Program, append_extension};
+use super::{AlignerProgram, Error, append_extension};
 
 const SEAL_HEADER_LINE: &str = "genuma-seal 2";
 /// Number of bytes that a thread checksums at a time.
@@ -140,7 +140,7 @@ impl ChecksummingWriter {
     }
 
     /// Completes the file and adds it to `set`. Returns its path and the checksum of the bytes given to it.
-    pub(super) fn complete_file(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
+    pub(super) fn finish_into_set(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
         self.flush()?;
         set.add_file(self.file.flush_buffer()?);
         Ok((self.path, Checksum { size: self.size, crc: self.hasher.finalize() }))
@@ -151,7 +151,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn engine_line(program: Program) -> String {
+fn engine_line(program: AlignerProgram) -> String {
     format!("{} {}", program.name, program.version)
 }
 
@@ -175,7 +175,7 @@ impl IndexSeal {
     /// # Errors
     /// The seal cannot be written.
     pub(super) fn write_seal(
-        program: Program,
+        program: AlignerProgram,
         reference: Checksum,
         files: &[(PathBuf, Checksum)],
         mut set: FileSet,
@@ -188,7 +188,7 @@ impl IndexSeal {
         }
         let mut seal = ChecksummingWriter::create(&seal_path(&files[0].0))?;
         seal.write_bytes(text.as_bytes())?;
-        seal.complete_file(&mut set)?;
+        seal.finish_into_set(&mut set)?;
         Ok(set.publish_all()?)
     }
 
@@ -196,7 +196,7 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The seal is missing, cannot be read, is not a seal, or has another version.
-    pub(super) fn read_seal(program: Program, file: &Path) -> Result<IndexSeal, Error> {
+    pub(super) fn read_seal(program: AlignerProgram, file: &Path) -> Result<IndexSeal, Error> {
         let path = seal_path(file);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -297,7 +297,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [reference, one, two] = ["ref.fa", "ref.fa.a b", "ref.fa.c"].map(|name| dir.path().join(name));
         std::fs::write(&reference, "ACGT").unwrap();
-        let program = Program { name: "engine", version: "1" };
+        let program = AlignerProgram { name: "engine", version: "1" };
         assert!(IndexSeal::read_seal(program, &one).unwrap_err().to_string().contains("ref.fa.a b.seal is missing"));
         let sums = [b"first", b"other"].map(|bytes| Checksum::from_bytes(bytes, 1));
         let of_reference = Checksum::from_file(&reference, 1).unwrap();
@@ -322,7 +322,7 @@ mod tests {
         std::fs::remove_file(&reference).unwrap();
         seal.check_reference(&reference, 1).unwrap();
 
-        let other = Program { version: "2", ..program };
+        let other = AlignerProgram { version: "2", ..program };
         let error = said(IndexSeal::read_seal(other, &one).map(drop));
         assert!(error.contains("an index for engine 1, not engine 2"), "{error}");
         let whole = std::fs::read_to_string(seal_path(&one)).unwrap();

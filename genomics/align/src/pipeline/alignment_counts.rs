@@ -1,6 +1,6 @@
 //! Counts of the records of an alignment run, as in samtools flagstat and stats.
 
-use crate::sam::{self, split_records};
+use crate::sam::{self, split_bam_records};
 
 /// Insert sizes (bp) above this value are not counted.
 const MAX_INSERT_SIZE_BP: usize = 10_000;
@@ -51,7 +51,7 @@ impl AlignmentCounts {
     /// # Errors
     /// The bytes are not valid BAM records.
     pub(super) fn add_records(&mut self, bytes: &[u8]) -> Result<(), sam::Error> {
-        for record in split_records(bytes) {
+        for record in split_bam_records(bytes) {
             let head: &[u8; 36] =
                 record?.first_chunk().ok_or(sam::Error::InvalidBamRecord("shorter than its fixed fields"))?;
             let int = |at: usize| i32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -118,7 +118,7 @@ impl AlignmentCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sam::{Contigs, parse_line};
+    use crate::sam::{Contigs, parse_sam_line};
 
     #[test]
     fn reads_are_counted_once_and_templates_by_their_left_mate() {
@@ -134,7 +134,7 @@ mod tests {
             "e\t0\tc\t5\t0\t4M\t*\t0\t0\tACGT\t*",
             "e\t256\tc\t50\t0\t4M\t*\t0\t0\t*\t*",
         ] {
-            parse_line(line.as_bytes(), &contigs, &mut bytes).unwrap();
+            parse_sam_line(line.as_bytes(), &contigs, &mut bytes).unwrap();
         }
         let mut one = AlignmentCounts::default();
         one.add_records(&bytes).unwrap();

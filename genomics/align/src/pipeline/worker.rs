@@ -8,7 +8,7 @@ use genuma_reads::ReadBatch;
 
 use super::{AlignmentCounts, Error};
 use crate::engine::{self, Engine};
-use crate::sam::{split_records, write_line};
+use crate::sam::{split_bam_records, write_sam_line};
 use crate::sort::markdup::MarkdupOptions;
 use crate::sort::{BlockSorter, SortedBlock};
 
@@ -71,7 +71,7 @@ pub(super) struct WorkerTotals {
 }
 
 /// A worker with its engine and buffers.
-pub(super) struct Worker<'a, E: Engine> {
+pub(super) struct AlignmentWorker<'a, E: Engine> {
     /// The copy of the engine that is nearest to the worker.
     engine: &'a E,
     state: E::WorkerState,
@@ -80,11 +80,11 @@ pub(super) struct Worker<'a, E: Engine> {
     /// Sorts the records, if the output is sorted.
     block_sorter: Option<BlockSorter>,
     totals: WorkerTotals,
-    /// Where the totals are added at the end.
+    /// Sum over all workers, to which this worker adds its totals when it ends.
     totals_sink: &'a Mutex<WorkerTotals>,
 }
 
-impl<'a, E: Engine> Worker<'a, E> {
+impl<'a, E: Engine> AlignmentWorker<'a, E> {
     /// Creates a worker that adds its totals to `totals_sink` when it is dropped.
     pub(super) fn new(engine: &'a E, form: &OutputFormat, totals_sink: &'a Mutex<WorkerTotals>) -> Self {
         let block_sorter = match form {
@@ -92,7 +92,7 @@ impl<'a, E: Engine> Worker<'a, E> {
             OutputFormat::SortedBlocks(marking) => Some(BlockSorter::new(marking.clone())),
         };
         let (state, records, totals) = (engine.new_state(), Vec::new(), WorkerTotals::default());
-        Worker { engine, state, records, block_sorter, totals, totals_sink }
+        AlignmentWorker { engine, state, records, block_sorter, totals, totals_sink }
     }
 
     /// Maps the reads of the task's batch, writes their records into the task, or both.
@@ -138,8 +138,8 @@ impl<'a, E: Engine> Worker<'a, E> {
             Some(block_sorter) => *sorted = Some(block_sorter.sort_records(&self.records)?),
             None => {
                 text.clear();
-                for record in split_records(&self.records) {
-                    write_line(record?, self.engine.contigs(), text)?;
+                for record in split_bam_records(&self.records) {
+                    write_sam_line(record?, self.engine.contigs(), text)?;
                 }
             }
         }
@@ -148,7 +148,7 @@ impl<'a, E: Engine> Worker<'a, E> {
     }
 }
 
-impl<E: Engine> Drop for Worker<'_, E> {
+impl<E: Engine> Drop for AlignmentWorker<'_, E> {
     fn drop(&mut self) {
         let mut all = self.totals_sink.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         all.counts.add_counts(&self.totals.counts);

@@ -7,7 +7,7 @@ use super::{CIGAR_LETTERS, Contigs, Error, FixedFields, NO_POSITION, RecordBuild
 ///
 /// # Errors
 /// The line violates the format or names a sequence that is not in `contigs`; `out` is then unchanged.
-pub fn parse_line(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(), Error> {
+pub fn parse_sam_line(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(), Error> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let start = out.len();
@@ -83,9 +83,7 @@ fn parse_record(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(),
     let flag: u16 = parse_int(next("FLAG")?, "FLAG")?;
     let sequence = |field: &[u8]| match field {
         b"*" => Ok(NO_POSITION.0),
-        _ => {
-            contigs.contig_number(field).ok_or_else(|| format!("sequence {} is not in the header", quote_field(field)))
-        }
+        _ => contigs.contig_index(field).ok_or_else(|| format!("sequence {} is not in the header", quote_field(field))),
     };
     let rname = sequence(next("RNAME")?)?;
     let pos = parse_int::<i32>(next("POS")?, "POS")?.saturating_sub(1);

@@ -19,8 +19,8 @@ pub(super) const BASE_CODES: [u8; 256] = {
     codes
 };
 
-/// 4-bit BAM code of the complement of each base letter. The four bits of a code stand for A, C, G and T, so that the
-/// complement is the code with its bits reversed.
+/// 4-bit BAM code of the complement of each base letter. The four bits of a code represent A, C, G and T, so the
+/// complement is the code with reversed bit order.
 const COMPLEMENT_CODES: [u8; 256] = {
     let mut codes = BASE_CODES;
     let mut i = 0;

@@ -12,8 +12,8 @@ fn contigs() -> Contigs {
 fn round_trip(line: &str) -> String {
     let contigs = contigs();
     let (mut bytes, mut text) = (b"before".to_vec(), b"before".to_vec());
-    parse_line(line.as_bytes(), &contigs, &mut bytes).unwrap();
-    write_line(&bytes[6..], &contigs, &mut text).unwrap();
+    parse_sam_line(line.as_bytes(), &contigs, &mut bytes).unwrap();
+    write_sam_line(&bytes[6..], &contigs, &mut text).unwrap();
     assert!(text.starts_with(b"before") && text.ends_with(b"\n"));
     String::from_utf8(text[6..text.len() - 1].to_vec()).unwrap()
 }
@@ -55,7 +55,7 @@ fn a_long_cigar_goes_through_its_tag() {
         let line = format!("r\t0\tchr1\t7\t0\t{cigar}\t*\t0\t0\t{seq}\t*\tNM:i:3\tAS:i:1");
         assert_eq!(round_trip(&line), line);
         let mut bytes = Vec::new();
-        parse_line(line.as_bytes(), &contigs(), &mut bytes).unwrap();
+        parse_sam_line(line.as_bytes(), &contigs(), &mut bytes).unwrap();
         let own = usize::from(u16::from_le_bytes([bytes[16], bytes[17]]));
         assert_eq!(own, if operations > MAX_CIGAR_OPS { 2 } else { operations });
     }
@@ -78,30 +78,30 @@ fn broken_lines_are_refused_and_leave_nothing() {
     ];
     for (line, reason) in cases {
         let mut out = b"before".to_vec();
-        let error = parse_line(line.as_bytes(), &contigs(), &mut out).unwrap_err();
+        let error = parse_sam_line(line.as_bytes(), &contigs(), &mut out).unwrap_err();
         assert_eq!(error.to_string(), format!("SAM line of read r: {reason}"));
         assert_eq!(out, b"before");
     }
     let long = format!("{}\t4\t*\t0\t0\t*\t*\t0\t0\t*\t*", "n".repeat(255));
-    assert_eq!(parse_line(long.as_bytes(), &contigs(), &mut Vec::new()), Err(Error::NameTooLong(255)));
+    assert_eq!(parse_sam_line(long.as_bytes(), &contigs(), &mut Vec::new()), Err(Error::NameTooLong(255)));
     assert_eq!(round_trip(&long[1..]), &long[1..]);
 }
 
 /// All lines as records, back to back.
 fn all_bytes() -> Vec<u8> {
     let mut bytes = Vec::new();
-    LINES.iter().for_each(|line| parse_line(line.as_bytes(), &contigs(), &mut bytes).unwrap());
+    LINES.iter().for_each(|line| parse_sam_line(line.as_bytes(), &contigs(), &mut bytes).unwrap());
     bytes
 }
 
 #[test]
 fn records_are_told_apart() {
     let bytes = all_bytes();
-    let records: Vec<_> = split_records(&bytes).collect::<Result<_, _>>().unwrap();
+    let records: Vec<_> = split_bam_records(&bytes).collect::<Result<_, _>>().unwrap();
     assert_eq!(records.len(), LINES.len());
     assert_eq!(records.concat(), bytes);
     for cut in [1, 3, 4, bytes.len() - 1] {
-        let last = super::split_records(&bytes[..cut]).last().unwrap();
+        let last = super::split_bam_records(&bytes[..cut]).last().unwrap();
         assert_eq!(last, Err(Error::InvalidBamRecord("the buffer ends within the record")), "{cut}");
     }
 }
@@ -133,7 +133,9 @@ fn the_bytes_are_those_of_samtools() {
     for _ in 0..sequences {
         at += 4 + number(at) + 4;
     }
-    for ((line, ours), theirs) in LINES.iter().zip(split_records(&all_bytes())).zip(split_records(&theirs[at..])) {
+    for ((line, ours), theirs) in
+        LINES.iter().zip(split_bam_records(&all_bytes())).zip(split_bam_records(&theirs[at..]))
+    {
         assert_eq!(ours, theirs, "{line}");
     }
     assert_eq!(all_bytes().len(), theirs.len() - at);
@@ -197,7 +199,7 @@ proptest! {
             bytes[24..28].fill(0);
         }
         let mut out = Vec::new();
-        if write_line(&bytes, &contigs(), &mut out).is_err() {
+        if write_sam_line(&bytes, &contigs(), &mut out).is_err() {
             prop_assert!(out.is_empty());
         }
     }
@@ -205,7 +207,7 @@ proptest! {
     #[test]
     fn any_text_is_taken(line in "\\PC{0,100}(\t\\PC{0,10}){0,14}") {
         let mut out = Vec::new();
-        if parse_line(line.as_bytes(), &contigs(), &mut out).is_err() {
+        if parse_sam_line(line.as_bytes(), &contigs(), &mut out).is_err() {
             prop_assert!(out.is_empty());
         }
     }

@@ -19,7 +19,7 @@ const BASE_LETTER_PAIRS: [[u8; 2]; 256] = {
 /// # Errors
 /// The bytes are not a valid BAM record, or the record refers to a sequence that is not in `contigs`; `out` is then
 /// unchanged.
-pub fn write_line(record: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(), Error> {
+pub fn write_sam_line(record: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(), Error> {
     let start = out.len();
     write_fields(record, contigs, out).inspect_err(|_| out.truncate(start))
 }

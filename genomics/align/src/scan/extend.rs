@@ -20,7 +20,7 @@ const GAPPED_X_DROP: i32 = 40;
 const MAX_GAP_BP: usize = 35;
 /// Number of diagonals in the band of the gapped extension.
 const BAND_COLUMNS: usize = 2 * MAX_GAP_BP + 1;
-/// Number of unaligned bases beside a segment from which a gapped extension is tried.
+/// Minimum number of unaligned bases next to a segment for which a gapped extension is tried.
 const MIN_OVERHANG_BP: usize = 8;
 /// Number of bases at each end of a segment that the gapped extension aligns again, because the ungapped segment may
 /// extend past the gap.
@@ -228,14 +228,15 @@ struct BandedAlignment {
 
 /// Traceback bits of a cell of the alignment matrix.
 mod trace {
-    /// Mask of the bits with the state, from which the best path comes: [`DIAGONAL`], [`DELETION`] or [`INSERTION`].
-    pub(super) const STATE_MASK: u8 = 3;
+    /// Mask of the bits of a trace byte that store the state from which the best path comes: [`FROM_DIAGONAL`], [`FROM_DELETION`]
+    /// or [`FROM_INSERTION`].
+    pub(super) const PATH_STATE_MASK: u8 = 3;
     /// The best path comes from the diagonal: two aligned bases.
-    pub(super) const DIAGONAL: u8 = 0;
+    pub(super) const FROM_DIAGONAL: u8 = 0;
     /// The best path comes from a deletion.
-    pub(super) const DELETION: u8 = 1;
+    pub(super) const FROM_DELETION: u8 = 1;
     /// The best path comes from an insertion.
-    pub(super) const INSERTION: u8 = 2;
+    pub(super) const FROM_INSERTION: u8 = 2;
     /// Flag: the best deletion that ends here extends a deletion of the cell before.
     pub(crate) const DELETION_EXTENDS: u8 = 4;
     /// Flag: the best insertion that ends here extends an insertion of the cell before.
@@ -254,7 +255,7 @@ fn align_banded(query: &[u8], target: &[u8]) -> BandedAlignment {
     best_here[MAX_GAP_BP] = 0;
     for (gap, b) in (MAX_GAP_BP + 1..BAND_COLUMNS).enumerate().filter(|&(gap, _)| gap < m) {
         best_here[b] = -GAP_OPEN_PENALTY - GAP_EXTEND_PENALTY * (gap as i32 + 1);
-        row[b] = trace::DELETION | if gap > 0 { trace::DELETION_EXTENDS } else { 0 };
+        row[b] = trace::FROM_DELETION | if gap > 0 { trace::DELETION_EXTENDS } else { 0 };
     }
     traces.push(row);
     let (mut best, mut at) = (0, (0, MAX_GAP_BP));
@@ -284,12 +285,12 @@ fn align_banded(query: &[u8], target: &[u8]) -> BandedAlignment {
                 way |= trace::DELETION_EXTENDS;
             }
             deleted = (beside - GAP_OPEN_PENALTY - GAP_EXTEND_PENALTY).max(deleted - GAP_EXTEND_PENALTY);
-            let (mut value, mut state) = (diagonal, trace::DIAGONAL);
+            let (mut value, mut state) = (diagonal, trace::FROM_DIAGONAL);
             if deleted > value {
-                (value, state) = (deleted, trace::DELETION);
+                (value, state) = (deleted, trace::FROM_DELETION);
             }
             if inserted[b] > value {
-                (value, state) = (inserted[b], trace::INSERTION);
+                (value, state) = (inserted[b], trace::FROM_INSERTION);
             }
             row[b] = way | state;
             best_here[b] = value.max(UNREACHABLE);
@@ -312,27 +313,27 @@ fn align_banded(query: &[u8], target: &[u8]) -> BandedAlignment {
     let (mut i, mut b) = at;
     let (query, target) = (i, i + b - MAX_GAP_BP);
     let mut ops = Vec::new();
-    let mut state = traces[i][b] & trace::STATE_MASK;
+    let mut state = traces[i][b] & trace::PATH_STATE_MASK;
     while i > 0 || b != MAX_GAP_BP {
         let way = traces[i][b];
         match state {
-            trace::DIAGONAL => {
+            trace::FROM_DIAGONAL => {
                 push_cigar_op(&mut ops, CigarKind::Match, 1);
                 i -= 1;
-                state = traces[i][b] & trace::STATE_MASK;
+                state = traces[i][b] & trace::PATH_STATE_MASK;
             }
-            trace::DELETION => {
+            trace::FROM_DELETION => {
                 push_cigar_op(&mut ops, CigarKind::Del, 1);
                 b -= 1;
                 if way & trace::DELETION_EXTENDS == 0 {
-                    state = traces[i][b] & trace::STATE_MASK;
+                    state = traces[i][b] & trace::PATH_STATE_MASK;
                 }
             }
             _ => {
                 push_cigar_op(&mut ops, CigarKind::Ins, 1);
                 (i, b) = (i - 1, b + 1);
                 if way & trace::INSERTION_EXTENDS == 0 {
-                    state = traces[i][b] & trace::STATE_MASK;
+                    state = traces[i][b] & trace::PATH_STATE_MASK;
                 }
             }
         }

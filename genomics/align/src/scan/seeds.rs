@@ -15,7 +15,7 @@ const SEED_MASK: u64 = (1 << (2 * SEED_BP)) - 1;
 const SMER_MASK: u64 = (1 << (2 * SMER_BP)) - 1;
 /// Odd multiplier of the hash function; distinct k-mers get distinct hashes.
 const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Bits of the filter per distinct seed. One in so many other k-mers passes the filter.
+/// Bits of the filter per distinct seed. Of k-mers that are not seeds, about one in this number passes the filter.
 const FILTER_BITS_PER_SEED: usize = 16;
 /// Mean number of distinct seeds in a bucket.
 const SEEDS_PER_BUCKET: usize = 4;
@@ -83,7 +83,6 @@ impl SeedPosition {
         SeedPosition { hash: seed.hash, at: seed.at << 1 | u32::from(seed.reverse), sequence }
     }
 
-    /// Number of the sequence that has the seed.
     pub(super) fn sequence_index(self) -> usize {
         self.sequence as usize
     }

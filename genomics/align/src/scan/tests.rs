@@ -20,8 +20,14 @@ fn genome(sequences: Vec<Vec<u8>>) -> Reference {
     Reference::from_contigs(sequences.into_iter().enumerate().map(contig).collect())
 }
 
-fn scan<T>(genome: &Reference, threads: usize, memory: u64, find: impl Fn(Scan<'_>) -> T) -> T {
-    find(Scan { genome, regions: None, threads, memory_bytes: memory, meter: &ProgressCounters::new("the reference") })
+fn scan<T>(genome: &Reference, threads: usize, memory: u64, find: impl Fn(ReferenceScan<'_>) -> T) -> T {
+    find(ReferenceScan {
+        genome,
+        regions: None,
+        threads,
+        memory_bytes: memory,
+        meter: &ProgressCounters::new("the reference"),
+    })
 }
 
 fn find_hits_of(genome: &Reference, sequence: &[u8]) -> Vec<Hit> {
@@ -215,7 +221,7 @@ fn of_equal_places_mates_believe_those_that_fit() {
             scan(&genome, 1, 0, |scan| scan.find_hits(pairs.as_flattened()));
         let mut hits: Vec<[Vec<Hit>; 2]> = hits.as_chunks().0.to_vec();
         let apart = estimate_max_mate_distance(&hits).unwrap_or(DEFAULT_MAX_MATE_DISTANCE_BP);
-        hits.iter_mut().for_each(|mates| choose_best_pair(mates, apart));
+        hits.iter_mut().for_each(|mates| move_best_pair_first(mates, apart));
         (hits, skipped_repetitive, truncated_hits)
     };
     for copy in 0..4 {
@@ -251,7 +257,7 @@ fn only_what_begins_in_the_parts_that_go_past_is_found_and_goes_on_beyond_them()
     ];
     let all = scan(&genome, 1, 0, |scan| scan.find_hits(&sequences)).hits;
     let meter = ProgressCounters::new("the reference");
-    let scan = Scan { genome: &genome, regions: Some(&parts), threads: 2, memory_bytes: 0, meter: &meter };
+    let scan = ReferenceScan { genome: &genome, regions: Some(&parts), threads: 2, memory_bytes: 0, meter: &meter };
     let found = scan.find_hits(&sequences);
     for (i, (found, all)) in found.hits.iter().zip(&all).enumerate() {
         assert_eq!(all.len(), 1);

@@ -11,7 +11,7 @@ use noodles_bgzf::VirtualPosition;
 use noodles_csi::binning_index::index::reference_sequence::bin::Chunk;
 
 use super::Error;
-use super::header::Header;
+use super::header::SortedFileHeader;
 use super::record::{Record, flag};
 use crate::bgzf::{self, BlockCompressor, CompressionLevel, MAX_BLOCK_DATA_BYTES};
 use crate::indexed::{self, IndexBuilder, IndexedFormat, RecordPosition};
@@ -24,7 +24,7 @@ const BLOCKS_PER_BATCH: usize = 4;
 pub struct BamFile {
     path: PathBuf,
     data: AtomicFile,
-    header: Header,
+    header: SortedFileHeader,
     level: CompressionLevel,
 }
 
@@ -33,7 +33,7 @@ impl BamFile {
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create(path: &Path, header: Header, level: CompressionLevel) -> Result<BamFile, Error> {
+    pub fn create(path: &Path, header: SortedFileHeader, level: CompressionLevel) -> Result<BamFile, Error> {
         let data = AtomicFile::create(path).map_err(indexed::Error::Publish)?;
         Ok(BamFile { path: path.to_owned(), data, header, level })
     }
@@ -52,18 +52,18 @@ impl BamFile {
             records_written: 0,
             header: &header,
         };
-        let (data, index) = write(&header, level, threads, data, Some(index), next)?;
+        let (data, index) = write_bam_stream(&header, level, threads, data, Some(index), next)?;
         let records = IndexedFormat::Bam { sequences: header.num_sequences() };
         if let Some(index) = index {
-            indexed::finish_files(&path, data, index.index_builder, &records, set)?;
+            indexed::add_finished_files(&path, data, index.index_builder, &records, set)?;
         }
         Ok(())
     }
 }
 
 /// Writes the header and all records to `out`. `next` appends the next record and returns whether there was one.
-pub(super) fn write<'a, W: Write + Send>(
-    header: &Header,
+pub(super) fn write_bam_stream<'a, W: Write + Send>(
+    header: &SortedFileHeader,
     level: CompressionLevel,
     threads: usize,
     mut out: W,
@@ -228,7 +228,7 @@ pub(super) struct FileIndex<'a> {
     index_builder: IndexBuilder,
     path: &'a Path,
     records_written: u64,
-    header: &'a Header,
+    header: &'a SortedFileHeader,
 }
 
 impl FileIndex<'_> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Error;
-use super::loser_tree::{ORDINAL_BYTES, SortItem};
+use super::loser_tree::{SortItem, TEMPLATE_ORDINAL_BYTES};
 use super::markdup::{MarkdupOptions, TemplateEnds};
 use super::record::{self, Record, flag};
 
@@ -16,11 +16,11 @@ impl SortItem for AlignmentItem {
     const MAX_KEY: u64 = u64::MAX;
 
     fn encoded_len(bytes: &[u8]) -> usize {
-        ORDINAL_BYTES + record::record_bytes(&bytes[ORDINAL_BYTES..])
+        TEMPLATE_ORDINAL_BYTES + record::record_bytes(&bytes[TEMPLATE_ORDINAL_BYTES..])
     }
 
     fn key(item: &[u8]) -> u64 {
-        Record::from_valid_bytes(&item[ORDINAL_BYTES..]).sort_key()
+        Record::from_valid_bytes(&item[TEMPLATE_ORDINAL_BYTES..]).sort_key()
     }
 }
 
@@ -105,7 +105,7 @@ impl BlockSorter {
         self.push_template_ends(&template, ordinal, &mut ends);
         // Records with equal keys keep the input order.
         self.sort_keys.sort_unstable();
-        let mut items = Vec::with_capacity(records.len() + ORDINAL_BYTES * self.sort_keys.len());
+        let mut items = Vec::with_capacity(records.len() + TEMPLATE_ORDINAL_BYTES * self.sort_keys.len());
         for &(_, i) in &self.sort_keys {
             let (at, ordinal) = self.record_offsets[i];
             items.extend_from_slice(&ordinal.to_le_bytes());

@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::Error;
-use super::loser_tree::{InMemoryRun, LoserTree, ORDINAL_BYTES, SortItem, SpilledRun};
+use super::loser_tree::{InMemoryRun, LoserTree, SortItem, SpilledRun, TEMPLATE_ORDINAL_BYTES};
 use super::lz4::Lz4Compressor;
-use super::spill_file::{Extent, SpillFile};
+use super::spill_file::{RunExtent, SortedRunFile};
 
 /// Maximum number of bytes that are compressed and written together.
 const MAX_CHUNK_BYTES: usize = 256 << 10;
@@ -50,7 +50,7 @@ impl MemoryShares {
 /// the items in memory. In the final merge each run in the file needs two chunks of memory. To keep that below an
 /// eighth of the budget per level, runs are merged to longer ones when there are too many.
 pub(crate) struct ExternalSorter<I: SortItem> {
-    spill: Arc<SpillFile>,
+    spill: Arc<SortedRunFile>,
     shares: MemoryShares,
     threads: usize,
     in_memory_runs: VecDeque<InMemoryRun>,
@@ -63,7 +63,7 @@ pub(crate) struct ExternalSorter<I: SortItem> {
 
 impl<I: SortItem + 'static> ExternalSorter<I> {
     /// Creates an empty sorter with a memory budget of `budget` bytes.
-    pub(crate) fn new(spill: &Arc<SpillFile>, budget: usize, threads: usize) -> ExternalSorter<I> {
+    pub(crate) fn new(spill: &Arc<SortedRunFile>, budget: usize, threads: usize) -> ExternalSorter<I> {
         ExternalSorter {
             spill: Arc::clone(spill),
             shares: MemoryShares::for_budget(budget),
@@ -134,13 +134,13 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
 /// Writes the items of a merge as one run. Up to `threads` threads compress.
 fn write_chunks<I: SortItem>(
     mut merge: LoserTree<I>,
-    spill: &SpillFile,
+    spill: &SortedRunFile,
     chunk: usize,
     threads: usize,
 ) -> Result<SpilledRun, Error> {
     let threads = threads.max(1);
     let (jobs, to_do) = bounded::<(usize, Vec<u8>)>(threads);
-    let (done, results) = unbounded::<Result<(usize, Extent), Error>>();
+    let (done, results) = unbounded::<Result<(usize, RunExtent), Error>>();
     let (empty, recycled) = unbounded::<Vec<u8>>();
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -163,7 +163,7 @@ fn write_chunks<I: SortItem>(
                 }
             }
             open.extend_from_slice(&merged.ordinal.to_le_bytes());
-            open.extend_from_slice(&merged.item[ORDINAL_BYTES..]);
+            open.extend_from_slice(&merged.item[TEMPLATE_ORDINAL_BYTES..]);
         }
         if !open.is_empty() {
             send(open);
@@ -177,9 +177,9 @@ fn write_chunks<I: SortItem>(
 
 /// Compresses and writes chunks until there are no more chunks or a write fails.
 fn compress_chunks(
-    spill: &SpillFile,
+    spill: &SortedRunFile,
     to_do: &Receiver<(usize, Vec<u8>)>,
-    done: &Sender<Result<(usize, Extent), Error>>,
+    done: &Sender<Result<(usize, RunExtent), Error>>,
     empty: &Sender<Vec<u8>>,
 ) {
     let (mut compressor, mut scratch) = (Lz4Compressor, Vec::new());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::Error;
-use super::spill_file::{Extent, SpillFile};
+use super::spill_file::{RunExtent, SortedRunFile};
 
 /// A kind of item that can be sorted. Its bytes begin with the ordinal of its template: 8 bytes, little-endian.
 pub(crate) trait SortItem {
@@ -23,11 +23,11 @@ pub(crate) trait SortItem {
 }
 
 /// Number of bytes of a template ordinal.
-pub(crate) const ORDINAL_BYTES: usize = 8;
+pub(crate) const TEMPLATE_ORDINAL_BYTES: usize = 8;
 
 /// Reads the template ordinal at the front of an item.
 pub(crate) fn template_ordinal_of_item(item: &[u8]) -> u64 {
-    item[..ORDINAL_BYTES].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b))
+    item[..TEMPLATE_ORDINAL_BYTES].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b))
 }
 
 /// A sorted run of items in memory. The ordinals in the items count from `first_ordinal`.
@@ -40,18 +40,18 @@ pub(crate) struct InMemoryRun {
 /// A sorted run in the spill file.
 #[derive(Debug, Default)]
 pub(crate) struct SpilledRun {
-    pub(crate) extents: VecDeque<Extent>,
+    pub(crate) extents: VecDeque<RunExtent>,
 }
 
 /// An extent that is to be read ahead, and the channel for its items.
-type ReadRequest = (Extent, Sender<Result<Vec<u8>, Error>>);
+type ReadRequest = (RunExtent, Sender<Result<Vec<u8>, Error>>);
 
 /// Threads that read and decompress extents ahead of the merge. The threads end when the merge is dropped.
 #[derive(Debug)]
 struct ReadAheadThreads(Sender<ReadRequest>);
 
 impl ReadAheadThreads {
-    fn new(spill: &Arc<SpillFile>, threads: usize) -> ReadAheadThreads {
+    fn new(spill: &Arc<SortedRunFile>, threads: usize) -> ReadAheadThreads {
         let (send, receive) = unbounded::<ReadRequest>();
         for _ in 0..threads {
             let (spill, receive) = (Arc::clone(spill), receive.clone());
@@ -116,7 +116,7 @@ impl<I: SortItem> LoserTree<I> {
     pub(crate) fn new(
         runs: Vec<SpilledRun>,
         pieces: Vec<InMemoryRun>,
-        spill: &Arc<SpillFile>,
+        spill: &Arc<SortedRunFile>,
         threads: usize,
     ) -> Result<LoserTree<I>, Error> {
         let read_ahead = (!runs.is_empty()).then(|| ReadAheadThreads::new(spill, threads.clamp(1, runs.len())));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     fn merged(pieces: Vec<InMemoryRun>) -> Vec<(u8, u64)> {
-        let spill = Arc::new(SpillFile::new(std::path::Path::new("/nowhere")));
+        let spill = Arc::new(SortedRunFile::new(std::path::Path::new("/nowhere")));
         let mut merge = LoserTree::<Byte>::new(Vec::new(), pieces, &spill, 1).expect("no file");
         let mut all = Vec::new();
         while let Some(m) = merge.next_item().expect("no file") {

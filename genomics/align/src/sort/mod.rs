@@ -32,15 +32,15 @@ use crate::bgzf::CompressionLevel;
 use crate::indexed;
 use block_sorter::AlignmentItem;
 use external_sorter::ExternalSorter;
-use loser_tree::{InMemoryRun, LoserTree, MergedItem, ORDINAL_BYTES};
+use loser_tree::{InMemoryRun, LoserTree, MergedItem, TEMPLATE_ORDINAL_BYTES};
 use markdup::{DuplicateCounts, DuplicateFinder, DuplicateFlags, MarkdupOptions};
 use record::Record;
-use spill_file::SpillFile;
+use spill_file::SortedRunFile;
 
 pub use bam_file::BamFile;
 pub use block_sorter::{BlockSorter, SortedBlock};
 pub use cram::CramFile;
-pub use header::Header;
+pub use header::SortedFileHeader;
 
 /// Why records cannot be sorted or written.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ pub enum Error {
 
 /// Memory, work folder and threads for sorting, and what is done with duplicates.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SortOptions {
     /// Memory (bytes) for records and for the read ends of duplicate marking.
     pub memory_bytes: usize,
     /// Number of threads that compress. The merge takes one more thread.
@@ -89,7 +89,7 @@ pub struct Options {
 
 /// Result of sorting: numbers of records and duplicates, and the use of the spill file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct SortSummary {
     /// Number of SAM records written, secondary and supplementary ones included.
     pub records: u64,
     /// Number of templates of the records.
@@ -105,7 +105,7 @@ pub struct Sorter {
     alignments: ExternalSorter<AlignmentItem>,
     duplicate_finder: Option<DuplicateFinder>,
     marking: Option<Arc<MarkdupOptions>>,
-    spill: Arc<SpillFile>,
+    spill: Arc<SortedRunFile>,
     threads: usize,
     records: u64,
     templates: u64,
@@ -113,9 +113,9 @@ pub struct Sorter {
 
 impl Sorter {
     /// Creates a sorter without records.
-    pub fn new(options: &Options) -> Sorter {
-        let Options { memory_bytes: memory, threads, work_dir: work, markdup: marking } = options;
-        let spill = Arc::new(SpillFile::new(work));
+    pub fn new(options: &SortOptions) -> Sorter {
+        let SortOptions { memory_bytes: memory, threads, work_dir: work, markdup: marking } = options;
+        let spill = Arc::new(SortedRunFile::new(work));
         let for_marking = if marking.is_some() { memory / 5 } else { 0 };
         Sorter {
             alignments: ExternalSorter::new(&spill, memory - for_marking, *threads),
@@ -146,22 +146,22 @@ impl Sorter {
     ///
     /// # Errors
     /// A file cannot be written, or a record is beyond the end of its sequence.
-    pub fn write_bam(self, file: BamFile, set: &mut FileSet) -> Result<Summary, Error> {
+    pub fn write_bam(self, file: BamFile, set: &mut FileSet) -> Result<SortSummary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;
         file.write_records(threads, |out| records.append_next(out), set)?;
-        Ok(Summary { spilled_bytes: spill.bytes_written(), ..summary })
+        Ok(SortSummary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
     /// Writes all records to the CRAM file `file`, and adds the file and its index to `set`.
     ///
     /// # Errors
     /// A file cannot be written, or the reference cannot be read.
-    pub fn write_cram(self, file: CramFile, set: &mut FileSet) -> Result<Summary, Error> {
+    pub fn write_cram(self, file: CramFile, set: &mut FileSet) -> Result<SortSummary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;
         file.write_records(threads, |out| records.append_next(out), set)?;
-        Ok(Summary { spilled_bytes: spill.bytes_written(), ..summary })
+        Ok(SortSummary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
     /// Writes all records to `out` as a BAM stream without an index.
@@ -170,19 +170,19 @@ impl Sorter {
     /// The stream cannot be written, or the spill file cannot be read.
     pub fn write_stream(
         self,
-        header: &Header,
+        header: &SortedFileHeader,
         level: CompressionLevel,
         out: impl Write + Send,
-    ) -> Result<Summary, Error> {
+    ) -> Result<SortSummary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;
-        bam_file::write(header, level, threads, out, None, |out| records.append_next(out))?;
-        Ok(Summary { spilled_bytes: spill.bytes_written(), ..summary })
+        bam_file::write_bam_stream(header, level, threads, out, None, |out| records.append_next(out))?;
+        Ok(SortSummary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
     /// Determines the duplicates and starts the merge of the records.
-    fn start_merge(self) -> Result<(MarkedRecords, Summary, Arc<SpillFile>), Error> {
-        let mut summary = Summary { records: self.records, templates: self.templates, ..Summary::default() };
+    fn start_merge(self) -> Result<(MarkedRecords, SortSummary, Arc<SortedRunFile>), Error> {
+        let mut summary = SortSummary { records: self.records, templates: self.templates, ..SortSummary::default() };
         let marks = match self.duplicate_finder.map(|finder| finder.find_duplicates(self.templates)).transpose()? {
             Some((marks, marked)) => {
                 summary.duplicates = Some(marked);
@@ -207,7 +207,7 @@ impl MarkedRecords {
     /// Appends the next record to `out`. Returns `false` after the last record.
     fn append_next(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
         let Some(MergedItem { ordinal, item }) = self.merge.next_item()? else { return Ok(false) };
-        let record = &item[ORDINAL_BYTES..];
+        let record = &item[TEMPLATE_ORDINAL_BYTES..];
         let at = out.len();
         out.extend_from_slice(record);
         if let Some(marks) = &self.marks

@@ -98,7 +98,6 @@ impl<'a> Record<'a> {
         Ok((record, rest))
     }
 
-    /// All bytes of the record.
     pub(crate) fn bytes(self) -> &'a [u8] {
         self.0
     }

@@ -9,20 +9,20 @@ use super::lz4::{Lz4Compressor, decompress};
 
 /// Temporary file for compressed parts of sorted runs. Freed space is used again.
 #[derive(Debug)]
-pub(crate) struct SpillFile(spill::SpillFile);
+pub(crate) struct SortedRunFile(spill::SpillFile);
 
 /// Location in the spill file of one part of a sorted run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Extent {
+pub(crate) struct RunExtent {
     packed: SpillBlock,
     /// Uncompressed size (bytes).
     unpacked_bytes: u32,
 }
 
-impl SpillFile {
+impl SortedRunFile {
     /// Creates a spill file in `folder`. The file itself is created at the first write.
-    pub(crate) fn new(folder: &Path) -> SpillFile {
-        SpillFile(spill::SpillFile::create_unnamed("sorting", folder))
+    pub(crate) fn new(folder: &Path) -> SortedRunFile {
+        SortedRunFile(spill::SpillFile::create_unnamed("sorting", folder))
     }
 
     /// Number of bytes written so far.
@@ -36,13 +36,13 @@ impl SpillFile {
         items: &[u8],
         compressor: &mut Lz4Compressor,
         scratch: &mut Vec<u8>,
-    ) -> Result<Extent, Error> {
+    ) -> Result<RunExtent, Error> {
         compressor.compress(items, scratch);
-        Ok(Extent { packed: self.0.write_block(scratch, scratch.len())?, unpacked_bytes: items.len() as u32 })
+        Ok(RunExtent { packed: self.0.write_block(scratch, scratch.len())?, unpacked_bytes: items.len() as u32 })
     }
 
     /// Reads an extent and frees its disk space; an extent can be read only once.
-    pub(crate) fn read_and_free(&self, extent: Extent, scratch: &mut Vec<u8>) -> Result<Vec<u8>, Error> {
+    pub(crate) fn read_and_free(&self, extent: RunExtent, scratch: &mut Vec<u8>) -> Result<Vec<u8>, Error> {
         self.0.read_block(&extent.packed, scratch)?;
         self.0.punch_hole(extent.packed);
         Ok(decompress(scratch, extent.unpacked_bytes as usize)?)
@@ -56,10 +56,10 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out() {
         let folder = tempfile::tempdir().expect("a folder");
-        let spill = SpillFile::new(folder.path());
+        let spill = SortedRunFile::new(folder.path());
         let (mut compressor, mut scratch) = (Lz4Compressor, Vec::new());
         let pieces: Vec<Vec<u8>> = (0..50u32).map(|i| (0..i * 997).map(|b| ((b * i) >> 4) as u8).collect()).collect();
-        let extents: Vec<Extent> =
+        let extents: Vec<RunExtent> =
             pieces.iter().map(|p| spill.write_extent(p, &mut compressor, &mut scratch).expect("room")).collect();
         for (piece, extent) in pieces.iter().zip(extents).rev() {
             assert!(spill.read_and_free(extent, &mut scratch).expect("readable") == *piece);

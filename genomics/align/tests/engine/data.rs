@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use genuma_align::engine::{BlockRule, Engine, ReadLayout};
-use genuma_align::sam::{split_records, write_line};
+use genuma_align::sam::{split_bam_records, write_sam_line};
 use genuma_reads::{ReadBatch, ReadRef};
 
 /// Random numbers (splitmix64).
@@ -269,8 +269,8 @@ pub fn answer_in_parallel<E: Engine>(engine: &E, blocks: &[Vec<ReadBatch>]) -> V
 /// Records as SAM lines.
 pub fn lines(engine: &impl Engine, bytes: &[u8]) -> Vec<String> {
     let mut text = Vec::new();
-    for record in split_records(bytes) {
-        write_line(record.unwrap(), engine.contigs(), &mut text).unwrap();
+    for record in split_bam_records(bytes) {
+        write_sam_line(record.unwrap(), engine.contigs(), &mut text).unwrap();
     }
     String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
 }

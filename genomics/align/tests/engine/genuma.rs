@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use genuma_align::engine::genuma::{Options, ScoringOptions, TOO_LONG_READS, build_index};
-use genuma_align::engine::{Engine, Error, Genuma, ReadLayout, seal};
-use genuma_align::sam::{parse_line, split_records};
+use genuma_align::engine::genuma::{GenumaEngineOptions, ScoringOptions, TOO_LONG_READS_LABEL, build_index};
+use genuma_align::engine::{Engine, Error, GenumaEngine, ReadLayout, seal};
+use genuma_align::sam::{parse_sam_line, split_bam_records};
 use genuma_machine::processor::SimdLevel;
 use tempfile::TempDir;
 
@@ -37,8 +37,8 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    fn load(&self, options: Options) -> Result<Genuma, Error> {
-        Genuma::load_index(&self.path("ref.fa"), &self.path("ref.fa"), options, 2)
+    fn load(&self, options: GenumaEngineOptions) -> Result<GenumaEngine, Error> {
+        GenumaEngine::load_index(&self.path("ref.fa"), &self.path("ref.fa"), options, 2)
     }
 
     /// The sequence with this name.
@@ -186,7 +186,7 @@ fn check_record(bench: &Bench, scores: &ScoringOptions, read: &Read, line: &Line
 }
 
 /// Asserts that the records of a template, one or two reads, are consistent.
-fn check_template(bench: &Bench, options: &Options, reads: &[Read], lines: &[Line]) {
+fn check_template(bench: &Bench, options: &GenumaEngineOptions, reads: &[Read], lines: &[Line]) {
     let of =
         |mate: usize| lines.iter().filter(move |line| reads.len() == 1 || line.is(if mate == 0 { 0x40 } else { 0x80 }));
     let primary = |mate: usize| of(mate).find(|line| line.is_primary()).unwrap();
@@ -233,7 +233,7 @@ fn check_template(bench: &Bench, options: &Options, reads: &[Read], lines: &[Lin
 }
 
 /// Maps reads in batches of many sizes and checks all records.
-fn check(bench: &Bench, options: Options, reads: &[Read], layout: ReadLayout) -> Vec<Line> {
+fn check(bench: &Bench, options: GenumaEngineOptions, reads: &[Read], layout: ReadLayout) -> Vec<Line> {
     let mut engine = bench.load(options.clone()).unwrap();
     let whole = answer(&engine, &blocks(&engine, reads, layout, 1_000_000));
     for templates in [1, 200] {
@@ -242,13 +242,13 @@ fn check(bench: &Bench, options: Options, reads: &[Read], layout: ReadLayout) ->
         assert!(answer_in_parallel(&engine, &blocks) == whole, "pieces of {templates}, three threads");
     }
     let text = lines(&engine, &whole);
-    for (line, record) in text.iter().zip(split_records(&whole)) {
+    for (line, record) in text.iter().zip(split_bam_records(&whole)) {
         // In SAM text, a single quality `*` means missing qualities.
         if line.split('\t').nth(9).is_some_and(|seq| seq.len() == 1) {
             continue;
         }
         let mut parsed = Vec::new();
-        parse_line(line.as_bytes(), engine.contigs(), &mut parsed).unwrap();
+        parse_sam_line(line.as_bytes(), engine.contigs(), &mut parsed).unwrap();
         assert_eq!(parsed, record.unwrap(), "made from {line}");
     }
     for &vectors in SimdLevel::available_levels() {
@@ -270,15 +270,15 @@ fn check(bench: &Bench, options: Options, reads: &[Read], layout: ReadLayout) ->
 fn the_records_of_a_pair_fit_together_in_pieces_of_any_size() {
     let bench = Bench::new(41);
     let reads = pairs(&bench.genome, 3000, 42);
-    let all = check(&bench, Options::default(), &reads, ReadLayout::Paired);
+    let all = check(&bench, GenumaEngineOptions::default(), &reads, ReadLayout::Paired);
     let count = |bit| all.iter().filter(|line| line.is(bit)).count();
     assert!(count(0x2) > reads.len() / 2, "{} are proper", count(0x2));
     let [pieces, unmapped, secondary] = [0x800, 0x4, 0x100].map(count);
     assert!(pieces > 10 && unmapped > 50 && secondary == 0, "{pieces}, {unmapped}, {secondary}");
-    check(&bench, Options::default(), &reads[..2000], ReadLayout::Interleaved);
+    check(&bench, GenumaEngineOptions::default(), &reads[..2000], ReadLayout::Interleaved);
     // With few pairs the insert size is unknown.
     for few in [0, 1, 9] {
-        let few = check(&bench, Options::default(), &reads[..2 * few], ReadLayout::Paired);
+        let few = check(&bench, GenumaEngineOptions::default(), &reads[..2 * few], ReadLayout::Paired);
         assert!(few.iter().all(|line| !line.is(0x2)));
     }
 }
@@ -288,7 +288,7 @@ fn the_records_of_single_reads_of_all_lengths_fit_together() {
     let bench = Bench::new(43);
     let mut reads = singles(&bench.genome, 44);
     reads.retain(|read| read.seq.len() <= 2000 && !read.seq.contains(&b'U'));
-    check(&bench, Options::default(), &reads, ReadLayout::Single);
+    check(&bench, GenumaEngineOptions::default(), &reads, ReadLayout::Single);
 }
 
 #[test]
@@ -297,17 +297,21 @@ fn options_change_what_they_are_for() {
     let reads = pairs(&bench.genome, 600, 46);
     let mapped = |options| check(&bench, options, &reads, ReadLayout::Paired);
     let count = |lines: &[Line], bit| lines.iter().filter(|line| line.is(bit)).count();
-    let plain = mapped(Options::default());
-    let secondary = mapped(Options { supplementary_as_secondary: true, ..Options::default() });
+    let plain = mapped(GenumaEngineOptions::default());
+    let secondary = mapped(GenumaEngineOptions { supplementary_as_secondary: true, ..GenumaEngineOptions::default() });
     assert_eq!((count(&secondary, 0x100), count(&secondary, 0x800)), (count(&plain, 0x800), 0));
-    let soft = mapped(Options { soft_clip_supplementary: true, ..Options::default() });
+    let soft = mapped(GenumaEngineOptions { soft_clip_supplementary: true, ..GenumaEngineOptions::default() });
     assert!(soft.iter().all(|line| !line.cigar.contains('H')));
-    let all = mapped(Options { report_all: true, ..Options::default() });
+    let all = mapped(GenumaEngineOptions { report_all: true, ..GenumaEngineOptions::default() });
     assert!(count(&all, 0x100) > 0 && all.iter().all(|line| line.tag("XA").is_none()));
     assert!(plain.iter().any(|line| line.tag("XA").is_some()));
-    let unnamed = mapped(Options { max_xa_placements: [0; 2], ..Options::default() });
+    let unnamed = mapped(GenumaEngineOptions { max_xa_placements: [0; 2], ..GenumaEngineOptions::default() });
     assert!(unnamed.iter().all(|line| line.tag("XA").is_none()));
-    let tagged = mapped(Options { copy_comments: true, read_groups: vec!["lane".into()], ..Options::default() });
+    let tagged = mapped(GenumaEngineOptions {
+        copy_comments: true,
+        read_groups: vec!["lane".into()],
+        ..GenumaEngineOptions::default()
+    });
     assert!(tagged.iter().all(|line| line.tag("RG") == Some("lane") && line.tag("BC").is_some()));
     for scores in [
         ScoringOptions { min_score: 0, ..ScoringOptions::default() },
@@ -322,14 +326,14 @@ fn options_change_what_they_are_for() {
             min_score: 40,
         },
     ] {
-        mapped(Options { scores, report_all: true, ..Options::default() });
+        mapped(GenumaEngineOptions { scores, report_all: true, ..GenumaEngineOptions::default() });
     }
 }
 
 #[test]
 fn an_index_that_is_not_whole_or_of_another_reference_is_refused() {
     let bench = Bench::new(47);
-    let refused = |what: &[&str]| match bench.load(Options::default()).map(drop) {
+    let refused = |what: &[&str]| match bench.load(GenumaEngineOptions::default()).map(drop) {
         Err(error) => {
             let said = error.to_string();
             assert!(what.iter().all(|what| said.contains(what)), "{said}: {what:?}");
@@ -352,7 +356,7 @@ fn an_index_that_is_not_whole_or_of_another_reference_is_refused() {
         refused(&["ref.fa.gnm", "genuma index"]);
     }
     fs::write(&path, &whole).unwrap();
-    bench.load(Options::default()).unwrap();
+    bench.load(GenumaEngineOptions::default()).unwrap();
 
     fs::remove_file(&seal).unwrap();
     refused(&["ref.fa.gnm.seal is missing", "genuma index"]);
@@ -369,7 +373,7 @@ fn an_index_that_is_not_whole_or_of_another_reference_is_refused() {
     refused(&["ref.fa.gnm", "not an index of", "genuma index"]);
     // Without the reference file the index is not compared, but it is complete.
     fs::remove_file(bench.path("ref.fa")).unwrap();
-    bench.load(Options::default()).unwrap();
+    bench.load(GenumaEngineOptions::default()).unwrap();
     fs::write(bench.path("ref.fa"), fasta).unwrap();
     fs::remove_file(&path).unwrap();
     refused(&["ref.fa.gnm", "no index; make it with `genuma index "]);
@@ -399,7 +403,7 @@ fn an_index_is_the_same_whatever_the_threads_and_a_bad_reference_is_not_indexed(
 #[test]
 fn a_read_that_cannot_be_mapped_or_written_is_named() {
     let bench = Bench::new(51);
-    let engine = bench.load(Options { copy_comments: true, ..Options::default() }).unwrap();
+    let engine = bench.load(GenumaEngineOptions { copy_comments: true, ..GenumaEngineOptions::default() }).unwrap();
     let fault = |read: Read| {
         let pieces = blocks(&engine, &[read], ReadLayout::Single, 1);
         let (mut state, mut drafts, mut out) = (engine.new_state(), Vec::new(), Vec::new());
@@ -423,7 +427,7 @@ fn a_read_that_cannot_be_mapped_or_written_is_named() {
 #[test]
 fn reads_that_are_too_long_are_unmapped_and_counted() {
     let bench = Bench::new(52);
-    let engine = bench.load(Options::default()).unwrap();
+    let engine = bench.load(GenumaEngineOptions::default()).unwrap();
     let mut reads = pairs(&bench.genome, 300, 53);
     let long: Vec<usize> = vec![0, 201, 400, 401];
     for &at in &long {
@@ -435,8 +439,8 @@ fn reads_that_are_too_long_are_unmapped_and_counted() {
         engine.map_block(&mut state, &block, &mut drafts, &mut out).unwrap();
     }
     assert_eq!(
-        engine.skipped_reads(&state).iter().find(|(kind, _)| *kind == TOO_LONG_READS),
-        Some(&(TOO_LONG_READS, 4))
+        engine.skipped_reads(&state).iter().find(|(kind, _)| *kind == TOO_LONG_READS_LABEL),
+        Some(&(TOO_LONG_READS_LABEL, 4))
     );
     let all: Vec<Line> = lines(&engine, &out).iter().map(|line| Line::new(line)).collect();
     for (at, read) in reads.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use genuma_align::engine::{Engine, Genuma, ReadLayout, genuma};
+use genuma_align::engine::{Engine, GenumaEngine, ReadLayout, genuma};
 use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool, Error};
 use genuma_align::placement::LoadedIndex;
 use genuma_align::sort::Sorter;
@@ -40,11 +40,12 @@ impl Bench {
     }
 
     /// The engine with blocks of `block_bases` bases, and read groups.
-    pub fn engine(&self, block_bases: u64, groups: &[&str]) -> LoadedIndex<Genuma> {
+    pub fn engine(&self, block_bases: u64, groups: &[&str]) -> LoadedIndex<GenumaEngine> {
         let read_groups = groups.iter().map(|g| (*g).to_owned()).collect();
-        let options = genuma::Options { block_bases, read_groups, ..genuma::Options::default() };
+        let options =
+            genuma::GenumaEngineOptions { block_bases, read_groups, ..genuma::GenumaEngineOptions::default() };
         let reference = self.path("ref.fa");
-        LoadedIndex::Single(Genuma::load_index(&reference, &reference, options, 1).unwrap())
+        LoadedIndex::Single(GenumaEngine::load_index(&reference, &reference, options, 1).unwrap())
     }
 
     /// Writes reads as a lane of files that begin with `name`.

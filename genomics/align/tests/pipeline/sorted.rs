@@ -10,7 +10,7 @@ use genuma_align::engine::{Engine, ReadLayout};
 use genuma_align::header::{self, CommandProgram as Ran};
 use genuma_align::placement::LoadedIndex;
 use genuma_align::sort::markdup::MarkdupOptions;
-use genuma_align::sort::{BamFile, Header, Options, Sorter};
+use genuma_align::sort::{BamFile, SortOptions, SortedFileHeader, Sorter};
 use genuma_work::publish::FileSet;
 
 use crate::bench::{Bench, Files, assert_same, fill, sam};
@@ -32,13 +32,17 @@ fn write<E: Engine>(bench: &Bench, engine: &LoadedIndex<E>, lanes: &[&Files], ma
     fs::write(bench.path("ours.sam"), [header.as_bytes(), &lines].concat()).unwrap();
 
     let marking = marking.map(Arc::new);
-    let options =
-        Options { memory_bytes: 1 << 22, threads: 2, work_dir: bench.folder.path().into(), markdup: marking.clone() };
+    let options = SortOptions {
+        memory_bytes: 1 << 22,
+        threads: 2,
+        work_dir: bench.folder.path().into(),
+        markdup: marking.clone(),
+    };
     let mut sorter = Sorter::new(&options);
     fill(engine, lanes, &mut sorter, marking).unwrap();
     let file = BamFile::create(
         &bench.path("ours.bam"),
-        Header::sorted_by_coordinate(&header).unwrap(),
+        SortedFileHeader::sorted_by_coordinate(&header).unwrap(),
         CompressionLevel::default(),
     )
     .unwrap();

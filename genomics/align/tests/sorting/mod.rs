@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::sort::markdup::MarkdupOptions;
-use genuma_align::sort::{BamFile, BlockSorter, Error, Header, Options, Sorter, Summary};
+use genuma_align::sort::{BamFile, BlockSorter, Error, SortOptions, SortSummary, SortedFileHeader, Sorter};
 use genuma_work::publish::FileSet;
 
 /// A small random generator, so that the data never change.
@@ -120,8 +120,8 @@ impl Default for How {
 }
 
 /// Sorts the records and writes them to `path`.
-pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<Summary, Error> {
-    let header = Header::sorted_by_coordinate(&records.header)?;
+pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<SortSummary, Error> {
+    let header = SortedFileHeader::sorted_by_coordinate(&records.header)?;
     let file = BamFile::create(path, header, CompressionLevel::new(how.level).expect("a level"))?;
     let mut set = FileSet::default();
     let summary = sorter(records, path.parent().expect("a folder"), how)?.write_bam(file, &mut set)?;
@@ -132,8 +132,12 @@ pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<Summary, Er
 /// Creates a sorter and pushes all records.
 pub fn sorter(records: &Records, work: &Path, how: &How) -> Result<Sorter, Error> {
     let marking = how.marking.clone().map(Arc::new);
-    let options =
-        Options { memory_bytes: how.memory, threads: how.threads, work_dir: work.to_owned(), markdup: marking.clone() };
+    let options = SortOptions {
+        memory_bytes: how.memory,
+        threads: how.threads,
+        work_dir: work.to_owned(),
+        markdup: marking.clone(),
+    };
     let mut sorter = Sorter::new(&options);
     let mut blocks = BlockSorter::new(marking);
     for batch in records.batches(how.block) {
@@ -144,7 +148,7 @@ pub fn sorter(records: &Records, work: &Path, how: &How) -> Result<Sorter, Error
 
 /// Sorts the records and writes them to a file in `folder`.
 #[track_caller]
-pub fn sort(records: &Records, folder: &Path, how: &How) -> (PathBuf, Summary) {
+pub fn sort(records: &Records, folder: &Path, how: &How) -> (PathBuf, SortSummary) {
     let path = folder.join("sorted.bam");
     let summary = try_sort(records, &path, how).expect("sorted");
     (path, summary)

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use genuma_align::engine::{BlockRule, Engine, Error, IndexArray, Program, ReadLayout};
+use genuma_align::engine::{AlignerProgram, BlockRule, Engine, Error, IndexArray, ReadLayout};
 use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool};
 use genuma_align::placement::LoadedIndex;
-use genuma_align::sam::{Contigs, parse_line};
+use genuma_align::sam::{Contigs, parse_sam_line};
 use genuma_farm::CpuSlot;
 use genuma_reads::{BatchLimit as Ends, ReadBatch, ReadStream, StreamLane, StreamOptions};
 
@@ -44,8 +44,8 @@ impl Engine for Synthetic {
     /// Number of reads in a block.
     type LibraryEstimate = u64;
 
-    fn program(&self) -> Program {
-        Program { name: "synthetic", version: "0" }
+    fn program(&self) -> AlignerProgram {
+        AlignerProgram { name: "synthetic", version: "0" }
     }
 
     fn contigs(&self) -> &Contigs {
@@ -95,7 +95,7 @@ impl Engine for Synthetic {
             line.extend_from_slice(read.seq);
             line.push(b'\t');
             line.extend_from_slice(read.qual);
-            parse_line(line, &self.contigs, out).expect("a line that is right");
+            parse_sam_line(line, &self.contigs, out).expect("a line that is right");
         }
         Ok(())
     }

@@ -13,7 +13,6 @@ pub(crate) struct CountTotals<const S: usize> {
 }
 
 impl<const S: usize> CountTotals<S> {
-    /// Returns totals that are all zero.
     pub(crate) fn zero() -> Self {
         Self { spectra: KmerSpectra::zero(), distinct: 0, passes: 0 }
     }

@@ -2,17 +2,17 @@
 
 use genuma_gpu::Error;
 
-use super::table::{DeviceTable, GatheredCounts, MAX_PROBES, RECORDS_PER_CHUNK, TableSizes};
+use super::table::{DeviceTable, GatheredCounts, MAX_PROBED_SLOTS_PER_KMER, RECORDS_PER_CHUNK, TableSizes};
 use crate::SPECTRUM_SLOTS;
 use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass, hash_of_root};
-use crate::encode::{mask, reverse_complement_kmer};
+use crate::encode::{kmer_mask, reverse_complement_kmer};
 use crate::superkmer::record_bytes;
 
 const EMPTY_KEY: u64 = u64::MAX;
 
 /// Counter table of a device, computed by the CPU with plain loops. Tests compare the OpenCL tables with it.
 #[derive(Debug)]
-pub(crate) struct CpuTable<const S: usize> {
+pub(crate) struct ReferenceDeviceTable<const S: usize> {
     k: u32,
     sizes: TableSizes,
     class: RootClass,
@@ -24,7 +24,7 @@ pub(crate) struct CpuTable<const S: usize> {
     row_counts: Vec<[u32; S]>,
 }
 
-impl<const S: usize> CpuTable<S> {
+impl<const S: usize> ReferenceDeviceTable<S> {
     /// Creates an empty table for `k`-mers.
     pub(super) fn new(k: u32, sizes: TableSizes) -> Self {
         let (keys, counts) = (Vec::new(), Vec::new());
@@ -39,7 +39,7 @@ impl<const S: usize> CpuTable<S> {
     /// Key of a k-mer, as in `key.cl`.
     fn key(&self, kmer: u64) -> u64 {
         let strand =
-            |kmer: u64| (((kmer >> 2) & mask(self.k - 2)) << 4) | ((kmer >> (2 * self.k - 2)) << 2) | (kmer & 3);
+            |kmer: u64| (((kmer >> 2) & kmer_mask(self.k - 2)) << 4) | ((kmer >> (2 * self.k - 2)) << 2) | (kmer & 3);
         strand(kmer).min(strand(reverse_complement_kmer(kmer, self.k)))
     }
 
@@ -59,7 +59,8 @@ impl<const S: usize> CpuTable<S> {
                     continue;
                 }
                 let home = self.home(key);
-                let slot = (home..home + MAX_PROBES).find(|&slot| [EMPTY_KEY, key].contains(&self.keys[slot]));
+                let slot =
+                    (home..home + MAX_PROBED_SLOTS_PER_KMER).find(|&slot| [EMPTY_KEY, key].contains(&self.keys[slot]));
                 match slot {
                     Some(slot) => {
                         self.keys[slot] = key;
@@ -92,7 +93,7 @@ impl<const S: usize> CpuTable<S> {
     }
 }
 
-impl<const S: usize> DeviceTable<S> for CpuTable<S> {
+impl<const S: usize> DeviceTable<S> for ReferenceDeviceTable<S> {
     type StagingMemory = Vec<u8>;
 
     fn allocate_staging(&self) -> Result<Vec<u8>, Error> {
@@ -109,8 +110,8 @@ impl<const S: usize> DeviceTable<S> for CpuTable<S> {
 
     fn start_class(&mut self, class: RootClass, slots: usize) -> Result<(), Error> {
         (self.class, self.slots, self.full) = (class, slots, false);
-        self.keys = vec![EMPTY_KEY; slots + MAX_PROBES];
-        self.counts = vec![[0; S]; slots + MAX_PROBES];
+        self.keys = vec![EMPTY_KEY; slots + MAX_PROBED_SLOTS_PER_KMER];
+        self.counts = vec![[0; S]; slots + MAX_PROBED_SLOTS_PER_KMER];
         Ok(())
     }
 

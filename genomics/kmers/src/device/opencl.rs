@@ -13,7 +13,8 @@ use std::sync::Arc;
 use genuma_gpu::{Device, DeviceBuffer, DeviceKernel, DeviceQueue, Error, KernelArg, PinnedHostBuffer};
 
 use super::table::{
-    DeviceTable, GatheredCounts, MAX_PROBES, RECORDS_PER_CHUNK, SLOTS_PER_GROUP, TableSizes, WORK_GROUP_ITEMS,
+    DeviceTable, GatheredCounts, MAX_PROBED_SLOTS_PER_KMER, RECORDS_PER_CHUNK, SLOTS_PER_GROUP, TableSizes,
+    WORK_GROUP_ITEMS,
 };
 use crate::SPECTRUM_SLOTS;
 use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
@@ -52,10 +53,10 @@ impl<const S: usize> OpenClTable<S> {
     /// Returns an error if the device lacks a feature, if its driver cannot compile the kernels, or if it fails.
     pub(super) fn new(device: &Arc<Device>, k: u32, sizes: TableSizes) -> Result<Self, Error> {
         let options = format!(
-            "-D K={k} -D SAMPLES={S} -D CHUNK={RECORDS_PER_CHUNK} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBES} -D STRETCH={SLOTS_PER_GROUP} -D SLOTS={SPECTRUM_SLOTS}"
+            "-D K={k} -D SAMPLES={S} -D CHUNK={RECORDS_PER_CHUNK} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBED_SLOTS_PER_KMER} -D STRETCH={SLOTS_PER_GROUP} -D SLOTS={SPECTRUM_SLOTS}"
         );
         let lane = device.create_queue()?;
-        let all = sizes.max_slots + MAX_PROBES;
+        let all = sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER;
         let (keys, counts) = (8 * all, 4 * S * all);
         Ok(Self {
             sizes,
@@ -113,7 +114,7 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
     fn start_class(&mut self, class: RootClass, slots: usize) -> Result<(), Error> {
         assert!(slots <= self.sizes.max_slots, "more slots than there is memory for");
         (self.class, self.slots) = (class, slots);
-        let all = slots + MAX_PROBES;
+        let all = slots + MAX_PROBED_SLOTS_PER_KMER;
         self.lane.fill_words(&mut self.keys, u32::MAX, 2 * all)?;
         self.lane.fill_words(&mut self.counts, 0, S * all)?;
         self.lane.fill_words(&mut self.state, 0, STATE_WORDS)?;
@@ -172,7 +173,7 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
             self.lane.start_kernel(
                 &self.gather,
                 &args,
-                (self.slots + MAX_PROBES).div_ceil(SLOTS_PER_GROUP),
+                (self.slots + MAX_PROBED_SLOTS_PER_KMER).div_ceil(SLOTS_PER_GROUP),
                 WORK_GROUP_ITEMS,
             )?;
         }

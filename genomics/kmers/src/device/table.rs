@@ -13,7 +13,7 @@ pub(super) const RECORDS_PER_CHUNK: usize = 64;
 pub(super) const WORK_GROUP_ITEMS: usize = 64;
 /// Maximum number of probed slots of a k-mer, beyond which the table counts as full; as many slots follow the table,
 /// so that nothing wraps around.
-pub(super) const MAX_PROBES: usize = 512;
+pub(super) const MAX_PROBED_SLOTS_PER_KMER: usize = 512;
 /// Number of slots that a work-group gathers.
 pub(super) const SLOTS_PER_GROUP: usize = 1024;
 
@@ -104,7 +104,8 @@ impl TableSizes {
         let row = row_bytes::<S>() as u64;
         // Slots and rows are on the device, rows also on the host.
         let slots = (device.checked_sub(other)? / (2 * row)).min(host.checked_sub(other)? / row);
-        let slots = slots.min(largest / (4 * S as u64).max(8)).min(1 << 31).checked_sub(MAX_PROBES as u64)?;
+        let slots =
+            slots.min(largest / (4 * S as u64).max(8)).min(1 << 31).checked_sub(MAX_PROBED_SLOTS_PER_KMER as u64)?;
         (slots >= MIN_SLOTS).then_some(Self {
             piece_bytes: piece as usize,
             max_chunks: chunks as usize,
@@ -124,10 +125,10 @@ mod tests {
                     assert!(device.min(host) < 1 << 20);
                     continue;
                 };
-                let all = (sizes.max_slots + MAX_PROBES) * row_bytes::<S>();
+                let all = (sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER) * row_bytes::<S>();
                 let other = sizes.piece_bytes + 4 * (sizes.max_chunks + 1) + TableSizes::state_and_spectra_bytes::<S>();
                 assert!((2 * all + other) as u64 <= device && (all + other) as u64 <= host, "{sizes:?}");
-                assert!((sizes.max_slots + MAX_PROBES) as u64 * 8 <= device / 4, "{sizes:?}");
+                assert!((sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER) as u64 * 8 <= device / 4, "{sizes:?}");
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use genuma_gpu::{Device, DeviceTestSettings, find_devices};
 use genuma_machine::processor::SimdLevel;
 
-use super::cpu_table::CpuTable;
+use super::cpu_table::ReferenceDeviceTable;
 use super::lane::{LaneCounter, LaneError};
 use super::opencl::OpenClTable;
 use super::table::{DeviceTable, GatheredCounts, TableSizes};
@@ -239,7 +239,7 @@ fn all_hold<const S: usize>(k: u32, reads: usize, seed: u64, sizes: TableSizes) 
         let table = Threads { k, vectors, sizes, tally, keys, counts };
         passes.push((format!("threads {i}"), holds(&format!("{vectors:?}"), table, k, &case)));
     }
-    passes.push(("twin".into(), holds("twin", CpuTable::new(k, sizes), k, &case)));
+    passes.push(("twin".into(), holds("twin", ReferenceDeviceTable::new(k, sizes), k, &case)));
     if let Some(device) = device() {
         let opencl = OpenClTable::new(&device, k, sizes).expect("a table");
         passes.push(("opencl".into(), holds("opencl", opencl, k, &case)));
@@ -295,7 +295,7 @@ fn a_lost_device_leaves_complete_classes() {
         if let Err(fault) = on_device {
             assert!(matches!(fault, LaneError::Device(_)) && device.is_lost(), "{fault:?}");
             losses += 1;
-            let mut rest = LaneCounter::new(25, CpuTable::new(25, AMPLE)).expect("ready");
+            let mut rest = LaneCounter::new(25, ReferenceDeviceTable::new(25, AMPLE)).expect("ready");
             rest.count_bin(kmers, read, &mut classes, &mut all).expect("counted");
         }
         assert!(all.kmers == case.1, "call {fail}");
@@ -306,7 +306,7 @@ fn a_lost_device_leaves_complete_classes() {
 #[test]
 fn errors_of_a_count_are_not_device_failures() {
     let case = generated::<2>(31, 100, 1);
-    let mut counting = LaneCounter::new(31, CpuTable::<2>::new(31, AMPLE)).expect("ready");
+    let mut counting = LaneCounter::new(31, ReferenceDeviceTable::<2>::new(31, AMPLE)).expect("ready");
     let mut all = All { fails: true, ..All::new(DeviceRowRequest::Roots) };
     let read = |each: &mut dyn FnMut(&[u8])| {
         each(&case.0);

@@ -11,7 +11,7 @@ use genuma_reads::{Mate, dna};
 use tracing::warn;
 
 use super::cpu::CpuScatter;
-use super::fpga_process::{BATCH_END, Beat, DeviceProcess, Reply};
+use super::fpga_process::{BATCH_END_BEAT, Beat, DeviceProcess, DeviceReply};
 use super::{BinLayout, Scatter, ScatteredRecords};
 use crate::Error;
 use crate::bin_buffers::BinBuffers;
@@ -47,7 +47,7 @@ pub(super) struct FpgaScatter {
 enum DeviceState {
     NotStarted,
     Running(DeviceProcess),
-    /// It failed: the CPU scatters the reads.
+    /// The simulator failed: the CPU scatters the reads.
     Lost,
 }
 
@@ -67,7 +67,7 @@ impl FpgaScatter {
     }
 
     /// Sends the batch to the device and returns its reply; `None` if the CPU must scatter the batch.
-    fn run_device(&mut self, sample: u8) -> Option<Reply> {
+    fn run_device(&mut self, sample: u8) -> Option<DeviceReply> {
         let DeviceState::Running(device) = &mut self.device else { return None };
         let bins = device.num_bins() * self.lanes.len();
         let expected = (self.bases as f64 * EXPECTED_BYTES_PER_BASE) as usize / bins;
@@ -92,7 +92,7 @@ impl FpgaScatter {
     }
 
     /// Writes the records of a reply to their bins.
-    fn write_records(&self, reply: &Reply, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error> {
+    fn write_records(&self, reply: &DeviceReply, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error> {
         let mut written = ScatteredRecords::default();
         for frame in reply.bins.iter().flat_map(|bytes| frames(bytes, self.layout.k)) {
             let Frame { minimizer, kmers, record } = frame.expect("the reply has been checked");
@@ -156,7 +156,7 @@ fn interleave_lanes(lanes: &[Vec<Beat>]) -> Vec<Beat> {
     let rounds = lanes.iter().map(Vec::len).max().unwrap_or(0);
     let beat = |round: usize, lane: &Vec<Beat>| lane.get(round).copied().unwrap_or_default();
     let reads = (0..rounds).flat_map(|round| lanes.iter().map(move |lane| beat(round, lane)));
-    reads.chain(lanes.iter().map(|_| BATCH_END)).collect()
+    reads.chain(lanes.iter().map(|_| BATCH_END_BEAT)).collect()
 }
 
 /// The letters of the reads in the beats of a lane; N for bases that are not good.

@@ -39,7 +39,7 @@ impl SimulatedFpga {
     ///
     /// # Errors
     /// Returns what is missing and how to build it.
-    pub fn find(folder: &Path, k: u32) -> Result<Self, String> {
+    pub fn find_simulator(folder: &Path, k: u32) -> Result<Self, String> {
         let program = folder.join(format!("genuma-fpga-sim-k{k}"));
         match program.is_file() {
             true => Ok(Self::new(program, Vec::new())),
@@ -83,7 +83,7 @@ pub(super) struct Beat {
 }
 
 /// The last beat of each lane.
-pub(super) const BATCH_END: Beat = Beat { bases: 0, good: 0, count: 0, ends_read: false, ends_batch: true };
+pub(super) const BATCH_END_BEAT: Beat = Beat { bases: 0, good: 0, count: 0, ends_read: false, ends_batch: true };
 
 impl Beat {
     /// Maximum number of bases.
@@ -106,9 +106,9 @@ impl Beat {
     }
 }
 
-/// What the device wrote for a batch.
+/// Output of the device for a batch.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct DeviceReply {
     /// A device bin was too small; then there are no records.
     pub(super) overflow: bool,
     /// The records of each device bin of each lane.
@@ -167,7 +167,7 @@ impl DeviceProcess {
     ///
     /// # Errors
     /// Returns why there is no reply.
-    pub(super) fn scatter(&mut self, sample: u8, max_lines: u16, beats: &[Beat]) -> Result<Reply, String> {
+    pub(super) fn scatter(&mut self, sample: u8, max_lines: u16, beats: &[Beat]) -> Result<DeviceReply, String> {
         let mut request = Vec::with_capacity(12 + 16 * beats.len());
         let num_beats = u32::try_from(beats.len()).map_err(|_| "the batch is too large".to_owned())?;
         for number in [u32::from(sample), u32::from(max_lines), num_beats] {
@@ -177,7 +177,7 @@ impl DeviceProcess {
         self.exchange(&request, usize::from(max_lines)).map_err(|error| format!("it has ended ({error})"))
     }
 
-    fn exchange(&mut self, request: &[u8], max_lines: usize) -> io::Result<Reply> {
+    fn exchange(&mut self, request: &[u8], max_lines: usize) -> io::Result<DeviceReply> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         input.write_all(request)?;
         input.flush()?;
@@ -195,7 +195,7 @@ impl DeviceProcess {
             self.output.read_exact(&mut bytes)?;
             Ok(bytes)
         });
-        Ok(Reply { overflow: head[0] != 0, bins: bins.collect::<io::Result<_>>()? })
+        Ok(DeviceReply { overflow: head[0] != 0, bins: bins.collect::<io::Result<_>>()? })
     }
 }
 

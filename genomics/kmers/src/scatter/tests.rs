@@ -144,7 +144,7 @@ fn scatter_reads(
 /// Checks a backend with several grids, samples and sizes of batches.
 fn assert_scatters(name: &str, k: u32, backend: impl Fn(BinLayout) -> Box<dyn Scatter>) {
     for (case, grid) in (0u8..).zip(GRIDS) {
-        let partition = if case == 1 { Partition::new(1, 2).expect("a half") } else { Partition::WHOLE };
+        let partition = if case == 1 { Partition::new(1, 2).expect("a half") } else { Partition::WHOLE_KMER_SPACE };
         let (layout, sample, batch) = (BinLayout { k, partition, grid }, 3 * case, [50, 7, 1000][usize::from(case)]);
         let reads = awkward_reads(u64::from(k) + 100 * u64::from(case));
         let (records, sum) = scatter_reads(&mut *backend(layout), &reads, sample, &layout, batch);
@@ -207,7 +207,7 @@ fn the_simulated_fpga_gives_the_records_of_the_definition() {
 #[test]
 fn a_lost_or_overflowing_fpga_changes_nothing() {
     let Some(program) = simulator(31) else { return };
-    let layout = BinLayout { k: 31, partition: Partition::WHOLE, grid: GRIDS[0] };
+    let layout = BinLayout { k: 31, partition: Partition::WHOLE_KMER_SPACE, grid: GRIDS[0] };
     let mut reads = awkward_reads(3)[..194].to_vec();
     // All records of the second batch are in one bin, which overflows.
     reads.splice(100..100, vec![(vec![b'A'; 150], vec![b'I'; 150]); 100]);
@@ -226,9 +226,9 @@ fn a_lost_or_overflowing_fpga_changes_nothing() {
 
 #[test]
 fn a_missing_simulator_is_an_error_that_says_how_to_build_it() {
-    let missing = SimulatedFpga::find(Path::new("/nowhere"), 31).expect_err("nothing is there");
+    let missing = SimulatedFpga::find_simulator(Path::new("/nowhere"), 31).expect_err("nothing is there");
     assert_eq!(missing, "/nowhere/genuma-fpga-sim-k31 is missing: build it with scripts/fpga.sh sim 31");
-    let layout = BinLayout { k: 31, partition: Partition::WHOLE, grid: GRIDS[0] };
+    let layout = BinLayout { k: 31, partition: Partition::WHOLE_KMER_SPACE, grid: GRIDS[0] };
     for (program, why) in [("/nowhere/sim", "No such file"), ("/bin/true", "it does not greet")] {
         let mut scatter = FpgaScatter::new(layout, SimulatedFpga::new(program.into(), Vec::new()));
         let folder = tempfile::tempdir().expect("a folder");

@@ -240,7 +240,7 @@ proptest! {
         cases in vec(case(), 1..50),
         options in options(),
     ) {
-        prop_assert_eq!(options.find_error(), None);
+        prop_assert_eq!(options.validation_error(), None);
         let index = &REFERENCE.1;
         let together = found(index, &options, SimdLevel::available_levels()[0], &cases);
         for (case, found) in cases.iter().zip(&together) {

@@ -65,7 +65,7 @@ pub(crate) fn bytes(contigs: &[(String, Vec<u8>)], threads: usize) -> Held {
 
 /// The index of some sequences.
 pub(crate) fn index(contigs: &[(String, Vec<u8>)]) -> Index<Held> {
-    Index::new(bytes(contigs, 1)).unwrap()
+    Index::from_bytes(bytes(contigs, 1)).unwrap()
 }
 
 /// Sequences of all kinds: with ambiguous ranges, with copies on both strands, palindromes, tandem repeats, short
@@ -219,21 +219,21 @@ fn an_index_cut_anywhere_is_refused() {
     let whole = bytes(&small(), 1);
     for length in 0..whole.len() {
         let expected = if length < MAGIC.len() + size_of::<IndexHeader>() { Error::NotAnIndex } else { Error::Damaged };
-        assert_eq!(Index::new(&whole[..length]).unwrap_err(), expected, "{length} bytes");
+        assert_eq!(Index::from_bytes(&whole[..length]).unwrap_err(), expected, "{length} bytes");
     }
-    assert_eq!(Index::new(Held::new(&[&whole[..], &[0]].concat())).unwrap_err(), Error::Damaged);
+    assert_eq!(Index::from_bytes(Held::new(&[&whole[..], &[0]].concat())).unwrap_err(), Error::Damaged);
 }
 
 #[test]
 fn a_head_with_other_bits_is_refused_or_makes_sense() {
     let mut whole = bytes(&small(), 1);
-    let words = Index::new(&whole[..]).unwrap().words.start;
+    let words = Index::from_bytes(&whole[..]).unwrap().words.start;
     let sections = MAGIC.len() + size_of::<IndexHeader>();
     let mut refused = 0;
     for at in 0..words {
         for change in [1u8, 2, 4, 8, 16, 32, 64, 128, 255] {
             whole.change(at, |byte| byte ^ change);
-            match Index::new(&whole[..]) {
+            match Index::from_bytes(&whole[..]) {
                 Err(error) => {
                     refused += 1;
                     let expected = match at {
@@ -262,7 +262,7 @@ fn a_head_with_other_bits_is_refused_or_makes_sense() {
         }
     }
     assert!(refused > 9 * sections / 2, "{refused}");
-    Index::new(&whole[..]).unwrap();
+    Index::from_bytes(&whole[..]).unwrap();
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub struct ReportedSegment {
 pub(super) fn is_split(read: &TemplateRead, options: &ScoringOptions) -> bool {
     let Some((best, others)) = read.places.split_first() else { return false };
     let piece = |place: &Placement| !place.alt && place.score >= options.min_score;
-    others.iter().any(|place| piece(place) && place.covers_other_bases(best, read.length))
+    others.iter().any(|place| piece(place) && place.covers_different_bases(best, read.length))
 }
 
 /// Highest mapping quality that a placement of a read can have. Unaligned bases lower it unless another placement
@@ -45,7 +45,8 @@ pub(super) fn is_split(read: &TemplateRead, options: &ScoringOptions) -> bool {
 pub(super) fn segment_mapq_upper_bound(read: &TemplateRead, which: usize, options: &ScoringOptions) -> i32 {
     let place = &read.places[which];
     let most = quality::mapq_upper_bound(place, read.length);
-    let explains = |other: &Placement| other.score >= options.min_score && place.covers_other_bases(other, read.length);
+    let explains =
+        |other: &Placement| other.score >= options.min_score && place.covers_different_bases(other, read.length);
     if most < quality::MAX_MAPQ && read.places.iter().any(explains) { quality::MAX_MAPQ } else { most }
 }
 
@@ -59,11 +60,11 @@ pub(super) fn single_read_mapq(
     let rivals = quality::find_rivals(&read.places, which, read.length, options);
     let place = &read.places[which];
     // Seeds in other parts of the read say nothing about this segment.
-    let (from, to) = place.sequenced_range(read.length);
+    let (from, to) = place.aligned_range_as_sequenced(read.length);
     let sure = if to - from == read.length {
         read.summary.examined_seeds
     } else {
-        count_examined_seeds(mapped.seeds_of(read.number), mapped.deferred_lists_of(read.number), from..to)
+        count_examined_seeds(mapped.seed_offsets_of(read.number), mapped.deferred_lists_of(read.number), from..to)
     };
     quality::single_read_mapq(place, rivals, sure, read.deferred, read.length, options)
         .min(segment_mapq_upper_bound(read, which, options))
@@ -73,7 +74,7 @@ impl ReadReport {
     /// Sets the reported segments: the primary placement with its mapping quality, the best placement of each other
     /// part of the read, and better placements on ALT contigs. If the score of the primary placement is too low, the
     /// best one on an ALT contig becomes primary.
-    pub(super) fn set_segments(
+    pub(super) fn choose_reported_segments(
         &mut self,
         mapped: &MappedReads,
         read: &TemplateRead,
@@ -94,7 +95,7 @@ impl ReadReport {
             |place, quality: i32| ReportedSegment { place, mapq: quality as u8, next_score: next(place), alt_score: 0 };
         self.segments.push(piece(primary, quality));
         for (i, place) in places[..assembled].iter().enumerate() {
-            let elsewhere = |piece: &ReportedSegment| place.covers_other_bases(&places[piece.place], read.length);
+            let elsewhere = |piece: &ReportedSegment| place.covers_different_bases(&places[piece.place], read.length);
             if place.score >= options.min_score && self.segments.iter().all(elsewhere) {
                 self.segments.push(piece(i, single_read_mapq(mapped, read, i, options).min(quality)));
             }
@@ -132,7 +133,7 @@ fn leaders(places: &[Placement], length: usize) -> Vec<usize> {
     order.sort_by_key(|&i| (-places[i].score, places[i].alt));
     let (mut leaders, mut found) = (vec![0; places.len()], Vec::new());
     for i in order {
-        let leader = found.iter().copied().find(|&leader| !places[i].covers_other_bases(&places[leader], length));
+        let leader = found.iter().copied().find(|&leader| !places[i].covers_different_bases(&places[leader], length));
         leaders[i] = leader.unwrap_or(i);
         if leader.is_none() {
             found.push(i);

@@ -70,11 +70,11 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, SkippedRe
     mapper::map_reads(&view, &options, vectors, &mut mapper::MapperState::default(), all, &mut mapped);
     let mut insert_sizes = InsertSizesByOrientation::default();
     insert_sizes[1] = (300..500).collect();
-    let inserts = InsertSizeModels::new(insert_sizes, options.match_score);
+    let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, options.match_score);
     let (mut state, mut told) = (PairingState::default(), Vec::new());
     let contig = |place: &Placement| &view.contigs[view.contig_at(place.start())];
     let inserts = paired.then_some(&inserts);
-    finish_templates(&view, &options, vectors, &mut state, &mut mapped, inserts, |_, first, reports, proper| {
+    complete_templates(&view, &options, vectors, &mut state, &mut mapped, inserts, |_, first, reports, proper| {
         let of = |i: usize, report: &ReadReport| {
             let line = |piece: &ReportedSegment| {
                 let place = &report.places[piece.place];
@@ -83,7 +83,7 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, SkippedRe
                 Line {
                     contig: contig(place).name.clone(),
                     at: place.start() - contig(place).start,
-                    of: place.sequenced_range(reads[first + i].len()),
+                    of: place.aligned_range_as_sequenced(reads[first + i].len()),
                     score: place.score,
                     quality: piece.mapq,
                     next: piece.next_score,

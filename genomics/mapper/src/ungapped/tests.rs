@@ -158,7 +158,7 @@ proptest! {
             let mut buffer = vec![1; 5];
             let found = vectors.run_at_level(
                 #[inline(always)]
-                || scan_window(words, packed.read_strand(0, reverse), from as u64, to as u64, &mut buffer),
+                || find_best_ungapped_positions(words, packed.read_strand(0, reverse), from as u64, to as u64, &mut buffer),
             );
             prop_assert_eq!(found, [Some(best), next]);
         }

@@ -4,7 +4,7 @@ use genuma_reads::packed_bases::BaseCodes;
 use genuma_reads::{Mate, dna};
 use serde::{Deserialize, Serialize};
 
-use super::overlap::facing_bases;
+use super::overlap::facing_positions;
 
 /// Number of cycles that are tallied; later ones are ignored.
 pub const MAX_CYCLES: usize = 1024;
@@ -95,7 +95,7 @@ pub(crate) struct CycleTallies {
 }
 
 /// Error probability of random bases: three of four are wrong.
-pub(crate) const RANDOM_BASE_ERROR: f64 = 0.75;
+pub(crate) const RANDOM_BASE_ERROR_PROBABILITY: f64 = 0.75;
 
 /// Error probability of each Phred quality, in billionths.
 #[derive(Debug, Clone)]
@@ -105,7 +105,8 @@ impl Default for ErrorProbabilities {
     fn default() -> Self {
         // Qualities 0 and 1 would give more than 3/4, which is the error rate of random bases.
         ErrorProbabilities(std::array::from_fn(|q| {
-            (UNITS_PER_EXPECTED_ERROR * 10f64.powf(-(q as f64) / 10.0).min(RANDOM_BASE_ERROR)).round() as u64
+            (UNITS_PER_EXPECTED_ERROR * 10f64.powf(-(q as f64) / 10.0).min(RANDOM_BASE_ERROR_PROBABILITY)).round()
+                as u64
         }))
     }
 }
@@ -146,7 +147,7 @@ impl CycleTallies {
         let disagreements = &mut self.disagreements;
         disagreements.by_quality.resize(NUM_QUALITIES, [0; 2]);
         let mut wrong = 0;
-        for i in facing_bases(one.len(), two.len(), fragment) {
+        for i in facing_positions(one.len(), two.len(), fragment) {
             let j = fragment - 1 - i;
             let (a, b) = (one[i], two[j]);
             if a >= 4 || b >= 4 || i.max(j) >= MAX_CYCLES {

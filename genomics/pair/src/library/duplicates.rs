@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::modal_depth::self_weighted_median;
 
 /// Number of bases at the start of each mate that make the key.
-pub const KEY_BASES_PER_MATE: usize = 24;
+pub const DUPLICATE_KEY_BASES_PER_MATE: usize = 24;
 /// Maximum number of keys that are kept.
 const MAX_KEYS: usize = 1 << 16;
 
@@ -39,7 +39,7 @@ impl Hasher for IdentityHasher {
 /// Number of read pairs for each duplicate key. Only keys whose hash is below a bound are kept; the bound falls when
 /// there are too many.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct DuplicateKeys {
+pub struct DuplicateKeyCounts {
     /// How often the bound was halved: one key in 2^halvings is kept.
     halvings: u32,
     keys: HashMap<u64, u32, BuildHasherDefault<IdentityHasher>>,
@@ -54,11 +54,11 @@ pub fn hash_two_words(a: u64, b: u64) -> u64 {
     x ^ (x >> 33)
 }
 
-impl DuplicateKeys {
-    /// Adds a pair by the first [`KEY_BASES_PER_MATE`] bases of its mates, in either order. Both mates must have as many.
+impl DuplicateKeyCounts {
+    /// Adds a pair by the first [`DUPLICATE_KEY_BASES_PER_MATE`] bases of its mates, in either order. Both mates must have as many.
     #[inline]
     pub fn add_pair(&mut self, mates: [PackedBases<'_>; 2]) {
-        let [one, two] = mates.map(|mate| mate.word(0) >> (64 - 2 * KEY_BASES_PER_MATE));
+        let [one, two] = mates.map(|mate| mate.word_at(0) >> (64 - 2 * DUPLICATE_KEY_BASES_PER_MATE));
         let key = hash_two_words(one.min(two), one.max(two));
         if key <= u64::MAX >> self.halvings {
             self.count_key(key, 1);
@@ -84,7 +84,7 @@ impl DuplicateKeys {
     }
 
     /// Adds the keys of another thread.
-    pub fn merge(&mut self, other: &DuplicateKeys) {
+    pub fn merge(&mut self, other: &DuplicateKeyCounts) {
         self.halve(other.halvings);
         for (&key, &pairs) in &other.keys {
             if key <= u64::MAX >> self.halvings {
@@ -104,8 +104,8 @@ impl DuplicateKeys {
     }
 
     /// Number of pairs, of different keys, and of pairs whose key other pairs have too.
-    pub fn count_pairs_and_keys(&self) -> KeyCounts {
-        let mut counts = KeyCounts { pairs: 0, keys: self.keys.len() as u64, repeated_pairs: 0 };
+    pub fn count_pairs_and_keys(&self) -> DuplicateKeySummary {
+        let mut counts = DuplicateKeySummary { pairs: 0, keys: self.keys.len() as u64, repeated_pairs: 0 };
         for &n in self.keys.values() {
             counts.pairs += u64::from(n);
             counts.repeated_pairs += if n > 1 { u64::from(n) } else { 0 };
@@ -114,9 +114,10 @@ impl DuplicateKeys {
     }
 }
 
-/// How many read pairs share their key (the start of both mates) with others: duplicates or coincidences.
+/// Numbers of read pairs, of distinct duplicate keys (the start of both mates), and of pairs whose key other pairs have
+/// too: duplicates or coincidences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyCounts {
+pub struct DuplicateKeySummary {
     /// Number of pairs with a kept key.
     pub pairs: u64,
     /// Number of kept keys.
@@ -135,7 +136,7 @@ mod tests {
         let keys: Vec<u64> =
             (0..600_000u64).map(|i| hash_two_words(i - if i % 4 == 0 { i.min(1) } else { 0 }, 7)).collect();
         let split = |parts: usize, backwards: bool| {
-            let mut tallies: Vec<DuplicateKeys> = vec![DuplicateKeys::default(); parts];
+            let mut tallies: Vec<DuplicateKeyCounts> = vec![DuplicateKeyCounts::default(); parts];
             for (i, &key) in keys.iter().enumerate() {
                 let tally = &mut tallies[i * 7 % parts];
                 if key <= u64::MAX >> tally.halvings {
@@ -145,7 +146,7 @@ mod tests {
             if backwards {
                 tallies.reverse();
             }
-            let mut all = DuplicateKeys::default();
+            let mut all = DuplicateKeyCounts::default();
             tallies.iter().for_each(|tally| all.merge(tally));
             all
         };

@@ -3,8 +3,8 @@
 use genuma_reads::TrimCounts;
 use serde::{Deserialize, Serialize};
 
-use super::cycles::{CycleTally, RANDOM_BASE_ERROR, UNITS_PER_EXPECTED_ERROR};
-use super::duplicates::{KEY_BASES_PER_MATE, KeyCounts};
+use super::cycles::{CycleTally, RANDOM_BASE_ERROR_PROBABILITY, UNITS_PER_EXPECTED_ERROR};
+use super::duplicates::{DUPLICATE_KEY_BASES_PER_MATE, DuplicateKeySummary};
 use super::telomere::TELOMERE_MOTIFS;
 use super::{DetailTally, LibraryTally, MAX_TRACKED_LENGTH, overlap};
 use crate::interval::Estimate;
@@ -95,14 +95,14 @@ pub struct ErrorMetrics {
     /// Error rate that the qualities of the compared bases predict.
     pub expected_from_quality: Option<f64>,
     /// Shares of the 12 substitutions among all errors, as read: A>C, A>G, … T>G.
-    pub substitutions: Vec<Substitution>,
+    pub substitutions: Vec<SubstitutionShare>,
     /// Error rates by Phred quality.
     pub(crate) by_quality: Vec<QualityMetrics>,
 }
 
 /// Share of one substitution among the errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Substitution {
+pub struct SubstitutionShare {
     /// True base and read base, such as `A>C`.
     pub change: String,
     /// Share of this substitution among all errors, 0 to 1.
@@ -138,7 +138,7 @@ pub struct DuplicateMetrics {
     /// Estimated number of distinct molecules in the library, if all are equally amplified; `None` if there are too
     /// few duplicates.
     pub molecules: Option<Estimate>,
-    /// Amount of duplicates in words, such as `few duplicates`, for the report.
+    /// Rating of the amount of duplicates as text, such as `few duplicates`, for the report.
     pub note: String,
 }
 
@@ -147,7 +147,7 @@ pub struct DuplicateMetrics {
 pub struct TelomereMetrics {
     /// The most frequent motif; `None` if hardly any pair has one.
     pub motif: Option<String>,
-    /// Taxon with this motif.
+    /// Taxon whose telomeres have the motif, such as vertebrates.
     pub taxon: Option<String>,
     /// Number of pairs with this motif.
     pub pairs: u64,
@@ -195,11 +195,11 @@ impl LibraryMetrics {
         }
         let insert = insert_sizes(&detail, mates[0].lengths[1] + mates[1].lengths[1]);
         let errors = error_metrics(&detail);
-        let density = depth.map(|depth| depth * tally.pairs as f64 / tally.bases.max(1) as f64);
+        let density = depth.map(|depth| depth * tally.num_pairs as f64 / tally.num_bases.max(1) as f64);
         let met = density.map(|pairs| pairs * same_length_probability(&detail));
         LibraryMetrics {
-            pairs: tally.pairs,
-            bases: tally.bases,
+            pairs: tally.num_pairs,
+            bases: tally.num_bases,
             examined_pairs: detail.pairs,
             gc: proportion(known[1] + known[2], known.iter().sum()).map(rounded),
             adapter_share: Estimate::from_binomial(trimmed.pairs_with_adapter, trimmed.pairs),
@@ -230,7 +230,7 @@ const MIN_BASE_BIAS: f64 = 0.03;
 /// Number of standard deviations by which a base's share in a cycle may differ from its share in later cycles. Chosen:
 /// one of 16,000 cycles differs more by chance; a higher value finds fewer biased cycles.
 const BIAS_DEVIATIONS: f64 = 4.0;
-/// Largest variance of the share of a base, for one base of a cycle: that of a share of one half.
+/// Largest possible variance of a base's share in a cycle, per observed base: that of a share of one half.
 const MAX_BASE_VARIANCE: f64 = 0.25;
 
 /// Number of first cycles that are tested for bias.
@@ -327,8 +327,8 @@ fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizeMetrics {
     }
 }
 
-/// Assumed standard deviation, in bases, of the insert sizes that cannot be measured. Chosen; a higher value
-/// expects fewer coincidental duplicates.
+/// Assumed standard deviation, in bases, of insert sizes that are too long to be measured. Chosen; with a higher value
+/// fewer pairs are expected to have equal ends by coincidence.
 const UNSEEN_INSERT_SD_BP: f64 = 80.0;
 
 /// Probability that two fragments have the same length.
@@ -357,14 +357,15 @@ fn cycle_error_rate(cycle: &CycleTally, calibration: f64) -> f64 {
     match cycle.compared_bases {
         MIN_COMPARED_BASES.. => cycle.error_halves as f64 / 2.0 / cycle.compared_bases as f64,
         _ => (cycle.expected_errors as f64 / UNITS_PER_EXPECTED_ERROR / cycle.usable_bases.max(1) as f64 * calibration)
-            .min(RANDOM_BASE_ERROR),
+            .min(RANDOM_BASE_ERROR_PROBABILITY),
     }
 }
 
 /// Probability that the key of a pair has no error.
 fn error_free_key_probability(detail: &DetailTally) -> f64 {
     let calibration = quality_calibration(detail);
-    let first = detail.cycles.by_mate.iter().flat_map(|cycles| &cycles[..cycles.len().min(KEY_BASES_PER_MATE)]);
+    let first =
+        detail.cycles.by_mate.iter().flat_map(|cycles| &cycles[..cycles.len().min(DUPLICATE_KEY_BASES_PER_MATE)]);
     first.map(|cycle| 1.0 - cycle_error_rate(cycle, calibration)).product()
 }
 
@@ -385,7 +386,7 @@ fn error_metrics(detail: &DetailTally) -> ErrorMetrics {
     let changes = (0..16).filter(|i| i / 4 != i % 4).filter_map(|i| {
         let share =
             Estimate::from_binomial(disagreements.substitutions[i / 4][i % 4] / 2, disagreements.error_halves / 2)?;
-        Some(Substitution { change: format!("{}>{}", letters[i / 4], letters[i % 4]), share })
+        Some(SubstitutionShare { change: format!("{}>{}", letters[i / 4], letters[i % 4]), share })
     });
     let qualities = disagreements.by_quality.iter().enumerate().filter_map(|(quality, &[compared, halves])| {
         let errors = Estimate::from_poisson(halves / 2, compared as f64)?;
@@ -404,8 +405,8 @@ fn error_metrics(detail: &DetailTally) -> ErrorMetrics {
 
 /// Minimum number of duplicates to estimate the number of molecules.
 const MIN_DUPLICATES: f64 = 10.0;
-/// Minimum mean number of pairs per key, and minimum share of pairs with a shared key, from which the library looks
-/// like amplicons. Chosen.
+/// Limits above which a library is described as amplicons: mean number of pairs per duplicate key, and share of pairs
+/// whose key other pairs have. Chosen.
 const AMPLICON_LIMITS: (f64, f64) = (20.0, 0.9);
 
 /// Expected number of distinct molecules among `pairs` pairs of a library of `molecules` molecules (Lander and
@@ -435,7 +436,8 @@ fn correct_for_key_errors(observed: f64, pairs: f64, error_free: f64) -> (f64, f
 }
 
 fn duplicate_metrics(tally: &LibraryTally, error_free: f64, expected_meetings: Option<f64>) -> DuplicateMetrics {
-    let counts @ KeyCounts { pairs, keys, repeated_pairs: repeated } = tally.duplicate_keys.count_pairs_and_keys();
+    let counts @ DuplicateKeySummary { pairs, keys, repeated_pairs: repeated } =
+        tally.duplicate_keys.count_pairs_and_keys();
     let copies = (pairs - keys) as f64;
     // Keys are sampled, not pairs.
     let seen = proportion(pairs - keys, pairs).and_then(|share| {
@@ -472,8 +474,8 @@ fn beyond_coincidence(share: f64, by_chance: f64) -> f64 {
     (1.0 - (1.0 - share) / (1.0 - by_chance)).max(0.0)
 }
 
-/// Expected number of coincidences below which their share is computed as 0, because the exact formula divides by the
-/// number. Chosen: far below any count.
+/// Expected number of coincidental duplicates below which their share is taken as 0, because the exact formula divides
+/// by this number. Chosen: far below any count.
 const NEGLIGIBLE_MEETINGS: f64 = 1e-9;
 
 /// Share of pairs that start like another molecule by coincidence. `expected_meetings` is the number of other molecules that each
@@ -496,7 +498,7 @@ const SOME_DUPLICATES: f64 = 0.02;
 /// Duplicate share (0 to 1) from which the note says `many duplicates`. Chosen; affects the wording only.
 const MANY_DUPLICATES: f64 = 0.2;
 
-fn duplicate_note(counts: &KeyCounts, amplicons: bool, copied: Option<Estimate>) -> &'static str {
+fn duplicate_note(counts: &DuplicateKeySummary, amplicons: bool, copied: Option<Estimate>) -> &'static str {
     let Some(copied) = copied.filter(|_| counts.pairs >= MIN_PAIRS) else {
         return "unknown: too few pairs";
     };
@@ -523,7 +525,7 @@ fn telomere_metrics(tally: &LibraryTally) -> TelomereMetrics {
         motif: motif.map(|motif| name(motif.bases)),
         taxon: motif.map(|motif| motif.taxon.to_owned()),
         pairs,
-        per_million: Estimate::from_poisson(pairs, tally.pairs as f64 / 1e6),
+        per_million: Estimate::from_poisson(pairs, tally.num_pairs as f64 / 1e6),
         motifs: TELOMERE_MOTIFS.iter().zip(tally.telomere_pairs).map(|(motif, n)| (name(motif.bases), n)).collect(),
     }
 }

@@ -15,7 +15,7 @@ pub const MIN_OVERLAP_BASES: usize = 24;
 const MAX_REPEAT_UNIT: usize = 6;
 
 /// Fragment length in bases of two mates with their quality letters; `None` if they do not overlap clearly.
-pub fn fragment_length(one: (&BaseCodes, &[u8]), two: (&BaseCodes, &[u8])) -> Option<usize> {
+pub fn fragment_length_from_overlap(one: (&BaseCodes, &[u8]), two: (&BaseCodes, &[u8])) -> Option<usize> {
     fragment_from_end_seeds(one, two).or_else(|| fragment_from_end_seeds(two, one))
 }
 
@@ -40,10 +40,10 @@ fn fragment_from_end_seeds((one, first): (&BaseCodes, &[u8]), (two, second): (&B
 
 #[inline(always)]
 fn seed(read: PackedBases<'_>, at: usize) -> u32 {
-    (read.word(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
+    (read.word_at(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
 }
 
-/// Returns the first result of `accept` for a position where the read has the wanted seed.
+/// Returns the first result of `accept` over the positions at which the read contains the seed.
 fn find_seed(
     read: PackedBases<'_>,
     starts: usize,
@@ -72,7 +72,7 @@ fn is_tandem_repeat(seed: u32) -> bool {
 }
 
 /// Positions of `one` that face positions of `two` in a fragment: position i faces `fragment - 1 - i`.
-pub fn facing_bases(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
+pub fn facing_positions(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
     fragment.saturating_sub(two)..fragment.min(one)
 }
 
@@ -82,7 +82,7 @@ const MIN_GOOD_LETTER: u8 = b'!' + 20;
 /// Whether the mates agree where they face each other: at most one base in eight differs, and one in 25 of the good
 /// bases, as copies of a repeat differ in good bases too.
 fn do_mates_agree([one, two]: [&[u8]; 2], [first, second]: [&[u8]; 2], fragment: usize) -> bool {
-    let facing = facing_bases(one.len(), two.len(), fragment);
+    let facing = facing_positions(one.len(), two.len(), fragment);
     if facing.len() < MIN_OVERLAP_BASES {
         return false;
     }
@@ -108,7 +108,7 @@ mod tests {
             codes.encode_bases(seq, seq, 0);
             codes
         };
-        super::fragment_length((&codes(one), one), (&codes(two), two))
+        super::fragment_length_from_overlap((&codes(one), one), (&codes(two), two))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! or not.
 
 use genuma_kmers::run_with_widest_simd;
-use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_after};
+use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_of_bits_after};
 use genuma_reads::{Mate, ReadPair, dna};
 
 /// A telomere motif and the taxon that has it.
@@ -24,7 +24,8 @@ pub(crate) const TELOMERE_MOTIFS: [TelomereMotif; 3] = [
 /// Minimum number of copies of the motif in a mate.
 pub const MIN_MOTIF_COPIES: usize = 6;
 
-/// Minimum run of bases that equal those one motif length later: four copies in a row contain it in any window.
+/// Minimum number of consecutive bases that equal the base one motif length later. Four copies in a row contain such a
+/// run in any window.
 const MIN_RUN: u32 = 10;
 /// Distance between windows in bases.
 const WINDOW_STEP: usize = WORD_BASES / 2;
@@ -40,7 +41,7 @@ fn repeat_runs(window: u64, unit: usize) -> u64 {
         repeat_runs &= repeat_runs << (2 * step);
     }
     // Bases beyond the window have nothing to equal.
-    repeat_runs & !mask_after(WORD_BASES - unit - MIN_RUN as usize + 1)
+    repeat_runs & !mask_of_bits_after(WORD_BASES - unit - MIN_RUN as usize + 1)
 }
 
 /// Length of a stretch that is tested as a whole: four copies of a motif in a row contain one.
@@ -51,7 +52,8 @@ const STRETCH_STEP: usize = 8;
 /// Packed bases without a repeat, used beyond the end of a read.
 const NON_REPEAT: u32 = 0x1b1b_1b1b;
 
-/// Number of stretches that are tested together, with as many shifted by half a stretch.
+/// Number of stretches that are tested together; the same number of stretches, shifted by half a stretch, is tested as
+/// well.
 const LANES: usize = 8;
 
 /// Whether a stretch in the first `bases` bases repeats with a unit of 5, 6 or 7.
@@ -120,7 +122,7 @@ fn may_contain_motif(read: PackedBases<'_>, bases: usize) -> bool {
     );
     repeats
         && (0..bases).step_by(WINDOW_STEP).any(|at| {
-            let window = read.word(at);
+            let window = read.word_at(at);
             window_has_motif(window, 6, ROTATIONS_OF_6.as_flattened())
                 || window_has_motif(window, 7, ROTATIONS_OF_7.as_flattened())
                 || window_has_motif(window, 5, ROTATIONS_OF_5.as_flattened())
@@ -129,7 +131,7 @@ fn may_contain_motif(read: PackedBases<'_>, bases: usize) -> bool {
 
 /// Returns the index of the motif that a pair contains often enough, if any.
 #[inline]
-pub fn telomere_motif_of_pair(pair: ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> Option<usize> {
+pub fn find_telomere_motif(pair: ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> Option<usize> {
     let may = |(mate, packed): (&Mate<'_>, PackedBases<'_>)| may_contain_motif(packed, mate.seq.len());
     if pair.mates.iter().zip(packed).any(may) { find_longest_motif(pair) } else { None }
 }
@@ -209,7 +211,7 @@ mod tests {
             codes.encode_bases(seq, seq, 0);
             codes
         });
-        telomere_motif_of_pair(ReadPair { name: b"", mates }, [a.packed(), b.packed()])
+        find_telomere_motif(ReadPair { name: b"", mates }, [a.packed(), b.packed()])
     }
 
     #[test]

@@ -83,13 +83,13 @@ fn tallies(reads: &Reads, parts: usize) -> (LibraryTally, genuma_reads::TrimCoun
         for (name, mates) in reads.iter().skip(part).step_by(parts) {
             let mates = mates.each_ref().map(|[seq, qual]| Mate { seq, qual });
             let raw = ReadPair { name, mates };
-            let cut = trimmer.trim(raw);
-            observer.add_pair(&TrimmedPair { raw, trimmed: cut, packed: trimmer.packed_mates() }, 1);
+            let cut = trimmer.trim_pair(raw);
+            observer.add_pair(&TrimmedPair { raw, trimmed: cut, packed: trimmer.packed_untrimmed_mates() }, 1);
         }
         let [none, tumour] = observer.into_tallies().try_into().expect("two samples");
         assert_eq!(none, LibraryTally::default());
         all.add_tally(&tumour);
-        cut.add(&trimmer.counts());
+        cut.add_counts(&trimmer.counts());
     }
     (all, cut)
 }

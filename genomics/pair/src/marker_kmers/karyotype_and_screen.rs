@@ -3,21 +3,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkerCounts, MarkerTally, SequenceKind};
-use crate::interval::{DEVIATIONS_95_PERCENT, Estimate};
+use super::{MarkerTally, SequenceKind, SequenceMarkerCounts};
+use crate::interval::{Estimate, Z_SCORE_95_PERCENT};
 
 /// Results for the known sequences in both samples: copy numbers of the contigs, and detected screened sequences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct KnownSequences {
+pub struct KnownSequenceResults {
     /// Copy numbers of the contigs; `None` without a reference.
-    pub karyotype: Option<Karyotype>,
+    pub karyotype: Option<RelativeContigCopyNumbers>,
     /// Result of the screen; `None` if nothing was screened for.
     pub screen: Option<ScreenResult>,
 }
 
 /// Relative copy numbers of all contigs of the reference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Karyotype {
+pub struct RelativeContigCopyNumbers {
     /// Depth of a k-mer of the autosomes in each sample: the median over contigs, weighted by length, without X, Y
     /// and organelles.
     pub autosome_depth: [f64; 2],
@@ -33,12 +33,12 @@ pub struct Karyotype {
     /// Number of contigs with too few markers.
     pub unassessed_contigs: u64,
     /// The other contigs, in reference order.
-    pub contigs: Vec<ContigCopies>,
+    pub contigs: Vec<ContigCopyNumber>,
 }
 
 /// Relative copy number of a contig.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ContigCopies {
+pub struct ContigCopyNumber {
     /// Name of the contig in the reference.
     pub name: String,
     /// Length of the sequence in bases, N included.
@@ -99,17 +99,17 @@ pub struct SampleDetection {
     pub note: String,
 }
 
-/// How many reads and k-mers a sample has, to convert marker counts to numbers of reads.
+/// Numbers of reads and k-mers of a sample, to convert marker counts to numbers of reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ReadTotals {
+pub struct ReadAndKmerTotals {
     /// Number of reads, both mates of a pair counted.
     pub num_reads: f64,
     /// Mean number of k-mers of a read.
     pub kmers_per_read: f64,
 }
 
-/// Assumed spacing of independent fragments in bases: markers within this distance are not independent. Chosen; a
-/// higher value widens the intervals.
+/// Assumed fragment length in bases: counts of markers within this distance are treated as dependent, because the same
+/// fragments contain them. Chosen; a higher value widens the intervals.
 const FRAGMENT_BP: u64 = 300;
 /// Minimum number of markers to report a contig. Chosen.
 const MIN_CONTIG_MARKERS: u64 = 20;
@@ -133,7 +133,7 @@ const REPEAT_DEVIATIONS: f64 = 3.0;
 /// shallow samples.
 const MIN_REPEAT_COUNT: f64 = 3.0;
 
-fn marker_depth(sequence: &MarkerCounts, sample: usize) -> MarkerDepth {
+fn marker_depth(sequence: &SequenceMarkerCounts, sample: usize) -> MarkerDepth {
     let seen = &sequence.count_histograms[sample];
     let there: u64 = seen.iter().map(|&(_, n)| u64::from(n)).sum();
     let none = sequence.markers.saturating_sub(there);
@@ -166,8 +166,7 @@ impl MarkerDepth {
             return None;
         }
         let value = self.mean / other.mean;
-        let error = DEVIATIONS_95_PERCENT
-            * (self.standard_error.powi(2) + (value * other.standard_error).powi(2)).sqrt()
+        let error = Z_SCORE_95_PERCENT * (self.standard_error.powi(2) + (value * other.standard_error).powi(2)).sqrt()
             / other.mean;
         Some(Estimate { value, low: (value - error).max(0.0), high: value + error })
     }
@@ -183,27 +182,27 @@ fn is_sex_chromosome(name: &str, sex: &str) -> bool {
 /// Chosen; a higher value reports fewer changes.
 const MIN_RATIO_CHANGE: f64 = 0.1;
 
-impl KnownSequences {
+impl KnownSequenceResults {
     /// Evaluates the marker counts of two samples with the given numbers of reads.
-    pub fn from_tally(tally: &MarkerTally, reads: [ReadTotals; 2]) -> KnownSequences {
+    pub fn from_tally(tally: &MarkerTally, reads: [ReadAndKmerTotals; 2]) -> KnownSequenceResults {
         let kinds = |screened: bool| {
             tally.sequences.iter().filter(move |s| (s.kind == SequenceKind::Screened) == screened).collect::<Vec<_>>()
         };
         let [contigs, screened] = [false, true].map(kinds);
-        KnownSequences {
+        KnownSequenceResults {
             karyotype: (!contigs.is_empty()).then(|| build_karyotype(&contigs)),
             screen: (!screened.is_empty()).then(|| build_screen(&screened, reads)),
         }
     }
 }
 
-fn build_karyotype(contigs: &[&MarkerCounts]) -> Karyotype {
-    let assessed: Vec<(&MarkerCounts, [MarkerDepth; 2])> = contigs
+fn build_karyotype(contigs: &[&SequenceMarkerCounts]) -> RelativeContigCopyNumbers {
+    let assessed: Vec<(&SequenceMarkerCounts, [MarkerDepth; 2])> = contigs
         .iter()
         .filter(|contig| contig.markers >= MIN_CONTIG_MARKERS)
         .map(|&contig| (contig, [0, 1].map(|sample| marker_depth(contig, sample))))
         .collect();
-    let is_usual = |contig: &MarkerCounts| {
+    let is_usual = |contig: &SequenceMarkerCounts| {
         contig.kind == SequenceKind::Contig && !["X", "Y"].into_iter().any(|sex| is_sex_chromosome(&contig.name, sex))
     };
     let autosomes = [0, 1].map(|sample| autosome_depth(&assessed, sample, is_usual));
@@ -211,7 +210,7 @@ fn build_karyotype(contigs: &[&MarkerCounts]) -> Karyotype {
     let relative = |depths: &[MarkerDepth; 2], sample: usize| {
         if enough[sample] { depths[sample].ratio_to(autosomes[sample]) } else { None }
     };
-    let contig_copies: Vec<ContigCopies> = assessed
+    let contig_copies: Vec<ContigCopyNumber> = assessed
         .iter()
         .map(|(contig, depths)| {
             let relative = [0, 1].map(|sample| relative(depths, sample));
@@ -223,8 +222,8 @@ fn build_karyotype(contigs: &[&MarkerCounts]) -> Karyotype {
                 Some(ratio) if ratio.high < 1.0 && ratio.value < 1.0 - MIN_RATIO_CHANGE => "lost",
                 Some(_) => "unchanged",
             };
-            let MarkerCounts { name, bases, markers: marks, .. } = contig;
-            ContigCopies {
+            let SequenceMarkerCounts { name, bases, markers: marks, .. } = contig;
+            ContigCopyNumber {
                 name: name.clone(),
                 bases: *bases,
                 marker_kmers: *marks,
@@ -237,7 +236,7 @@ fn build_karyotype(contigs: &[&MarkerCounts]) -> Karyotype {
     let of_sex = |sex| contig_copies.iter().find(|fact| is_sex_chromosome(&fact.name, sex));
     let (x, y) = (of_sex("X"), of_sex("Y"));
     let sex = [0, 1].map(|sample| {
-        let relative = |fact: Option<&ContigCopies>| fact.and_then(|fact| fact.relative_depth[sample]);
+        let relative = |fact: Option<&ContigCopyNumber>| fact.and_then(|fact| fact.relative_depth[sample]);
         self::describe_sex(relative(x), relative(y), x.is_some(), enough[sample]).to_owned()
     });
     let had = y.filter(|y| y.relative_depth[0].is_some_and(|normal| normal.low > MIN_Y_DEPTH));
@@ -245,7 +244,7 @@ fn build_karyotype(contigs: &[&MarkerCounts]) -> Karyotype {
         let lost = |left: f64| (1.0 - left).clamp(0.0, 1.0);
         Estimate { value: lost(ratio.value), low: lost(ratio.high), high: lost(ratio.low) }
     });
-    let mitochondrion = |(contig, _): &&(&MarkerCounts, [MarkerDepth; 2])| {
+    let mitochondrion = |(contig, _): &&(&SequenceMarkerCounts, [MarkerDepth; 2])| {
         contig.kind == SequenceKind::Organelle && contig.name.to_ascii_lowercase().contains('m')
     };
     let mitochondria = [0, 1].map(|sample| {
@@ -253,7 +252,7 @@ fn build_karyotype(contigs: &[&MarkerCounts]) -> Karyotype {
         relative.map(|relative| relative.scale_by(2.0))
     });
     let changed = contig_copies.iter().filter(|fact| ["gained", "lost"].contains(&&fact.status[..]));
-    Karyotype {
+    RelativeContigCopyNumbers {
         autosome_depth: autosomes.map(|autosomes| autosomes.mean),
         sex,
         y_loss: y_lost,
@@ -266,9 +265,9 @@ fn build_karyotype(contigs: &[&MarkerCounts]) -> Karyotype {
 
 /// Median depth over the autosomes weighted by length, or over all contigs if there are no autosomes.
 fn autosome_depth(
-    contigs: &[(&MarkerCounts, [MarkerDepth; 2])],
+    contigs: &[(&SequenceMarkerCounts, [MarkerDepth; 2])],
     sample: usize,
-    is_autosome: impl Fn(&MarkerCounts) -> bool,
+    is_autosome: impl Fn(&SequenceMarkerCounts) -> bool,
 ) -> MarkerDepth {
     let any = contigs.iter().any(|(contig, _)| is_autosome(contig));
     let used = contigs.iter().filter(|(contig, _)| !any || is_autosome(contig));
@@ -339,17 +338,17 @@ const MIN_SCREEN_MARKERS: u64 = 5;
 const MIN_PRESENT_READS: f64 = 10.0;
 /// Minimum estimated number of reads to report a sequence at all. Chosen: above a single read.
 const MIN_TRACE_READS: f64 = 1.5;
-/// Minimum breadth, relative to that expected for the number of reads; below it only a part of the sequence is
-/// present. Chosen.
+/// Minimum breadth (share of the markers that were found), relative to the breadth expected for the number of reads. If
+/// it is lower, only a part of the sequence is reported as present. Chosen.
 const MIN_BREADTH_SHARE: f64 = 0.2;
 
-fn build_screen(screened: &[&MarkerCounts], reads: [ReadTotals; 2]) -> ScreenResult {
+fn build_screen(screened: &[&SequenceMarkerCounts], reads: [ReadAndKmerTotals; 2]) -> ScreenResult {
     let kmers: u64 = screened.iter().map(|s| s.kmers).sum();
     let marks: u64 = screened.iter().map(|s| s.markers + s.shared_markers).sum();
     let searched = screened.iter().filter(|s| s.markers >= MIN_SCREEN_MARKERS);
-    let of = |&&sequence: &&&MarkerCounts| {
+    let of = |&&sequence: &&&SequenceMarkerCounts| {
         let samples = [0, 1].map(|sample| detect_in_sample(sequence, sample, reads[sample]));
-        let MarkerCounts { name, bases, markers: marks, shared_markers: not_own, most_similar: like, .. } =
+        let SequenceMarkerCounts { name, bases, markers: marks, shared_markers: not_own, most_similar: like, .. } =
             sequence.clone();
         samples.iter().any(|sample| sample.reads >= MIN_TRACE_READS).then_some(DetectedSequence {
             name,
@@ -372,7 +371,7 @@ fn build_screen(screened: &[&MarkerCounts], reads: [ReadTotals; 2]) -> ScreenRes
     }
 }
 
-fn detect_in_sample(sequence: &MarkerCounts, sample: usize, reads: ReadTotals) -> SampleDetection {
+fn detect_in_sample(sequence: &SequenceMarkerCounts, sample: usize, reads: ReadAndKmerTotals) -> SampleDetection {
     let seen = &sequence.count_histograms[sample];
     let (marks, kmers) = (sequence.markers.max(1) as f64, sequence.kmers.max(1) as f64);
     let there = seen.iter().fold(0.0, |sum, &(_, n)| sum + f64::from(n));

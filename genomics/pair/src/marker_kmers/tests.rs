@@ -2,10 +2,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use genuma_kmers::RootCounters;
-use genuma_kmers::encode::{kmers, mask};
+use genuma_kmers::encode::{kmer_mask, kmers};
 use genuma_reads::dna::reverse_complement;
 
-use super::karyotype_and_screen::{KnownSequences, ReadTotals};
+use super::karyotype_and_screen::{KnownSequenceResults, ReadAndKmerTotals};
 use super::*;
 
 const K: u32 = 31;
@@ -30,12 +30,11 @@ fn fasta(folder: &tempfile::TempDir, name: &str, sequences: &[(&str, &[u8])]) ->
     path
 }
 
-/// Counters of reads, by root.
 fn roots(reads: &[(usize, Vec<u8>)]) -> Vec<RootCounters> {
     let mut roots = HashMap::<u64, [[u32; 2]; 16]>::new();
     for (sample, read) in reads {
         for (_, kmer) in kmers(read, K) {
-            let key = kmer_key(kmer.forward, K).min(kmer_key(kmer.reverse, K));
+            let key = kmer_to_counter_key(kmer.forward, K).min(kmer_to_counter_key(kmer.reverse, K));
             roots.entry(key >> 4).or_default()[(key & 15) as usize][*sample] += 1;
         }
     }
@@ -51,13 +50,13 @@ fn reads(seq: &[u8], depth: f64, sample: usize, random: &mut Random, out: &mut V
     }
 }
 
-fn evaluate(markers: &MarkerKmers, all: &[(usize, Vec<u8>)]) -> KnownSequences {
+fn evaluate(markers: &MarkerKmers, all: &[(usize, Vec<u8>)]) -> KnownSequenceResults {
     roots(all).iter().for_each(|root| markers.record_root(root));
-    let of = |sample| ReadTotals {
+    let of = |sample| ReadAndKmerTotals {
         num_reads: all.iter().filter(|(s, _)| *s == sample).count() as f64,
         kmers_per_read: 120.0,
     };
-    KnownSequences::from_tally(&markers.take_counts(), [of(0), of(1)])
+    KnownSequenceResults::from_tally(&markers.take_counts(), [of(0), of(1)])
 }
 
 #[test]
@@ -155,13 +154,13 @@ fn tallies_of_partitions_add_up_and_other_markers_are_refused() {
         let mut counters = HashMap::<u64, [[u32; 2]; 16]>::new();
         for (sample, read) in &all {
             for (_, kmer) in kmers(read, k) {
-                let key = kmer_key(kmer.forward, k).min(kmer_key(kmer.reverse, k));
+                let key = kmer_to_counter_key(kmer.forward, k).min(kmer_to_counter_key(kmer.reverse, k));
                 counters.entry(key >> 4).or_default()[(key & 15) as usize][*sample] += 1;
             }
         }
         let roots: Vec<RootCounters> =
             counters.into_iter().map(|(stem, counts)| RootCounters { root: stem, counts }).collect();
-        assert!(roots.iter().all(|root| root.root <= mask(k - 2)));
+        assert!(roots.iter().all(|root| root.root <= kmer_mask(k - 2)));
         let marks = MarkerKmers::select_markers(k, Some(&path), None).unwrap().unwrap();
         roots.iter().for_each(|root| marks.record_root(root));
         let whole = marks.take_counts();
@@ -172,13 +171,13 @@ fn tallies_of_partitions_add_up_and_other_markers_are_refused() {
             parts = if part == 0 {
                 tally
             } else {
-                assert!(parts.add_partition(&tally));
+                assert!(parts.add_partition_counts(&tally));
                 parts
             };
         }
         assert!(parts == whole && whole.sequences[0].count_histograms[0].len() > 8, "{k}");
         let mut less = whole.clone();
         less.sequences[0].markers -= 1;
-        assert!(!less.add_partition(&whole) && !less.add_partition(&MarkerTally::default()));
+        assert!(!less.add_partition_counts(&whole) && !less.add_partition_counts(&MarkerTally::default()));
     }
 }

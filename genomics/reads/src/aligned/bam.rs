@@ -11,7 +11,7 @@ use super::eof_marker::check_eof_marker;
 use super::header::{self, AlignedHeader, HeaderSequence};
 use super::record_buffer::{FIXED_FIELDS_BYTES, RecordBuffer};
 
-pub(super) const MAGIC: &[u8] = b"BAM\x01";
+pub(super) const BAM_MAGIC: &[u8] = b"BAM\x01";
 /// The empty block at the end of a file (SAM specification, section 4.1.2).
 const EOF_BLOCK: [u8; 28] =
     [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0, 0x1b, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -51,8 +51,8 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
             records: 0,
             header: AlignedHeader::default(),
         };
-        if bam.header_bytes(MAGIC.len())? != MAGIC {
-            return Err(Error::in_file(
+        if bam.header_bytes(BAM_MAGIC.len())? != BAM_MAGIC {
+            return Err(Error::error_in_file(
                 path,
                 FileFault::Format { found: "another file", wanted: "BAM", remedy: "give BAM" },
             ));
@@ -80,7 +80,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
         let mut bytes = vec![0; n];
         let filled = self.decompressor.fill_buffer(&mut bytes).map_err(|damage| self.decompression_error(damage))?;
         if filled < n {
-            return Err(Error::in_file(&self.path, FileFault::Header("the file ends inside the header")));
+            return Err(Error::error_in_file(&self.path, FileFault::Header("the file ends inside the header")));
         }
         Ok(bytes)
     }
@@ -89,7 +89,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
         let bytes = self.header_bytes(4)?;
         let number = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize;
         if number > MAX_HEADER_BYTES {
-            return Err(Error::in_file(&self.path, FileFault::Header("a length is too large")));
+            return Err(Error::error_in_file(&self.path, FileFault::Header("a length is too large")));
         }
         Ok(number)
     }
@@ -110,11 +110,13 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
     fn decompression_error(&self, damage: DecompressError) -> Error {
         let fault = match damage {
             DecompressError::Io(source) => return Error::from_io(&self.path, source),
-            DecompressError::ContentChanged(at) => return Error::in_file(&self.path, FileFault::ContentChanged(at)),
+            DecompressError::ContentChanged(at) => {
+                return Error::error_in_file(&self.path, FileFault::ContentChanged(at));
+            }
             DecompressError::Truncated => RecordFault::GzipTruncated,
             DecompressError::Corrupt(what) => RecordFault::GzipCorrupt(what),
         };
-        Error::in_record(&self.path, self.records + 1, fault)
+        Error::error_in_record(&self.path, self.records + 1, fault)
     }
 
     /// Moves the next whole records into `buffer`; false if the file has no more records.
@@ -139,7 +141,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
                 let length = u32::from_le_bytes(*length) as usize;
                 if !(FIXED_FIELDS_BYTES..=MAX_RECORD_BYTES).contains(&length) {
                     let fault = RecordFault::RecordCorrupt("its length is invalid");
-                    return Err(Error::in_record(&self.path, self.records + 1, fault));
+                    return Err(Error::error_in_record(&self.path, self.records + 1, fault));
                 }
                 if length + 4 > buffer.used_bytes - whole {
                     break;
@@ -158,7 +160,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
             more = n > 0;
         }
         if !more && whole < buffer.used_bytes {
-            return Err(Error::in_record(&self.path, self.records + 1, RecordFault::Truncated));
+            return Err(Error::error_in_record(&self.path, self.records + 1, RecordFault::Truncated));
         }
         self.carry_over.extend_from_slice(&buffer.bytes[whole..buffer.used_bytes]);
         buffer.used_bytes = whole;

@@ -23,7 +23,7 @@ pub(super) const MAX_COLUMN_BYTES: u64 = 1 << 30;
 const DISK_CHUNK_BYTES: usize = 256 << 10;
 
 /// Little-endian 64-bit number at byte `at`.
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn little_endian_u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte))
 }
 
@@ -77,12 +77,12 @@ impl<M: Deref<Target = ProgressCounters>> BinseqFile<M> {
 
     /// The error that the file ends inside the next record.
     pub(super) fn truncated_error(&self) -> Error {
-        Error::in_record(&self.path, self.records_read + 1, RecordFault::Truncated)
+        Error::error_in_record(&self.path, self.records_read + 1, RecordFault::Truncated)
     }
 
     /// The error that the data from the next record on are damaged.
     pub(super) fn corrupt_error(&self, what: &'static str) -> Error {
-        Error::in_record(&self.path, self.records_read + 1, RecordFault::RecordCorrupt(what))
+        Error::error_in_record(&self.path, self.records_read + 1, RecordFault::RecordCorrupt(what))
     }
 
     /// Bytes that were read from disk and not used yet.
@@ -122,7 +122,7 @@ impl<'a> ByteCursor<'a> {
     }
 
     pub(super) fn read_u64(&mut self) -> Option<u64> {
-        self.take_bytes(8).map(|bytes| u64_at(bytes, 0))
+        self.take_bytes(8).map(|bytes| little_endian_u64_at(bytes, 0))
     }
 
     /// Reads a list of values of `size` bytes each, which is preceded by the number of values.
@@ -173,8 +173,8 @@ impl<'a> ReadPusher<'a> {
         let BinseqRead { header, seq, qual } = read;
         let flags = match (self.paired, mate) {
             (false, _) => 0,
-            (true, 0) => flag::PAIRED | flag::FIRST,
-            (true, _) => flag::PAIRED | flag::LAST,
+            (true, 0) => flag::PAIRED | flag::FIRST_IN_TEMPLATE,
+            (true, _) => flag::PAIRED | flag::LAST_IN_TEMPLATE,
         };
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         let named = header.map(|header| header.split(blank).next().unwrap_or_default());

@@ -14,13 +14,12 @@ use genuma_work::ProgressCounters;
 
 use crate::error::{Error, FileFault, RecordFault};
 
-use super::binseq::{self, BinseqFile, BinseqRead, ByteCursor, MAX_COLUMN_BYTES, ReadPusher, u64_at};
+use super::binseq::{self, BinseqFile, BinseqRead, ByteCursor, MAX_COLUMN_BYTES, ReadPusher, little_endian_u64_at};
 use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
 use crate::record_counts::RecordCounts;
 
-/// Magic number of CBQ.
-pub(super) const MAGIC: &[u8] = b"CBQFILE";
+pub(super) const CBQ_MAGIC: &[u8] = b"CBQFILE";
 /// The first bytes of the index, and the last bytes of the file.
 const INDEX_MAGIC: &[u8; 8] = b"CBQINDEX";
 /// The supported version of files and blocks.
@@ -46,7 +45,7 @@ pub(super) struct EncodedBlock {
     /// Compressed bytes of each column.
     column_bytes: [usize; NUM_COLUMNS],
     num_bases: usize,
-    /// Bytes of the positions of N.
+    /// Size in bytes of the column with the positions of N.
     n_position_bytes: usize,
     num_records: usize,
     decoded: DecodedColumns,
@@ -70,7 +69,7 @@ impl<M: Deref<Target = ProgressCounters>> CbqFile<M> {
         let mut header = [0; FILE_HEADER_BYTES];
         file.read_exact(&mut header)?;
         if header[7] != VERSION {
-            return Err(Error::in_file(path, FileFault::Header("its version is not 1, the only supported one")));
+            return Err(Error::error_in_file(path, FileFault::Header("its version is not 1, the only supported one")));
         }
         Ok(CbqFile { file, paired: header[8] & 1 != 0 })
     }
@@ -83,14 +82,14 @@ impl<M: Deref<Target = ProgressCounters>> CbqFile<M> {
         let mut header = [0; BLOCK_HEADER_BYTES];
         self.file.read_exact(&mut header[..INDEX_HEADER_BYTES])?;
         if header.starts_with(INDEX_MAGIC) {
-            self.check_index(u64_at(&header, 8), u64_at(&header, 16))?;
+            self.check_index(little_endian_u64_at(&header, 8), little_endian_u64_at(&header, 16))?;
             return Ok(false);
         }
         self.file.read_exact(&mut header[INDEX_HEADER_BYTES..])?;
         if !header.starts_with(b"BLK") || header[3] != VERSION {
             return Err(self.file.corrupt_error("its block has no header of version 1"));
         }
-        let number = |i: usize| u64_at(&header, 8 + 8 * i);
+        let number = |i: usize| little_endian_u64_at(&header, 8 + 8 * i);
         let [bases, places, records, reads] = [7, 8, 9, 10].map(number);
         let mates = if self.paired { 2 } else { 1 };
         if (0..NUM_COLUMNS).any(|column| number(column) > MAX_COLUMN_BYTES)
@@ -156,9 +155,9 @@ impl EncodedBlock {
         counts: &mut RecordCounts,
     ) -> Result<(), Error> {
         buffer.reset(self.records_before);
-        self.decompress().map_err(|fault| Error::in_record(path, self.records_before + 1, fault))?;
+        self.decompress().map_err(|fault| Error::error_in_record(path, self.records_before + 1, fault))?;
         self.push_reads(path, buffer, counts)
-            .map_err(|(record, fault)| Error::in_record(path, self.records_before + record as u64 + 1, fault))
+            .map_err(|(record, fault)| Error::error_in_record(path, self.records_before + record as u64 + 1, fault))
     }
 
     fn decompress(&mut self) -> Result<(), RecordFault> {
@@ -178,7 +177,7 @@ impl EncodedBlock {
             decompress_column(&self.bytes[at..at + packed], bytes, column)?;
             at += packed;
             if number <= 1 {
-                let all = column.chunks_exact(8).map(|length| u64_at(length, 0));
+                let all = column.chunks_exact(8).map(|length| little_endian_u64_at(length, 0));
                 let all = all.fold(0u64, u64::saturating_add);
                 if number == 0 && all != self.num_bases as u64 || all > MAX_COLUMN_BYTES {
                     return Err(RecordFault::RecordCorrupt(
@@ -214,7 +213,7 @@ impl EncodedBlock {
     ) -> Result<(), (usize, RecordFault)> {
         let DecodedColumns { columns: [lengths, name_lengths, _, _, _, names, qualities], letters } = &self.decoded;
         let mates = if self.paired { 2 } else { 1 };
-        let length = |of: &[u8], read: usize| u64_at(of, 8 * read) as usize;
+        let length = |of: &[u8], read: usize| little_endian_u64_at(of, 8 * read) as usize;
         let (mut at, mut name_at) = (0, 0);
         let mut put = ReadPusher::new(path, self.paired, buffer, counts);
         for read in 0..self.num_records * mates {

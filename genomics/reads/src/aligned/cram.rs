@@ -25,7 +25,7 @@ use crate::input_file::RawInputFile;
 use crate::umi::UmiTag;
 use genuma_work::ProgressCounters;
 
-use super::cram_container::{ContainerLayout, SliceLayout, read_container_bytes, with_all_series};
+use super::cram_container::{ContainerLayout, SliceLayout, add_base_and_quality_series, read_container_bytes};
 use super::cram_reference::CramReference;
 use super::eof_marker::check_eof_marker;
 use super::header::{AlignedHeader, HeaderSequence};
@@ -34,18 +34,18 @@ use super::reference_cache::ReferenceCache;
 use crate::record_counts::RecordCounts;
 
 /// First bytes of every CRAM file, by which the format is recognised.
-pub(super) const MAGIC: &[u8] = b"CRAM";
+pub(super) const CRAM_MAGIC: &[u8] = b"CRAM";
 /// The empty container at the end of a file (CRAM specification, section 9).
 const EOF_CONTAINER: [u8; 38] = [
     0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xe0, 0x45, 0x4f, 0x46, 0, 0, 0, 0, 1, 0, 5, 0xbd, 0xd9, 0x4f, 0, 1,
     0, 6, 6, 1, 0, 1, 0, 1, 0, 0xee, 0x63, 1, 0x4b,
 ];
-/// Maximum number of reference sequences to keep in memory if each container has one sequence.
+/// Maximum number of reference sequences in memory.
 const MAX_CACHED_SEQUENCES: usize = 3;
 /// Number of N that follow each reference sequence, for reads that extend beyond its end. Chosen: more than a short read
 /// with its deletions has.
 const BASES_BEYOND_END: usize = 1 << 16;
-/// Quality of a base that has none in a read that has some, as htslib takes it.
+/// Quality that a base gets if only other bases of its read have qualities; the value of htslib.
 const DEFAULT_QUALITY: u8 = 30;
 /// Bytes per read call.
 const DISK_CHUNK_BYTES: usize = 256 << 10;
@@ -92,9 +92,9 @@ impl fasta::repository::Adapter for ReferenceAdapter {
         let (length, md5) = self.sequences.get(name).cloned().unwrap_or_default();
         let bases = match md5 {
             Some(md5) if self.genome.path().is_none() && !self.cache.is_empty() => {
-                self.cache.sequence(name, &md5, length)
+                self.cache.find_sequence(name, &md5, length)
             }
-            _ => self.genome.sequence(name, length),
+            _ => self.genome.read_sequence(name, length),
         };
         Some(bases.map(|mut bases| {
             bases.resize(bases.len() + BASES_BEYOND_END, b'N');
@@ -153,16 +153,18 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         if let &[b'C', b'R', b'A', b'M', major, minor, ..] = head
             && (major != 3 || minor > 1)
         {
-            return Err(Error::in_file(path, FileFault::CramVersion { major, minor }));
+            return Err(Error::error_in_file(path, FileFault::CramVersion { major, minor }));
         }
         check_eof_marker(path, &EOF_CONTAINER)?;
         let mut reader = Reader::new(disk);
         // The decoder may panic on damaged or crafted data.
         let header = catch_unwind(AssertUnwindSafe(|| reader.read_header()));
         let header = header.unwrap_or_else(|_| Err(io::ErrorKind::InvalidData.into())).map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => Error::in_file(path, FileFault::Header("the file ends inside the header")),
+            io::ErrorKind::UnexpectedEof => {
+                Error::error_in_file(path, FileFault::Header("the file ends inside the header"))
+            }
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-                Error::in_file(path, FileFault::Header("it violates the specification"))
+                Error::error_in_file(path, FileFault::Header("it violates the specification"))
             }
             _ => unreadable(e),
         })?;
@@ -201,7 +203,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         let bytes = &mut self.container_bytes;
         let read = read_container_bytes(self.reader.get_mut(), bytes).and_then(|()| {
             *layout = ContainerLayout::read(bytes)?;
-            if let Some(completed) = with_all_series(bytes)? {
+            if let Some(completed) = add_base_and_quality_series(bytes)? {
                 *bytes = completed;
             }
             // The decoder may panic on damaged or crafted data.
@@ -209,10 +211,10 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
             catch_unwind(decoding).unwrap_or_else(|_| Err(io::ErrorKind::InvalidData.into()))
         });
         let bytes = read.map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => Error::in_file(&self.path, FileFault::MissingEofMarker),
+            io::ErrorKind::UnexpectedEof => Error::error_in_file(&self.path, FileFault::MissingEofMarker),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
                 let fault = RecordFault::CramCorrupt(e.to_string());
-                Error::in_record(&self.path, self.records_read + 1, fault)
+                Error::error_in_record(&self.path, self.records_read + 1, fault)
             }
             _ => Error::Read { path: self.path.clone(), source: e },
         })?;
@@ -278,9 +280,9 @@ fn decode_container(
             let slice = slice.map_err(to_error)?;
             let (core, mut external) = slice.decode_blocks().map_err(to_error)?;
             prepare_embedded_reference(layout_of_slice, &mut external)
-                .map_err(|()| Error::in_file(path, FileFault::EmbeddedReferenceDiffers { record: first }))?;
+                .map_err(|()| Error::error_in_file(path, FileFault::EmbeddedReferenceDiffers { record: first }))?;
             layout.add_missing_blocks(&mut external);
-            let stored = layout.stored_qualities(layout_of_slice, &external).map_err(to_error)?;
+            let stored = layout.which_records_have_qualities(layout_of_slice, &external).map_err(to_error)?;
             let reference = if layout.requires_reference { &shared.reference } else { &shared.blank_reference };
             let reference = reference.clone();
             let records = slice.records(reference, &shared.header, &compression, &core, &external);
@@ -312,14 +314,14 @@ fn decode_container(
                 let (rx, mi) = (value(Tag::UMI_SEQUENCE)?, value(Tag::UMI_ID)?);
                 let umi = UmiTag::from_tag_values(rx.as_deref(), mi.as_deref());
                 let fields = SamFields { flags, name, is_hard_clipped: clipped, seq: &seq, qual: &qual, umi };
-                each(number, fields).map_err(|fault| Error::in_record(path, first + u64::from(number), fault))?;
+                each(number, fields).map_err(|fault| Error::error_in_record(path, first + u64::from(number), fault))?;
                 number += 1;
             }
         }
         Ok(())
     });
     catch_unwind(decoding).unwrap_or_else(|_| {
-        Err(Error::in_record(path, first + u64::from(number), RecordFault::RecordCorrupt("it cannot be decoded")))
+        Err(Error::error_in_record(path, first + u64::from(number), RecordFault::RecordCorrupt("it cannot be decoded")))
     })
 }
 
@@ -366,11 +368,11 @@ fn prepare_embedded_reference(slice: &SliceLayout, blocks: &mut [(i32, Cow<'_, [
 fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
     let message = error.to_string();
     if message.starts_with("reference sequence checksum mismatch") {
-        return Error::in_file(path, FileFault::ReferenceDiffers { record: first });
+        return Error::error_in_file(path, FileFault::ReferenceDiffers { record: first });
     }
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-            Error::in_record(path, first, RecordFault::CramCorrupt(message))
+            Error::error_in_record(path, first, RecordFault::CramCorrupt(message))
         }
         _ => Error::from_io(path, error),
     }

@@ -13,9 +13,10 @@ use flate2::bufread::GzDecoder;
 /// slice of samtools' profile `archive` with reads of 250 bases.
 const MAX_SLICE_BYTES: u64 = 1 << 29;
 
-/// Number of records that a slice may have whatever the size of its blocks, and the number for each byte of its
+/// Number of records that any slice may have; a larger slice may have [`MAX_RECORDS_PER_BYTE`] records per byte of its
 /// decompressed blocks. A record takes less than a byte only if it has no name, qualities or bases. Chosen.
 const MIN_RECORD_LIMIT: u64 = 1 << 16;
+/// Maximum number of records per byte of the decompressed blocks of a slice.
 const MAX_RECORDS_PER_BYTE: u64 = 8;
 
 /// Number of bytes of a container's length.
@@ -26,7 +27,7 @@ const CRC_BYTES: usize = 4;
 /// Bit of a record's CRAM flags: all its qualities are stored.
 const QUALITIES_ARE_STORED: i32 = 1;
 
-/// Properties of a container that its headers tell.
+/// Properties of a container, from its headers.
 #[derive(Debug, Default)]
 pub(super) struct ContainerLayout {
     pub(super) slices: Vec<SliceLayout>,
@@ -37,7 +38,7 @@ pub(super) struct ContainerLayout {
     block_ids: Vec<i32>,
 }
 
-/// Properties of a slice that its header tells.
+/// Properties of a slice, from its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SliceLayout {
     /// MD5 sum of the bases of the reference that the slice covers. `None` if it is not stored, as in slices with records
@@ -48,10 +49,10 @@ pub(super) struct SliceLayout {
     num_records: usize,
 }
 
-/// Where the CRAM flags of records are.
+/// Storage of the CRAM flags of records.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum RecordFlagsEncoding {
-    /// The same for all records.
+    /// One value for all records.
     Constant(i32),
     /// In an external block of this content ID, which has no other data.
     Block(i32),
@@ -166,7 +167,7 @@ impl<'a> Fields<'a> {
 struct ContainerHeader<'a> {
     /// The numbers between the length and the landmarks.
     numbers: &'a [u8],
-    /// Where the slices begin in the blocks.
+    /// Offsets in bytes at which the slices begin within the blocks of the container.
     landmarks: Vec<usize>,
     blocks: &'a [u8],
 }
@@ -189,7 +190,6 @@ impl<'a> ContainerHeader<'a> {
     }
 }
 
-/// A block as its header tells.
 struct BlockHeader<'a> {
     method: u8,
     decompressed_bytes: usize,
@@ -260,7 +260,7 @@ impl ContainerLayout {
 
     /// For each record of a slice, whether its qualities are stored. `blocks` are the decompressed external blocks of the
     /// slice by their content ID. `None` if the flags are encoded in an unusual way.
-    pub(super) fn stored_qualities(
+    pub(super) fn which_records_have_qualities(
         &self,
         slice: &SliceLayout,
         blocks: &[(i32, Cow<'_, [u8]>)],
@@ -383,7 +383,7 @@ impl RecordFlagsEncoding {
 ///
 /// # Errors
 /// The headers contradict themselves.
-pub(super) fn with_all_series(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn add_base_and_quality_series(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
     // Huffman codes of one symbol, N and "missing", of length 0.
     const BASES: (&[u8; 2], &[u8]) = (b"BA", &[3, 4, 1, b'N', 1, 0]);
     const QUALITIES: (&[u8; 2], &[u8]) = (b"QS", &[3, 5, 1, 0x80, 0xff, 1, 0]);

@@ -36,7 +36,7 @@ impl Eq for CramReference {}
 /// Name of a sequence, and its MD5 sum in lower-case hexadecimal digits.
 type NamedMd5 = (Vec<u8>, String);
 
-/// How to get the bases of a sequence.
+/// Source of the bases of a sequence.
 #[derive(Debug)]
 enum Sequences {
     /// From a plain file with an index.
@@ -65,7 +65,7 @@ impl CramReference {
     ///
     /// # Errors
     /// There is no reference, the file cannot be read, or the sequence is missing or has another length.
-    pub fn sequence(&self, name: &[u8], length: usize) -> io::Result<Vec<u8>> {
+    pub fn read_sequence(&self, name: &[u8], length: usize) -> io::Result<Vec<u8>> {
         let Some(path) = &self.path else { return Err(io::Error::other(FileFault::ReferenceRequired)) };
         let lossy = || String::from_utf8_lossy(name).into_owned();
         let sequences = self.sequences(path)?;
@@ -97,7 +97,7 @@ impl CramReference {
     /// Checks that the bases of a sequence have this MD5 sum (hexadecimal digits), once for each sequence and sum.
     ///
     /// # Errors
-    /// They have another sum; and as for [`CramReference::sequence`].
+    /// They have another sum; and as for [`CramReference::read_sequence`].
     pub(super) fn check_md5(&self, name: &[u8], length: usize, expected: &str) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let checked = (name.to_vec(), expected.to_ascii_lowercase());
@@ -105,7 +105,7 @@ impl CramReference {
         if lock().contains(&checked) {
             return Ok(());
         }
-        if md5_hex(&self.sequence(name, length)?) != checked.1 {
+        if md5_hex(&self.read_sequence(name, length)?) != checked.1 {
             let (reference, name) = (path.clone(), String::from_utf8_lossy(name).into_owned());
             return Err(io::Error::other(FileFault::ReferenceMd5 { reference, name }));
         }

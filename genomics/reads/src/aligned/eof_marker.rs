@@ -24,7 +24,7 @@ pub(super) fn check_eof_marker(path: &Path, mark: &[u8]) -> Result<(), Error> {
     };
     match has_marker() {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Error::in_file(path, FileFault::MissingEofMarker)),
+        Ok(false) => Err(Error::error_in_file(path, FileFault::MissingEofMarker)),
         Err(source) => Err(Error::Read { path: path.into(), source }),
     }
 }

@@ -13,14 +13,14 @@ use crate::pipe::{is_regular_file, peek_first_bytes};
 
 use super::cram_reference::CramReference;
 use super::{bam, cbq, cram, vbq};
-use crate::record_counts::{RecordCounts, SharedCounts};
+use crate::record_counts::{RecordCounts, SharedRecordCounts};
 
 /// Maximum number of leading bytes that are read to recognise the format.
 const MAX_HEAD_BYTES: u64 = 4096;
 
 /// Format of a file of aligned reads or of binary sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum AlignedFormat {
     Bam,
     Cbq,
     Cram,
@@ -28,27 +28,27 @@ pub(super) enum Format {
     Vbq,
 }
 
-impl Format {
+impl AlignedFormat {
     /// Recognises the format by the first bytes of a file, or of a pipe as soon as there are enough; `None` for other
     /// formats. CBQ, VBQ and BQ are not supported in pipes.
-    pub(super) fn detect(path: &Path) -> io::Result<Option<Format>> {
+    pub(super) fn detect_format(path: &Path) -> io::Result<Option<AlignedFormat>> {
         if !is_regular_file(path)? {
-            let head = peek_first_bytes(path, |head| Format::from_head(head).is_some())?;
-            let format = Format::from_head(&head).flatten();
-            return Ok(format.filter(|format| matches!(format, Format::Bam | Format::Cram)));
+            let head = peek_first_bytes(path, |head| AlignedFormat::from_head(head).is_some())?;
+            let format = AlignedFormat::from_head(&head).flatten();
+            return Ok(format.filter(|format| matches!(format, AlignedFormat::Bam | AlignedFormat::Cram)));
         }
         let mut head = Vec::new();
         File::open(path)?.take(MAX_HEAD_BYTES).read_to_end(&mut head)?;
-        Ok(Format::from_head(&head).flatten())
+        Ok(AlignedFormat::from_head(&head).flatten())
     }
 
     /// Recognises the format by the first bytes: `Some(None)` for another format, `None` if more bytes are needed.
-    fn from_head(head: &[u8]) -> Option<Option<Format>> {
-        const MAGICS: [(&[u8], Format); 4] = [
-            (cram::MAGIC, Format::Cram),
-            (cbq::MAGIC, Format::Cbq),
-            (vbq::MAGIC, Format::Vbq),
-            (vbq::BQ_MAGIC, Format::Vbq),
+    fn from_head(head: &[u8]) -> Option<Option<AlignedFormat>> {
+        const MAGICS: [(&[u8], AlignedFormat); 4] = [
+            (cram::CRAM_MAGIC, AlignedFormat::Cram),
+            (cbq::CBQ_MAGIC, AlignedFormat::Cbq),
+            (vbq::VBQ_MAGIC, AlignedFormat::Vbq),
+            (vbq::BQ_MAGIC, AlignedFormat::Vbq),
         ];
         if let Some((_, format)) = MAGICS.iter().find(|(magic, _)| head.starts_with(magic)) {
             return Some(Some(*format));
@@ -61,10 +61,10 @@ impl Format {
             return Some(None);
         }
         // Damage is reported when the file is read.
-        let (mut content, mut inflater) = ([0; bam::MAGIC.len()], Decompress::new(false));
+        let (mut content, mut inflater) = ([0; bam::BAM_MAGIC.len()], Decompress::new(false));
         let inflated = inflater.decompress(&head[bgzf::HEADER_BYTES..], &mut content, FlushDecompress::None);
         match (inflated, inflater.total_out() as usize) {
-            (Ok(_), n) if n == content.len() => Some((content == bam::MAGIC).then_some(Format::Bam)),
+            (Ok(_), n) if n == content.len() => Some((content == bam::BAM_MAGIC).then_some(AlignedFormat::Bam)),
             (Ok(Status::Ok | Status::BufError), _) => None,
             _ => Some(None),
         }
@@ -84,7 +84,7 @@ pub struct AlignedInput {
     /// How to read the file.
     pub options: AlignedOptions,
     #[serde(skip)]
-    counts: SharedCounts,
+    counts: SharedRecordCounts,
 }
 
 /// Options for reading BAM, CRAM and BINSEQ files.
@@ -108,7 +108,7 @@ impl Default for AlignedOptions {
 impl AlignedInput {
     /// A file with options.
     pub fn new(path: impl Into<PathBuf>, options: AlignedOptions) -> AlignedInput {
-        AlignedInput { path: path.into(), options, counts: SharedCounts::default() }
+        AlignedInput { path: path.into(), options, counts: SharedRecordCounts::default() }
     }
 
     /// Whether the path is a BAM, CRAM or BINSEQ file, recognised by its first bytes, or a pipe of BAM or CRAM; waits
@@ -117,7 +117,7 @@ impl AlignedInput {
     /// # Errors
     /// The file exists and cannot be read.
     pub fn is_aligned_file(path: &Path) -> Result<bool, Error> {
-        match Format::detect(path) {
+        match AlignedFormat::detect_format(path) {
             Ok(format) => Ok(format.is_some()),
             // The check of the lanes reports it.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-/// What the header of a file of aligned reads says about samples and reference. Both are empty for BINSEQ and for pipes.
+/// Sample names and reference sequences in the header of a file of aligned reads. Both are empty for BINSEQ and for
+/// pipes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlignedHeader {
     /// Sample names in the read groups (`@RG`, `SM`).

@@ -9,12 +9,12 @@ use crate::pair_batch::Mate;
 use crate::umi::UmiTag;
 
 use super::record_buffer::{ReadLocation, ReadNumber, RecordBuffer, check_no_equals_sign};
-use super::waiting_mates::{self, MateSearch, UnmatchedReads, WaitingMates, WaitingRead};
+use super::waiting_mates::{self, MateSearch, RemainingReads, WaitingMates, WaitingRead};
 use crate::record_counts::RecordCounts;
 
 /// A read, or two mates.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Template<'a> {
+pub(crate) struct TemplateReads<'a> {
     pub(crate) name: &'a [u8],
     /// UMI from the tags of the first record that has it.
     pub(crate) umi: UmiTag<'a>,
@@ -95,12 +95,12 @@ impl MatePairing {
     /// # Errors
     /// Two reads with the same name and read number; bases that are not letters; the spill file cannot be written;
     /// errors of `each`.
-    pub(super) fn pair_chunk<E: From<Error>>(
+    pub(super) fn pair_buffered_reads<E: From<Error>>(
         &mut self,
         buffer: &RecordBuffer,
         path: &Path,
         mates: Option<&WaitingMates>,
-        mut each: impl FnMut(Template<'_>) -> Result<(), E>,
+        mut each: impl FnMut(TemplateReads<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.complete.clear();
         self.unmatched.clear();
@@ -123,7 +123,7 @@ impl MatePairing {
                         let read = &buffer.reads[read as usize];
                         let [seq, qual] = &mut letters.0[i];
                         buffer.decode_read(read, seq, qual);
-                        check_no_equals_sign(seq).map_err(|fault| buffer.read_error(read, path, fault))?;
+                        check_no_equals_sign(seq).map_err(|fault| buffer.error_in_read(read, path, fault))?;
                     }
                     MateLocation::InWaiting(from, to) => {
                         letters.unpack_waiting(i, &WaitingRead::parse(&found[from as usize..to as usize]));
@@ -137,7 +137,7 @@ impl MatePairing {
                 MateLocation::InChunk(read) => buffer.umi(&buffer.reads[read as usize]),
                 MateLocation::InWaiting(from, to) => WaitingRead::parse(&found[from as usize..to as usize]).umi,
             });
-            each(Template { name, umi: first_umi(umis), mates: letters.mates(there) })?;
+            each(TemplateReads { name, umi: first_umi(umis), mates: letters.mates(there) })?;
         }
         Ok(())
     }
@@ -153,7 +153,6 @@ impl MatePairing {
         Ok(mates.spill_if_full()?)
     }
 
-    /// Matches mates within the record buffer.
     fn match_within_chunk(&mut self, buffer: &RecordBuffer, path: &Path) -> Result<(), Error> {
         let reads = &buffer.reads;
         let slots = (2 * reads.len()).next_power_of_two();
@@ -225,7 +224,7 @@ impl MatePairing {
             let umi = buffer.umi(read);
             WaitingRead::write_header(read.read_number, read.lacks_qualities, buffer.name(read), umi, packed);
             buffer.decode_read(read, seq, qual);
-            check_no_equals_sign(seq).map_err(|fault| buffer.read_error(read, path, fault))?;
+            check_no_equals_sign(seq).map_err(|fault| buffer.error_in_read(read, path, fault))?;
             // As many qualities as bases, with any value: the packed read needs both.
             qual.resize(seq.len(), b'!');
             packer.pack(seq, qual, packed);
@@ -263,12 +262,12 @@ impl MatePairing {
     ///
     /// # Errors
     /// Errors of `each`.
-    pub(super) fn emit_unmatched<E>(
+    pub(super) fn emit_remaining<E>(
         &mut self,
-        rest: &mut UnmatchedReads,
+        rest: &mut RemainingReads,
         max_templates: usize,
         counts: &mut RecordCounts,
-        mut each: impl FnMut(Template<'_>) -> Result<(), E>,
+        mut each: impl FnMut(TemplateReads<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         for _ in 0..max_templates {
             let Some(both) = rest.next_template() else { return Ok(false) };
@@ -282,7 +281,7 @@ impl MatePairing {
                 counts.mate_missing.add_read(name);
             }
             let umi = first_umi(both.iter().flatten().map(|read| read.umi));
-            each(Template { name, umi, mates: self.buffers.mates(both.map(|read| read.is_some())) })?;
+            each(TemplateReads { name, umi, mates: self.buffers.mates(both.map(|read| read.is_some())) })?;
         }
         Ok(true)
     }
@@ -296,5 +295,5 @@ fn first_umi<'a>(mut umis: impl Iterator<Item = UmiTag<'a>>) -> UmiTag<'a> {
 fn duplicate_primary_error(buffer: &RecordBuffer, read: &ReadLocation, path: &Path) -> Error {
     let name = String::from_utf8_lossy(buffer.name(read)).into_owned();
     let number = if read.read_number == ReadNumber::First { '1' } else { '2' };
-    buffer.read_error(read, path, RecordFault::DuplicatePrimary { name, number })
+    buffer.error_in_read(read, path, RecordFault::DuplicatePrimary { name, number })
 }

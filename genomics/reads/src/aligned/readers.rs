@@ -19,12 +19,12 @@ use genuma_work::ProgressCounters;
 use super::bam::BamFile;
 use super::cbq::{self, CbqFile};
 use super::cram::{self, CramFile};
-use super::file::{AlignedInput, Format};
+use super::file::{AlignedFormat, AlignedInput};
 use super::header::AlignedHeader;
-use super::pairing::{MatePairing, Template};
+use super::pairing::{MatePairing, TemplateReads};
 use super::record_buffer::RecordBuffer;
 use super::vbq::{self, VbqFile};
-use super::waiting_mates::{MAX_WAITING_MATES_BYTES, UnmatchedReads, WaitingMates};
+use super::waiting_mates::{MAX_WAITING_MATES_BYTES, RemainingReads, WaitingMates};
 use crate::record_counts::RecordCounts;
 
 /// Maximum number of unmatched templates that are delivered in one batch.
@@ -43,7 +43,7 @@ impl ReadResources {
     /// Divides the decompressing threads among `files` files, all of which `threads` workers read together.
     /// Decompression is about a third of the work of reading. A single decompressing thread per file is no gain,
     /// because a worker would wait for it.
-    pub(crate) fn divided_among_files(threads: usize, files: usize) -> ReadResources {
+    pub(crate) fn for_files(threads: usize, files: usize) -> ReadResources {
         ReadResources::with_threads(threads / (3 * files.max(1)))
     }
 
@@ -54,7 +54,7 @@ impl ReadResources {
     }
 
     /// Accepts pipes as well, if `pipes` is present.
-    pub(crate) fn with_pipe_stop(self, pipes: Option<Arc<PipeReader>>) -> ReadResources {
+    pub(crate) fn with_pipes(self, pipes: Option<Arc<PipeReader>>) -> ReadResources {
         ReadResources { pipe_stop: pipes, ..self }
     }
 }
@@ -64,7 +64,7 @@ impl ReadResources {
 pub(crate) struct ReaderScratch {
     chunk: RecordChunk,
     pairing: MatePairing,
-    unmatched: Option<UnmatchedReads>,
+    unmatched: Option<RemainingReads>,
 }
 
 impl ReaderScratch {
@@ -121,13 +121,13 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
     fn open(of: &AlignedInput, progress: M, resources: &ReadResources) -> Result<Self, Error> {
         let pipes = resources.pipe_stop.clone();
         let unreadable = |source| Error::Read { path: of.path.clone(), source };
-        Ok(match Format::detect(&of.path).map_err(unreadable)? {
-            Some(Format::Cram) => {
+        Ok(match AlignedFormat::detect_format(&of.path).map_err(unreadable)? {
+            Some(AlignedFormat::Cram) => {
                 let genome = &of.options.reference;
                 AlignedRecordFile::Cram(Box::new(CramFile::open(&of.path, progress, genome, pipes.as_ref())?))
             }
-            Some(Format::Cbq) => AlignedRecordFile::Cbq(Box::new(CbqFile::open(&of.path, progress)?)),
-            Some(Format::Vbq) => AlignedRecordFile::Vbq(Box::new(VbqFile::open(&of.path, progress)?)),
+            Some(AlignedFormat::Cbq) => AlignedRecordFile::Cbq(Box::new(CbqFile::open(&of.path, progress)?)),
+            Some(AlignedFormat::Vbq) => AlignedRecordFile::Vbq(Box::new(VbqFile::open(&of.path, progress)?)),
             _ => {
                 let access = FileAccess {
                     inflate_threads: resources.inflate_threads,
@@ -327,7 +327,7 @@ impl<'a> SharedReader<'a> {
         let mut extractor = self.structures.map(UmiExtractor::new);
         let fetched = loop {
             if let Some(rest) = &mut scratch.unmatched {
-                let more = scratch.pairing.emit_unmatched(rest, TEMPLATES_PER_BATCH, &mut counts, |template| {
+                let more = scratch.pairing.emit_remaining(rest, TEMPLATES_PER_BATCH, &mut counts, |template| {
                     append_template(template, path, extractor.as_mut(), batch)
                 })?;
                 if !more {
@@ -336,7 +336,7 @@ impl<'a> SharedReader<'a> {
             } else if let Some(at_work) = self.read_chunk(&mut scratch.chunk)? {
                 scratch.chunk.find_reads(path, &mut counts)?;
                 let mates = self.waiting_mates.as_ref();
-                scratch.pairing.pair_chunk(&scratch.chunk.chunk, path, mates, |template| {
+                scratch.pairing.pair_buffered_reads(&scratch.chunk.chunk, path, mates, |template| {
                     append_template(template, path, extractor.as_mut(), batch)
                 })?;
                 drop(at_work);
@@ -374,7 +374,7 @@ impl<'a> SharedReader<'a> {
     }
 
     /// The next partition of unmatched reads, once all workers have matched their records.
-    fn next_unmatched(&self) -> Result<Option<UnmatchedReads>, Error> {
+    fn next_unmatched(&self) -> Result<Option<RemainingReads>, Error> {
         let Some(mates) = &self.waiting_mates else { return Ok(None) };
         let mut state = lock(&self.state);
         while state.active_workers > 0 {
@@ -386,32 +386,32 @@ impl<'a> SharedReader<'a> {
         };
         drop(state);
         let number = self.next_partition.fetch_add(1, Relaxed);
-        Ok(if number < parts { Some(mates.take_partition(number)?) } else { None })
+        Ok(if number < parts { Some(mates.take_remaining_reads(number)?) } else { None })
     }
 
     /// Publishes the record counts of the file, which all workers have read to its end.
-    pub(crate) fn finish(self) {
+    pub(crate) fn publish_record_counts(self) {
         self.aligned.set_record_counts(self.counts.into_inner().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 /// Appends a template with its UMI to a batch of pairs.
 fn append_template(
-    template: Template<'_>,
+    template: TemplateReads<'_>,
     path: &Path,
     extractor: Option<&mut UmiExtractor<'_>>,
     batch: &mut PairBatch,
 ) -> Result<(), Error> {
     if template.mates.iter().flatten().any(|mate| mate.qual.len() < mate.seq.len()) {
         let name = String::from_utf8_lossy(template.name).into_owned();
-        return Err(Error::in_file(path, FileFault::NoQualities { name }));
+        return Err(Error::error_in_file(path, FileFault::NoQualities { name }));
     }
-    let Template { name, umi, mates } = template;
+    let TemplateReads { name, umi, mates } = template;
     match extractor {
         Some(extractor) => extractor.push_pair(name, mates, batch),
         None => {
             let [mark, value] = umi.name_suffix();
-            batch.push_pieces([name, mark, value], mates.map(|mate| [mate.unwrap_or(Mate::EMPTY), Mate::EMPTY]));
+            batch.push_concatenated([name, mark, value], mates.map(|mate| [mate.unwrap_or(Mate::EMPTY), Mate::EMPTY]));
         }
     }
     Ok(())
@@ -446,13 +446,13 @@ impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
     /// Passes the next templates, at least one, to `each`; false and no template at the end of the file.
     pub(crate) fn next_templates<E: From<Error>>(
         &mut self,
-        each: impl FnMut(Template<'_>) -> Result<(), E>,
+        each: impl FnMut(TemplateReads<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         let OrderedReader { aligned: of, file, waiting_mates: mates, scratch, partitions: parts, counts } = self;
         if let Some(open) = file {
             if open.read_chunk(&mut scratch.chunk)? {
                 scratch.chunk.find_reads(&of.path, counts)?;
-                scratch.pairing.pair_chunk(&scratch.chunk.chunk, &of.path, mates.as_ref(), each)?;
+                scratch.pairing.pair_buffered_reads(&scratch.chunk.chunk, &of.path, mates.as_ref(), each)?;
                 return Ok(true);
             }
             *file = None;
@@ -461,8 +461,8 @@ impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
             }
         }
         if let (Some(mates), Some(part)) = (mates, parts.next()) {
-            let mut rest = mates.take_partition(part).map_err(Error::from)?;
-            scratch.pairing.emit_unmatched(&mut rest, usize::MAX, counts, each)?;
+            let mut rest = mates.take_remaining_reads(part).map_err(Error::from)?;
+            scratch.pairing.emit_remaining(&mut rest, usize::MAX, counts, each)?;
             return Ok(true);
         }
         of.set_record_counts(std::mem::take(counts));

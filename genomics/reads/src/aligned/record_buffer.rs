@@ -18,13 +18,13 @@ const MAX_QUALITY: u8 = b'~' - b'!';
 pub(super) mod flag {
     pub const PAIRED: u16 = 0x1;
     pub const REVERSE: u16 = 0x10;
-    pub const FIRST: u16 = 0x40;
-    pub const LAST: u16 = 0x80;
+    pub const FIRST_IN_TEMPLATE: u16 = 0x40;
+    pub const LAST_IN_TEMPLATE: u16 = 0x80;
     pub const SECONDARY: u16 = 0x100;
     pub const SUPPLEMENTARY: u16 = 0x800;
 }
 
-/// Which read of its template a read is.
+/// Number of a read in its template: first, last or only read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ReadNumber {
     First,
@@ -35,9 +35,9 @@ pub(super) enum ReadNumber {
 
 impl ReadNumber {
     fn from_flags(flags: u16) -> ReadNumber {
-        match (flags & flag::PAIRED, flags & (flag::FIRST | flag::LAST)) {
-            (flag::PAIRED, flag::FIRST) => ReadNumber::First,
-            (flag::PAIRED, flag::LAST) => ReadNumber::Second,
+        match (flags & flag::PAIRED, flags & (flag::FIRST_IN_TEMPLATE | flag::LAST_IN_TEMPLATE)) {
+            (flag::PAIRED, flag::FIRST_IN_TEMPLATE) => ReadNumber::First,
+            (flag::PAIRED, flag::LAST_IN_TEMPLATE) => ReadNumber::Second,
             _ => ReadNumber::Unpaired,
         }
     }
@@ -46,9 +46,9 @@ impl ReadNumber {
 /// How bases and qualities are stored in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SequenceEncoding {
-    /// As in BAM: two bases per byte, qualities without offset.
+    /// Encoding of BAM: two bases per byte, qualities without offset.
     Bam { reverse: bool },
-    /// As in FASTQ: one byte per base, qualities with offset 33.
+    /// Encoding of FASTQ: one byte per base, qualities with offset 33.
     Ascii,
 }
 
@@ -152,7 +152,7 @@ impl RecordBuffer {
             // The buffer has only whole records.
             let end = at + 4 + u32_at(&self.bytes, at) as usize;
             let found = self.parse_read(at + 4..end, record, counts);
-            let found = found.map_err(|fault| Error::in_record(path, self.record_number(record), fault))?;
+            let found = found.map_err(|fault| Error::error_in_record(path, self.record_number(record), fault))?;
             self.reads.extend(found);
             (at, record) = (end, record + 1);
         }
@@ -160,7 +160,6 @@ impl RecordBuffer {
         Ok(())
     }
 
-    /// Number of bytes of the records.
     pub(super) fn len_bytes(&self) -> usize {
         self.used_bytes.max(if self.used_bytes == 0 { self.bytes.len() } else { 0 })
     }
@@ -315,8 +314,8 @@ impl RecordBuffer {
         }
     }
 
-    pub(super) fn read_error(&self, read: &ReadLocation, path: &Path, fault: RecordFault) -> Error {
-        Error::in_record(path, self.record_number(read.record), fault)
+    pub(super) fn error_in_read(&self, read: &ReadLocation, path: &Path, fault: RecordFault) -> Error {
+        Error::error_in_record(path, self.record_number(read.record), fault)
     }
 }
 

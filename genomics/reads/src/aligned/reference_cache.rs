@@ -44,7 +44,7 @@ impl ReferenceCache {
     ///
     /// # Errors
     /// No file of that name exists, it cannot be read, or its bases have another sum or length.
-    pub(super) fn sequence(&self, name: &[u8], md5: &str, length: usize) -> io::Result<Vec<u8>> {
+    pub(super) fn find_sequence(&self, name: &[u8], md5: &str, length: usize) -> io::Result<Vec<u8>> {
         let md5 = md5.to_ascii_lowercase();
         let fault = |reason: String| {
             let name = String::from_utf8_lossy(name).into_owned();
@@ -160,11 +160,11 @@ mod tests {
         let md5 = md5_hex(b"ACGTN");
         std::fs::write(folder.path().join(&md5), b"acgtn\n").unwrap();
         let cache = ReferenceCache::new(None, Some(folder.path().as_os_str()));
-        assert_eq!(cache.sequence(b"c1", &md5.to_uppercase(), 5).unwrap(), b"ACGTN");
-        let error = cache.sequence(b"c1", MD5, 5).unwrap_err().to_string();
+        assert_eq!(cache.find_sequence(b"c1", &md5.to_uppercase(), 5).unwrap(), b"ACGTN");
+        let error = cache.find_sequence(b"c1", MD5, 5).unwrap_err().to_string();
         assert!(error.contains("\"c1\"") && error.contains("no such file") && error.contains(MD5), "{error}");
         std::fs::write(folder.path().join(&md5), b"ACGTA").unwrap();
-        let error = cache.sequence(b"c1", &md5, 5).unwrap_err().to_string();
+        let error = cache.find_sequence(b"c1", &md5, 5).unwrap_err().to_string();
         assert!(error.contains("has other bases than its name says"), "{error}");
     }
 }

@@ -17,14 +17,14 @@ use genuma_work::ProgressCounters;
 use crate::error::{Error, FileFault, RecordFault};
 
 use super::binseq::{
-    BinseqFile, BinseqRead, ByteCursor, MAX_COLUMN_BYTES, ReadPusher, decompress_exact, decompress_up_to, u64_at,
+    BinseqFile, BinseqRead, ByteCursor, MAX_COLUMN_BYTES, ReadPusher, decompress_exact, decompress_up_to,
+    little_endian_u64_at,
 };
 use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
 use crate::record_counts::RecordCounts;
 
-/// Magic number of VBQ.
-pub(super) const MAGIC: &[u8] = b"VSEQ";
+pub(super) const VBQ_MAGIC: &[u8] = b"VSEQ";
 pub(super) const BQ_MAGIC: &[u8] = b"BSEQ";
 /// First bytes of the index of VBQ.
 const INDEX_MAGIC: &[u8; 8] = b"VBQINDEX";
@@ -102,11 +102,11 @@ impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
         let mut file = BinseqFile::open(path, progress)?;
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header)?;
-        let wrong = |what| Error::in_file(path, FileFault::Header(what));
+        let wrong = |what| Error::error_in_file(path, FileFault::Header(what));
         if header[4] != VERSION {
             return Err(wrong("its version is not 1, the only supported one"));
         }
-        let kinds = if header.starts_with(MAGIC) {
+        let kinds = if header.starts_with(VBQ_MAGIC) {
             check_eof_marker(path, INDEX_END)?;
             let [qualities, packed, paired, halves, names, flags] = [13, 14, 15, 16, 17, 18].map(|at| header[at]);
             // Files of earlier versions have 42 in bytes that had no meaning yet: then there is a flag and no header.
@@ -132,7 +132,7 @@ impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
             has_names: yes(names)?,
             fixed_lengths: None,
         };
-        let mut block = u64_at(&header, 5);
+        let mut block = little_endian_u64_at(&header, 5);
         if header.starts_with(BQ_MAGIC) {
             shape.fixed_lengths = Some([block & 0xffff_ffff, block >> 32]);
             block = shape.min_record_bytes() * (BQ_CHUNK_BYTES / shape.min_record_bytes().max(1)).max(1);
@@ -174,7 +174,7 @@ impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
             if !header.starts_with(b"BLOCKSEQ") {
                 return Err(self.file.corrupt_error("its block has no header"));
             }
-            let [bytes, records] = [u64_at(&header, 8), u64_at(&header, 16) & 0xffff_ffff];
+            let [bytes, records] = [little_endian_u64_at(&header, 8), little_endian_u64_at(&header, 16) & 0xffff_ffff];
             // Incompressible data grow by less than this in zstd.
             let fits = if self.is_compressed {
                 bytes <= self.block_bytes + self.block_bytes / 256 + 1024
@@ -199,14 +199,15 @@ impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
         let mut bytes = Vec::new();
         self.file.read_up_to(MAX_COLUMN_BYTES, &mut bytes)?;
         let whole = bytes.split_last_chunk::<16>().filter(|(packed, end)| {
-            u64_at(*end, 0) == (HEADER_BYTES + packed.len()) as u64 && end.ends_with(INDEX_END)
+            little_endian_u64_at(*end, 0) == (HEADER_BYTES + packed.len()) as u64 && end.ends_with(INDEX_END)
         });
         let (packed, _) = whole.ok_or_else(|| self.file.corrupt_error("a length of the index is invalid"))?;
         let wanted = HEADER_BYTES as u64 * self.blocks_read;
         let index = decompress_up_to(packed, wanted)
             .ok_or_else(|| self.file.corrupt_error("the index cannot be decompressed"))?;
         let counted = index.last_chunk::<HEADER_BYTES>().map_or(0, |last| {
-            let (records, records_before) = (u64_at(last, 16) & 0xffff_ffff, u64_at(last, 20));
+            let (records, records_before) =
+                (little_endian_u64_at(last, 16) & 0xffff_ffff, little_endian_u64_at(last, 20));
             records_before.saturating_add(records)
         });
         if (counted, index.len() as u64) != (self.file.records_read, wanted) {
@@ -228,7 +229,7 @@ fn check_whole_records(path: &Path, record: u64) -> Result<(), Error> {
     if bytes.is_multiple_of(record) {
         return Ok(());
     }
-    Err(Error::in_record(path, bytes / record + 1, RecordFault::Truncated))
+    Err(Error::error_in_record(path, bytes / record + 1, RecordFault::Truncated))
 }
 
 impl EncodedBlock {
@@ -248,7 +249,7 @@ impl EncodedBlock {
         counts: &mut RecordCounts,
     ) -> Result<(), Error> {
         buffer.reset(self.records_before);
-        let fault = |record: usize, fault| Error::in_record(path, self.records_before + record as u64 + 1, fault);
+        let fault = |record: usize, fault| Error::error_in_record(path, self.records_before + record as u64 + 1, fault);
         let mut rest = ByteCursor(&self.bytes);
         if let Some(bytes) = self.decompressed_bytes {
             let whole = decompress_exact(&self.bytes, bytes, &mut self.decompressed);

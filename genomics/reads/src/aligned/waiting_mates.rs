@@ -26,9 +26,10 @@ pub(super) const MAX_WAITING_MATES_BYTES: u64 = 8 << 20;
 const READ_OVERHEAD_BYTES: u64 = 48;
 /// Number of parts of the waiting reads in memory; each has a lock.
 const NUM_SHARDS: usize = 16;
-/// Bytes of the input file per partition on disk, and the minimum and maximum number of partitions. Each partition is
-/// completely in memory once. For a 100 GB file with only distant mates, a partition has 200 MB.
+/// Number of bytes of the input file per partition of the waiting reads on disk. Each partition is read into memory as
+/// a whole; for a 100 GB file with only distant mates it has 200 MB.
 const FILE_BYTES_PER_PARTITION: u64 = 64 << 20;
+/// Minimum and maximum number of partitions of the waiting reads on disk.
 const MIN_MAX_PARTITIONS: [u64; 2] = [NUM_SHARDS as u64, 512];
 
 /// Range of the bytes of a read in a buffer.
@@ -148,8 +149,9 @@ impl WaitingMates {
         }
     }
 
-    /// Looks for the mates of reads, all of one shard, each given with the hash of its name. Calls `met` with the
-    /// index of each read and the result; the bytes of mates that are found are appended to `found`.
+    /// Searches the waiting reads of a shard for the mates of `reads`, which are given with the hashes of their names.
+    /// Calls `met` with the index of each read and the result, and appends the bytes of found mates to `found`. A read
+    /// without a waiting mate is stored.
     pub(super) fn match_or_store<'a>(
         &self,
         shard: usize,
@@ -205,7 +207,7 @@ impl WaitingMates {
         Ok(())
     }
 
-    /// Prepares the waiting reads for [`WaitingMates::take_partition`] when all reads of the file were added; returns
+    /// Prepares the waiting reads for [`WaitingMates::take_remaining_reads`] when all reads of the file were added; returns
     /// the number of partitions.
     ///
     /// # Errors
@@ -223,9 +225,9 @@ impl WaitingMates {
     ///
     /// # Errors
     /// The spill file cannot be read.
-    pub(super) fn take_partition(&self, number: usize) -> Result<UnmatchedReads, Error> {
+    pub(super) fn take_remaining_reads(&self, number: usize) -> Result<RemainingReads, Error> {
         let pieces = std::mem::take(&mut lock(&self.partitions)[number]);
-        let mut rest = UnmatchedReads::default();
+        let mut rest = RemainingReads::default();
         if pieces.is_empty() {
             // Nothing was spilled, or nothing of this partition.
             if let Some(shard) = self.shards.get(number) {
@@ -246,7 +248,7 @@ impl WaitingMates {
             rest.bytes.extend_from_slice(&bytes);
             self.spill.punch_hole(buffer);
         }
-        let UnmatchedReads { bytes, ranges: places, .. } = &mut rest;
+        let RemainingReads { bytes, ranges: places, .. } = &mut rest;
         let key = |place: &ByteRange| {
             let read = WaitingRead::parse(&bytes[place.clone()]);
             (read.name, read.read_number)
@@ -320,13 +322,13 @@ impl Shard {
 /// Reads that still wait at the end of the file, sorted by name. If some were spilled, both mates of a pair may be among
 /// them.
 #[derive(Debug, Default)]
-pub(super) struct UnmatchedReads {
+pub(super) struct RemainingReads {
     bytes: Vec<u8>,
     ranges: Vec<ByteRange>,
     next: usize,
 }
 
-impl UnmatchedReads {
+impl RemainingReads {
     /// The next read, with its mate if that waited as well.
     pub(super) fn next_template(&mut self) -> Option<[Option<WaitingRead<'_>>; 2]> {
         let read = |i: usize| Some(WaitingRead::parse(&self.bytes[self.ranges.get(i)?.clone()]));
@@ -384,7 +386,7 @@ mod tests {
             names[..400].iter().rev().for_each(|name| show(name, ReadNumber::First));
             let mut lost = Vec::new();
             for part in 0..mates.finish_storing().unwrap() {
-                let mut rest = mates.take_partition(part).unwrap();
+                let mut rest = mates.take_remaining_reads(part).unwrap();
                 while let Some(pair) = rest.next_template() {
                     match pair {
                         [Some(one), Some(two)] => {
@@ -413,7 +415,7 @@ mod tests {
         assert_eq!(meet(&mates, same, &bytes("a", ReadNumber::First)).0, MateSearch::Duplicate);
         let (how, found) = meet(&mates, same, &bytes("a", ReadNumber::Second));
         assert_eq!((how, found), (MateSearch::Found(0..9), bytes("a", ReadNumber::First)));
-        let mut rest = (0..mates.finish_storing().unwrap()).map(|part| mates.take_partition(part).unwrap());
+        let mut rest = (0..mates.finish_storing().unwrap()).map(|part| mates.take_remaining_reads(part).unwrap());
         assert!(rest.any(|mut rest| rest.next_template().is_some_and(|pair| pair[1].unwrap().name == b"b")));
     }
 }

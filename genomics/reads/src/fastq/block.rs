@@ -7,7 +7,7 @@ pub(super) const LINES_PER_RECORD: usize = 4;
 /// Consecutive whole records of one file, four lines each. A FASTA record is stored as header, bases on one line, and
 /// two empty lines.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub(crate) struct FastqBlock {
     pub(super) bytes: Vec<u8>,
     /// Number of bytes of `bytes` in use; the rest is kept allocated.
     pub(super) used_bytes: usize,
@@ -25,10 +25,10 @@ pub(crate) struct Block {
     pub(crate) fault: Option<Error>,
 }
 
-impl Default for Block {
+impl Default for FastqBlock {
     fn default() -> Self {
         let (bytes, ends) = (Vec::new(), Vec::new());
-        Block {
+        FastqBlock {
             bytes,
             used_bytes: 0,
             line_ends: ends,
@@ -41,15 +41,15 @@ impl Default for Block {
     }
 }
 
-impl Block {
+impl FastqBlock {
     /// An empty block that stands before the first block of a file.
     pub(crate) fn empty_before_first() -> Self {
-        Block { has_more: true, ..Block::default() }
+        FastqBlock { has_more: true, ..FastqBlock::default() }
     }
 
     /// An empty block that ends its file with an error.
-    pub(crate) fn from_fault(fault: Error) -> Self {
-        Block { fault: Some(fault), ..Block::default() }
+    pub(crate) fn from_error(fault: Error) -> Self {
+        FastqBlock { fault: Some(fault), ..FastqBlock::default() }
     }
 
     pub(crate) fn num_records(&self) -> usize {

@@ -6,10 +6,10 @@ use std::ops::Deref;
 use crate::error::{Error, RecordFault};
 use genuma_work::ProgressCounters;
 
-use super::{Block, BlockLimit, FastqReader, decompression_error};
+use super::{BlockLimit, FastqBlock, FastqReader, decompression_error};
 
 impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
-    pub(super) fn fill_block_fasta(&mut self, block: &mut Block, limit: BlockLimit) {
+    pub(super) fn fill_block_fasta(&mut self, block: &mut FastqBlock, limit: BlockLimit) {
         block.restart(self.header_mark, self.records, &[]);
         match self.join_lines(block, limit) {
             Ok(more) => block.has_more = more,
@@ -21,7 +21,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     }
 
     /// Appends records to the block until the limit is reached; false at the end of the file.
-    fn join_lines(&mut self, block: &mut Block, limit: BlockLimit) -> Result<bool, Error> {
+    fn join_lines(&mut self, block: &mut FastqBlock, limit: BlockLimit) -> Result<bool, Error> {
         let mut open = false;
         loop {
             let text = &self.carry_over[self.carry_over_pos..];
@@ -57,7 +57,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
             if block.used_bytes - block.whole_records_end() + self.carry_over.len() - self.carry_over_pos
                 > self.max_record_bytes
             {
-                return Err(Error::in_record(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
+                return Err(Error::error_in_record(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
             }
             if self.refill().map_err(|damage| decompression_error(&self.path, record, damage))? {
                 continue;
@@ -90,6 +90,6 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
 }
 
 /// Ends the line of bases and appends the two empty lines that stand for separator and qualities.
-fn end_record(block: &mut Block) {
+fn end_record(block: &mut FastqBlock) {
     (0..3).for_each(|_| block.push_line_end());
 }

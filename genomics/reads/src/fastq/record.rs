@@ -6,13 +6,13 @@ use crate::error::{ByteForDisplay, Error, RecordFault};
 use crate::inline_umi::UmiExtractor;
 use crate::pair_batch::{Mate, PairBatch};
 
-use super::block::Block;
+use super::block::FastqBlock;
 
 /// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
 const MAX_NAME_BYTES: usize = 254;
 
 /// A record that was checked.
-pub(crate) struct Record<'a> {
+pub(crate) struct FastqRecord<'a> {
     /// The header line after its first byte.
     pub(crate) header: &'a [u8],
     /// First word of the header.
@@ -29,20 +29,20 @@ pub(crate) struct Record<'a> {
 /// Position of a record: its block, its index in the block, and the path of the file.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordPosition<'a> {
-    pub(crate) block: &'a Block,
+    pub(crate) block: &'a FastqBlock,
     pub(crate) path: &'a Path,
     pub(crate) index: usize,
 }
 
 impl<'a> RecordPosition<'a> {
-    pub(crate) fn error_at(&self, fault: RecordFault) -> Error {
-        Error::in_record(self.path, self.block.records_before + self.index as u64 + 1, fault)
+    pub(crate) fn error_in_record(&self, fault: RecordFault) -> Error {
+        Error::error_in_record(self.path, self.block.records_before + self.index as u64 + 1, fault)
     }
 
     /// Whether the record is the last of the file and its last line has no line end, so that the file may be
     /// truncated.
     fn may_be_truncated(&self) -> bool {
-        let Block { lacks_final_newline: unterminated, used_bytes: filled, .. } = *self.block;
+        let FastqBlock { lacks_final_newline: unterminated, used_bytes: filled, .. } = *self.block;
         unterminated && self.index + 1 == self.block.num_records() && self.block.whole_records_end() == filled
     }
 
@@ -51,56 +51,58 @@ impl<'a> RecordPosition<'a> {
         let [header, seq, plus, qual] = self.block.record_lines(self.index);
         let first = |line: &[u8]| ByteForDisplay(line.first().copied().unwrap_or(b'\n'));
         if !header.starts_with(&[self.block.header_mark]) {
-            return Err(self.error_at(RecordFault::MissingHeaderMark(first(header))));
+            return Err(self.error_in_record(RecordFault::MissingHeaderMark(first(header))));
         }
         if self.block.header_mark == b'@' {
             if !plus.starts_with(b"+") {
-                return Err(self.error_at(RecordFault::MissingPlusLine(first(plus))));
+                return Err(self.error_in_record(RecordFault::MissingPlusLine(first(plus))));
             }
             if seq.len() != qual.len() {
                 if self.may_be_truncated() && qual.len() < seq.len() {
-                    return Err(self.error_at(RecordFault::Truncated));
+                    return Err(self.error_in_record(RecordFault::Truncated));
                 }
-                return Err(self.error_at(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() }));
+                return Err(self.error_in_record(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() }));
             }
         }
         if !seq.iter().fold(true, |ok, &b| ok & is_common_base(b))
             && let Some(&b) = seq.iter().find(|&&b| !is_read_base(b))
         {
-            return Err(self.error_at(RecordFault::InvalidBase(ByteForDisplay(b))));
+            return Err(self.error_in_record(RecordFault::InvalidBase(ByteForDisplay(b))));
         }
         if !qual.iter().fold(true, |ok, &q| ok & is_printable(q)) {
             let bad = qual.iter().find(|&&q| !is_printable(q)).map_or(0, |&q| q);
-            return Err(self.error_at(RecordFault::InvalidQuality(ByteForDisplay(bad))));
+            return Err(self.error_in_record(RecordFault::InvalidQuality(ByteForDisplay(bad))));
         }
         Ok(())
     }
 
     /// Checks that the name is valid in SAM.
     fn check_name(&self) -> Result<(), Error> {
-        let Record { first_word: word, name, .. } = self.parse();
+        let FastqRecord { first_word: word, name, .. } = self.parse();
         if name.is_empty() {
-            return Err(self.error_at(RecordFault::MissingName));
+            return Err(self.error_in_record(RecordFault::MissingName));
         }
         if word.len() > MAX_NAME_BYTES {
-            return Err(self.error_at(RecordFault::NameTooLong { name_bytes: word.len(), max_bytes: MAX_NAME_BYTES }));
+            return Err(
+                self.error_in_record(RecordFault::NameTooLong { name_bytes: word.len(), max_bytes: MAX_NAME_BYTES })
+            );
         }
         match word.iter().find(|&&b| !is_printable(b)) {
-            Some(&b) => Err(self.error_at(RecordFault::InvalidNameByte(ByteForDisplay(b)))),
+            Some(&b) => Err(self.error_in_record(RecordFault::InvalidNameByte(ByteForDisplay(b)))),
             None => Ok(()),
         }
     }
 
     /// Splits a record into its fields. The record must be valid.
-    pub(crate) fn parse(&self) -> Record<'a> {
+    pub(crate) fn parse(&self) -> FastqRecord<'a> {
         let [header, seq, _, qual] = self.block.record_lines(self.index);
         let header = header.get(1..).unwrap_or_default();
         let (word, comment) = split_header(header);
         let (name, number) = parse_template_name(word, comment);
-        Record { header, first_word: word, name, read_number: number, comment, mate: Mate { seq, qual } }
+        FastqRecord { header, first_word: word, name, read_number: number, comment, mate: Mate { seq, qual } }
     }
 
-    fn check_and_parse(&self) -> Result<Record<'a>, Error> {
+    fn check_and_parse(&self) -> Result<FastqRecord<'a>, Error> {
         self.check_record()?;
         Ok(self.parse())
     }
@@ -161,12 +163,12 @@ fn parse_template_name<'a>(word: &'a [u8], comment: &[u8]) -> (&'a [u8], Option<
     }
 }
 
-/// Suffixes of the names of mates besides `/1` and `/2`, which a name alone does not show to be suffixes: those of
-/// fastq-dump and of other converters, and of read 2 of three.
+/// Pairs of suffixes that distinguish the names of mates, in addition to `/1` and `/2`: those of fastq-dump and other
+/// converters, and those of files with three reads. A suffix is recognised only by comparing both names.
 const MATE_SUFFIXES: [[&[u8]; 2]; 3] = [[b".1", b".2"], [b"_1", b"_2"], [b"", b"/3"]];
 
 /// The template name of two mates whose names differ only in a suffix of [`MATE_SUFFIXES`].
-fn name_without_mate_suffix<'a>(one: &Record<'a>, two: &Record<'_>) -> Option<&'a [u8]> {
+fn name_without_mate_suffix<'a>(one: &FastqRecord<'a>, two: &FastqRecord<'_>) -> Option<&'a [u8]> {
     // A name that ends in `/3` is compared with one that had `/1`.
     MATE_SUFFIXES.iter().filter(|[first, _]| !first.is_empty() || one.read_number == Some(b'1')).find_map(
         |[first, second]| {
@@ -180,7 +182,7 @@ fn name_without_mate_suffix<'a>(one: &Record<'a>, two: &Record<'_>) -> Option<&'
 /// name.
 pub(crate) fn check_mates<'a>(
     positions: [RecordPosition<'_>; 2],
-    [one, two]: [&Record<'a>; 2],
+    [one, two]: [&FastqRecord<'a>; 2],
 ) -> Result<&'a [u8], Error> {
     let text = |s: &[u8]| String::from_utf8_lossy(s).into_owned();
     let mate_path = || positions[1].path.to_path_buf();
@@ -189,20 +191,24 @@ pub(crate) fn check_mates<'a>(
             return Ok(name);
         }
         let (name, mate) = (text(one.name), text(two.name));
-        return Err(positions[0].error_at(RecordFault::MateNameMismatch { name, mate, mate_path: mate_path() }));
+        return Err(positions[0].error_in_record(RecordFault::MateNameMismatch { name, mate, mate_path: mate_path() }));
     }
     if let (Some(number), true) = (one.read_number, one.read_number == two.read_number) {
         let (name, number) = (text(one.name), number as char);
-        return Err(positions[0].error_at(RecordFault::DuplicateMateNumber { name, number, mate_path: mate_path() }));
+        return Err(positions[0].error_in_record(RecordFault::DuplicateMateNumber {
+            name,
+            number,
+            mate_path: mate_path(),
+        }));
     }
     if (one.read_number, two.read_number) == (Some(b'2'), Some(b'1')) {
         let fault = RecordFault::ExchangedMates { name: text(one.name), mate_path: mate_path() };
-        return Err(positions[0].error_at(fault));
+        return Err(positions[0].error_in_record(fault));
     }
     Ok(one.name)
 }
 
-impl Block {
+impl FastqBlock {
     /// Checks all records and names. The block is truncated before the first invalid record and keeps the error.
     pub(crate) fn check_records(&mut self, path: &Path) {
         for index in 0..self.num_records() {
@@ -219,7 +225,7 @@ impl Block {
 /// Checks the records of two blocks of two mate files and appends them to `batch` as pairs. `umis` moves UMIs to the
 /// names.
 pub(crate) fn append_pairs_of_two_files(
-    blocks: &mut [Block; 2],
+    blocks: &mut [FastqBlock; 2],
     paths: [&Path; 2],
     mut umis: Option<&mut UmiExtractor<'_>>,
     batch: &mut PairBatch,
@@ -249,7 +255,7 @@ pub(crate) fn append_pairs_of_two_files(
 /// Checks the records of a block of an interleaved file and appends them to `batch` as pairs. `umis` moves UMIs to the
 /// names.
 pub(crate) fn append_interleaved_pairs(
-    block: &mut Block,
+    block: &mut FastqBlock,
     path: &Path,
     mut umis: Option<&mut UmiExtractor<'_>>,
     batch: &mut PairBatch,
@@ -263,7 +269,7 @@ pub(crate) fn append_interleaved_pairs(
     if records % 2 == 1 {
         let last = RecordPosition { block, path, index: records - 1 };
         last.check_and_parse()?;
-        alone = Some(last.error_at(RecordFault::MissingMate));
+        alone = Some(last.error_in_record(RecordFault::MissingMate));
     }
     block.fault.take().or(alone).map_or(Ok(()), Err)
 }
@@ -271,7 +277,7 @@ pub(crate) fn append_interleaved_pairs(
 /// Checks the records of a block of unpaired reads and appends each to `batch`, with an empty read as its mate. `umis`
 /// moves UMIs to the names.
 pub(crate) fn append_single_reads(
-    block: &mut Block,
+    block: &mut FastqBlock,
     path: &Path,
     mut umis: Option<&mut UmiExtractor<'_>>,
     batch: &mut PairBatch,

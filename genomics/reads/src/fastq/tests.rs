@@ -19,7 +19,7 @@ fn parsed(path: &Path, chunk: usize, limit: BlockLimit) -> Outcome {
     let mut run = || -> Result<(), Error> {
         let terms = FastqOptions { chunk_bytes: chunk, ..FastqOptions::for_pairs(None) };
         let mut stream = FastqReader::open(path, &progress, &terms)?;
-        let (mut block, mut batch) = (Block::default(), PairBatch::default());
+        let (mut block, mut batch) = (FastqBlock::default(), PairBatch::default());
         loop {
             stream.fill_block(&mut block, limit);
             let more = block.has_more;
@@ -198,7 +198,7 @@ proptest! {
 fn joined(path: &Path, terms: &FastqOptions, limit: BlockLimit) -> (Vec<[Vec<u8>; 2]>, Option<String>) {
     let progress = ProgressCounters::default();
     let mut stream = FastqReader::open(path, &progress, terms).unwrap();
-    let (mut block, mut records) = (Block::default(), Vec::new());
+    let (mut block, mut records) = (FastqBlock::default(), Vec::new());
     loop {
         stream.fill_block(&mut block, limit);
         for index in 0..block.num_records() {

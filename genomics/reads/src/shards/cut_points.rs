@@ -13,17 +13,18 @@ use memchr::memmem::Finder;
 use crate::file_span::VirtualOffset;
 
 use super::SplitObstacle;
-use super::records::{FoundRecord, RecordSearch, find_records, records_at};
+use super::records::{FoundRecord, RecordSearch, find_records, parse_records_at};
 use super::text::{CuttableFile, TextWindow};
 
 /// Number of consecutive records that must be valid, and have equal names in both files.
 const RUN_RECORDS: usize = 8;
 /// Maximum number of bytes of text in which [`RUN_RECORDS`] consecutive valid records are searched.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-/// Half of the first window and of the largest window in which mates are searched, in bytes of plain text; a window
-/// also has at most this fraction (one eighth) of the file.
+/// Half of the size of the first window in which mates are searched, in bytes of plain text.
 const MIN_WINDOW_BYTES: u64 = 4 << 20;
+/// Half of the size of the largest window in which mates are searched, in bytes of plain text.
 const MAX_WINDOW_BYTES: u64 = 256 << 20;
+/// Divisor of the file size that gives the maximum size of a window in which mates are searched.
 const MAX_WINDOW_DIVISOR: u64 = 8;
 /// Factor by which each window is larger than the one before.
 const WINDOW_GROWTH: u64 = 4;
@@ -203,7 +204,7 @@ fn find_name_runs(part: &CuttableFile, [from, to]: [u64; 2], names: &[&[u8]]) ->
 /// Whether the consecutive records that start at byte `at` of the text have exactly the names `names`.
 fn starts_with_names(text: &mut TextWindow<'_>, at: usize, names: &[&[u8]]) -> io::Result<bool> {
     loop {
-        match records_at(&text.bytes, at, RUN_RECORDS, text.reaches_file_end()) {
+        match parse_records_at(&text.bytes, at, RUN_RECORDS, text.reaches_file_end()) {
             RecordSearch::Found(run) => {
                 return Ok(run.iter().map(|record| &record.name[..]).eq(names.iter().copied()));
             }

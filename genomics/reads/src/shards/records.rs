@@ -6,10 +6,8 @@
 
 use crate::fastq::{is_printable, is_read_base, template_name};
 
-/// A record in a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FoundRecord {
-    /// Start of the record in the text.
     pub(super) start: usize,
     pub(super) name: Vec<u8>,
 }
@@ -28,7 +26,7 @@ pub(super) enum RecordSearch<T> {
 pub(super) fn find_records(text: &[u8], from: usize, count: usize, last: bool) -> RecordSearch<Vec<FoundRecord>> {
     let behind = from.saturating_sub(1);
     for end in memchr::memchr_iter(b'\n', &text[behind.min(text.len())..]) {
-        match records_at(text, behind + end + 1, count, last) {
+        match parse_records_at(text, behind + end + 1, count, last) {
             RecordSearch::NotFound => {}
             found => return found,
         }
@@ -37,7 +35,7 @@ pub(super) fn find_records(text: &[u8], from: usize, count: usize, last: bool) -
 }
 
 /// Parses `count` consecutive records from offset `start` on.
-pub(super) fn records_at(text: &[u8], start: usize, count: usize, last: bool) -> RecordSearch<Vec<FoundRecord>> {
+pub(super) fn parse_records_at(text: &[u8], start: usize, count: usize, last: bool) -> RecordSearch<Vec<FoundRecord>> {
     let (mut found, mut at) = (Vec::with_capacity(count), start);
     while found.len() < count {
         if last && !found.is_empty() && text[at..].iter().all(|b| matches!(b, b'\r' | b'\n')) {

@@ -154,7 +154,6 @@ impl TextWindow<'_> {
         Ok(self.bytes.len() > had)
     }
 
-    /// Whether the text has reached the end of the file.
     pub(super) fn reaches_file_end(&self) -> bool {
         self.next_file_offset >= self.file.span.file_bytes
     }

@@ -120,7 +120,7 @@ pub fn pull(lanes: &[StreamLane], options: StreamOptions) -> (Vec<Batch>, Option
     assert!(!stream.fill_batch(&mut batch).unwrap(), "after the end comes nothing more");
     if error.is_none() {
         let reads: usize = batches.iter().map(|(.., reads)| reads.len()).sum();
-        assert_eq!(meter.reads() as usize, reads, "every read is counted");
+        assert_eq!(meter.num_reads() as usize, reads, "every read is counted");
     }
     (batches, error)
 }

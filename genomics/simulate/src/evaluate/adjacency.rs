@@ -12,7 +12,6 @@ pub(crate) const BREAKEND_TOLERANCE_BP: usize = 50;
 /// Maximum relative difference between two lengths of an insertion.
 const INSERTION_LENGTH_TOLERANCE: f64 = 0.2;
 
-/// One end of an adjacency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AdjacencyEnd {
     /// Name of the contig.

@@ -29,7 +29,7 @@ use std::path::Path;
 use crate::error::Result;
 use crate::genome::Genome;
 use crate::repeat_map::RepeatMap;
-use crate::variant::Span;
+use crate::variant::ContigSpan;
 
 /// Input files and options of an evaluation.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
     let (calls, notes) = map_calls_to_reference(inputs, &truth, vcf::read_vcf(inputs.calls)?, genome.as_ref())?;
     let [truth, calls] = [truth, calls].map(|records| scoring::ParsedVcf::new(records, genome.as_ref()));
     let germline = inputs.germline.map(load).transpose()?;
-    let score = |in_repeat: &scoring::RepeatTest| {
+    let score = |in_repeat: &scoring::RepeatPredicate| {
         let outcome =
             scoring::score_calls(&truth, &calls, germline.as_ref(), genome.as_ref(), inputs.filters, in_repeat);
         EvaluationResult { notes: notes.clone(), ..outcome }
@@ -76,7 +76,7 @@ pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
     let Some(genome) = &genome else { return Ok(score(&|_, _, _| false)) };
     let place = |chrom: &str, start: usize, end: usize| {
         let contig = genome.names.iter().position(|n| n == chrom)?;
-        Some(Span { contig, start, end })
+        Some(ContigSpan { contig, start, end })
     };
     // The first scoring pass only collects the sites for which repeats are needed, because a genome has far more.
     let asked = RefCell::new(vec![]);
@@ -151,7 +151,8 @@ fn map_calls_to_reference(
 mod tests {
     use super::*;
     use crate::{
-        GenomeSource, GermlineParams, SampleParams, SequencingParams, SimulationParams, SomaticParams, simulate,
+        GenomeSource, GermlineParams, SampleParams, SequencingParams, SimulationParams, SomaticParams,
+        simulate_to_folder,
     };
 
     #[test]
@@ -166,7 +167,7 @@ mod tests {
             seed: 9,
             ..Default::default()
         };
-        simulate(&params, folder.path(), 1).unwrap();
+        simulate_to_folder(&params, folder.path(), 1).unwrap();
         let file = |name: &str| folder.path().join(name);
         let (truth, germline, reference) = (file("truth.vcf"), file("germline.vcf"), file("genome.fa"));
         let inputs = EvaluationInputs {

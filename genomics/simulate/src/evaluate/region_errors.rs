@@ -56,9 +56,9 @@ impl ErrorsByRegion {
         }
         by_chrom.values_mut().for_each(|asked| asked.sort_by_key(|one| one.place.pos));
         let mut kinds = BTreeMap::<String, RegionErrors>::new();
-        let mut file = BufReader::new(File::open(path).map_err(Error::with_path(path))?);
+        let mut file = BufReader::new(File::open(path).map_err(Error::add_path_to_error(path))?);
         let (mut line, mut number) = (String::new(), 0);
-        while file.read_line(&mut line).map_err(Error::with_path(path))? > 0 {
+        while file.read_line(&mut line).map_err(Error::add_path_to_error(path))? > 0 {
             number += 1;
             let text = line.trim_end();
             if !text.is_empty() && !["#", "track ", "browser "].iter().any(|word| text.starts_with(word)) {

@@ -256,7 +256,7 @@ fn group_linked_records(records: &[VcfRecord], members: Vec<usize>) -> Vec<Vec<u
 }
 
 /// Function that returns whether the bases `start..end` (0-based) of a contig are in a repeat.
-pub(crate) type RepeatTest<'a> = dyn Fn(&str, usize, usize) -> bool + 'a;
+pub(crate) type RepeatPredicate<'a> = dyn Fn(&str, usize, usize) -> bool + 'a;
 
 /// Scores the calls against the truth.
 pub(super) fn score_calls(
@@ -265,7 +265,7 @@ pub(super) fn score_calls(
     germline: Option<&ParsedVcf>,
     genome: Option<&Genome>,
     filters: FilterMode,
-    in_repeat: &RepeatTest,
+    in_repeat: &RepeatPredicate,
 ) -> EvaluationResult {
     let counts = |call: &VcfRecord| filters == FilterMode::All || call.has_passed();
     let same = genome.map(|g| match_haplotypes(&truth.records, &calls.records, counts, g)).unwrap_or_default();
@@ -280,7 +280,7 @@ struct CallScorer<'a> {
     truth: &'a ParsedVcf,
     calls: &'a ParsedVcf,
     germline: Option<&'a ParsedVcf>,
-    in_repeat: &'a RepeatTest<'a>,
+    in_repeat: &'a RepeatPredicate<'a>,
     same: HaplotypeMatches,
     outcome: EvaluationResult,
 }

@@ -54,10 +54,12 @@ pub fn read_vcf(path: &Path) -> Result<Vec<VcfRecord>> {
 
 /// Reads the text of a VCF file, plain or gzipped.
 pub fn read_text(path: &Path) -> Result<String> {
-    let mut text = std::fs::read(path).map_err(Error::with_path(path))?;
+    let mut text = std::fs::read(path).map_err(Error::add_path_to_error(path))?;
     if text.starts_with(&[0x1f, 0x8b]) {
         let packed = std::mem::take(&mut text);
-        flate2::read::MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut text).map_err(Error::with_path(path))?;
+        flate2::read::MultiGzDecoder::new(packed.as_slice())
+            .read_to_end(&mut text)
+            .map_err(Error::add_path_to_error(path))?;
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

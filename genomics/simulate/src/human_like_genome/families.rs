@@ -218,7 +218,7 @@ impl RepeatFamily {
             return place;
         }
         let other = rng.draw_below(length);
-        let richer = isochores.gc_at(other) > isochores.gc_at(place);
+        let richer = isochores.gc_content_at(other) > isochores.gc_content_at(place);
         if richer == (lean == GcPreference::GcRich) { other } else { place }
     }
 }

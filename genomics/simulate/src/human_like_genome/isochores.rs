@@ -38,7 +38,7 @@ impl Isochores {
     }
 
     /// Returns the GC content of the isochore that contains a base.
-    pub(super) fn gc_at(&self, at: usize) -> f64 {
+    pub(super) fn gc_content_at(&self, at: usize) -> f64 {
         let next = self.starts.partition_point(|s| s.0 <= at);
         self.starts[next - 1].1
     }
@@ -58,8 +58,8 @@ mod tests {
             let end = starts.get(i + 1).copied().unwrap_or(seq.len());
             let strong = seq[start..end].iter().filter(|b| b"GC".contains(b)).count();
             let gc = strong as f64 / (end - start) as f64;
-            assert!((gc - isochores.gc_at(start)).abs() < 0.02, "{gc} {}", isochores.gc_at(start));
-            assert_eq!(isochores.gc_at(start), isochores.gc_at(end - 1));
+            assert!((gc - isochores.gc_content_at(start)).abs() < 0.02, "{gc} {}", isochores.gc_content_at(start));
+            assert_eq!(isochores.gc_content_at(start), isochores.gc_content_at(end - 1));
         }
     }
 }

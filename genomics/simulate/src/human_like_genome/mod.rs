@@ -56,7 +56,7 @@ const HUMAN_CHROMOSOMES: [(&str, f64, f64); 24] = [
 const ALPHA_SATELLITE_SHARE: f64 = 0.025;
 /// Chromosomes with a simple satellite next to the centromere, and its share of the chromosome.
 const SIMPLE_SATELLITES: ([&str; 4], f64) = (["chr1", "chr9", "chr16", "chrY"], 0.02);
-/// Length of the gap behind the satellites, as share of the chromosome.
+/// Length of the gap after the satellites, as share of the chromosome.
 const CENTROMERIC_GAP_SHARE: f64 = 0.027;
 /// Length of the gap at each chromosome end (bp), and the divisor of the chromosome length that limits it.
 const END_GAP_SIZE: (usize, usize) = (10_000, 200);

@@ -1,13 +1,13 @@
 //! Adapter read-through: the adapter sequence, with the sample's index, that a read shows when its molecule is
 //! shorter than the read.
 
-use super::params::Adapter;
+use super::params::AdapterType;
 use crate::rng::Rng;
 
 /// Length of a sample index, bp.
 const INDEX_BP: usize = 8;
 
-/// TruSeq adapter sequence before and behind the index, as each mate reads it.
+/// TruSeq adapter sequence before and after the index, as each mate reads it.
 const TRUSEQ_FLANKS: [(&str, &str); 2] = [
     ("AGATCGGAAGAGCACACGTCTGAACTCCAGTCAC", "ATCTCGTATGCCGTCTTCTGCTTG"),
     ("AGATCGGAAGAGCGTCGTGTAGGGAAAGAGTGT", "GTGTAGATCTCGGTGGTCGCCGTATCATT"),
@@ -17,7 +17,6 @@ const NEXTERA_FLANKS: [(&str, &str); 2] = [
     ("CTGTCTCTTATACACATCTGACGCTGCCGACGA", "GTGTAGATCTCGGTGGTCGCCGTATCATT"),
 ];
 
-/// Adapters of one sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SampleAdapters {
     /// Adapter sequence as each mate reads it.
@@ -26,10 +25,10 @@ pub(crate) struct SampleAdapters {
 
 impl SampleAdapters {
     /// Creates the adapters of a sample with random indices.
-    pub(super) fn new(kind: Adapter, rng: &mut Rng) -> Self {
+    pub(super) fn new(kind: AdapterType, rng: &mut Rng) -> Self {
         let parts = match kind {
-            Adapter::Truseq => TRUSEQ_FLANKS,
-            Adapter::Nextera => NEXTERA_FLANKS,
+            AdapterType::Truseq => TRUSEQ_FLANKS,
+            AdapterType::Nextera => NEXTERA_FLANKS,
         };
         let with_index = |(before, behind): (&str, &str)| {
             let index: Vec<u8> = (0..INDEX_BP).map(|_| rng.random_base(0.5)).collect();

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::fragments::{CellChromosome, Fragment, GenomeMixture};
 use crate::rng::Rng;
-use crate::targets::Targets;
+use crate::targets::CaptureTargets;
 
-/// Length of a bait, bp. A fragment that overlaps a target by this much, or by the whole of a shorter target, is
-/// always captured.
+/// Length of a bait, bp. A fragment is always captured if it overlaps a target by at least this length, or contains a
+/// shorter target.
 const BAIT_BP: usize = 120;
 /// Maximum number of attempts to draw a captured fragment.
 const MAX_CAPTURE_TRIES: usize = 1000;
@@ -36,7 +36,7 @@ struct TargetCopy {
 
 impl<'a> CapturedTargets<'a> {
     /// Finds the targets in a mixture of genomes. `reach` is the length of long fragments, bp.
-    pub(crate) fn new(mixture: &GenomeMixture<'a>, targets: &Targets, reach: usize) -> Self {
+    pub(crate) fn new(mixture: &GenomeMixture<'a>, targets: &CaptureTargets, reach: usize) -> Self {
         let (mut images, mut chromosomes, mut weights) = (vec![], vec![], vec![]);
         let (mut sum, mut bases) = (0.0, 0.0);
         for &(share, genome) in mixture.iter().filter(|g| g.0 > 0.0) {

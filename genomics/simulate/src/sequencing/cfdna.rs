@@ -11,19 +11,19 @@ const DINUCLEOSOME_BP: (f64, f64) = (330.0, 22.0);
 const DINUCLEOSOME_SHARE: f64 = 0.12;
 /// Share of the fragments that were cut within the nucleosome.
 const NICKED_SHARE: f64 = 0.25;
-/// Distance of the sub-peaks below the peak of one nucleosome: a turn of the helix, bp.
+/// Distance in bp between the sub-peaks of fragment lengths below the peak of one nucleosome: a turn of the DNA helix.
 const HELIX_TURN_BP: f64 = 10.0;
-/// Largest number of turns by which a fragment is shorter.
+/// Maximum number of helix turns by which a fragment is shorter than the peak.
 const MAX_LOST_TURNS: usize = 9;
 /// Probability that a fragment is shorter by one more turn.
 const NEXT_TURN_PROBABILITY: f64 = 0.75;
 /// Standard deviation of the length in a sub-peak, bp.
 const SUB_PEAK_SD_BP: f64 = 2.0;
 /// Length that few fragments exceed: mean plus three standard deviations of two nucleosomes, bp.
-pub(crate) const LONG_FRAGMENT_BP: usize = 396;
+pub(crate) const LONG_CFDNA_FRAGMENT_BP: usize = 396;
 
 /// Draws the length of a fragment, bp.
-pub(crate) fn draw_length(rng: &mut Rng) -> f64 {
+pub(crate) fn draw_cfdna_length(rng: &mut Rng) -> f64 {
     let class = rng.draw_unit_interval();
     if class < DINUCLEOSOME_SHARE {
         return rng.draw_normal(DINUCLEOSOME_BP.0, DINUCLEOSOME_BP.1);

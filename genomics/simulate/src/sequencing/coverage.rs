@@ -32,7 +32,6 @@ pub(crate) struct CoverageModel {
 struct CoverageWave {
     /// Standard deviation of the logarithm of the factor.
     sd: f64,
-    /// Knots of each contig.
     knots: Vec<ContigKnots>,
 }
 

@@ -230,7 +230,7 @@ impl<'a> BlockGenerator<'a> {
             }
             counts.duplicate_pairs += molecule.num_pairs() as u64 - 1;
             let row_name = format!("sim:{}:{name}", self.output.sample);
-            molecule.append_row(&row_name, self.output.contigs, &mut self.texts[2]);
+            molecule.append_table_row(&row_name, self.output.contigs, &mut self.texts[2]);
             if !umi.consensus {
                 families.push((name, molecule));
             }

@@ -32,7 +32,7 @@ struct Stem {
 
 /// Folds the molecule back at a random inverted repeat, long stems preferred, and cuts it to at most `length` bases.
 /// Returns `false` if the molecule has no such repeat.
-pub(super) fn fold_back(molecule: &mut Molecule, length: usize, rng: &mut Rng) -> bool {
+pub(super) fn fold_molecule_back(molecule: &mut Molecule, length: usize, rng: &mut Rng) -> bool {
     let Some(part) = molecule.single_part() else { return false };
     let strand = molecule.read1_strand_mut();
     let stems = find_stems(strand);
@@ -126,7 +126,7 @@ mod tests {
     use crate::reference_origins::ReferenceOrigins;
     use crate::sequencing::dna_pool::DnaSource;
     use crate::sequencing::fragments::{CellChromosome, Fragment};
-    use crate::variant::Span;
+    use crate::variant::ContigSpan;
 
     #[test]
     fn stems_are_those_that_trying_all_finds() {
@@ -160,7 +160,7 @@ mod tests {
         let stem = dna::reverse_complement(&bases[900..915]);
         bases.splice(945..960, stem);
         let mut origins = ReferenceOrigins::default();
-        origins.push_reference(Span { contig: 0, start: 0, end: 2000 }, &[], false);
+        origins.push_reference(ContigSpan { contig: 0, start: 0, end: 2000 }, &[], false);
         let chromosome = CellChromosome {
             sequence: ChromosomeSequence::from_bases(&bases),
             origins,
@@ -173,7 +173,7 @@ mod tests {
             let reverse = round % 2 == 0;
             let fragment = Fragment::new(&chromosome, 730, 1130);
             let mut molecule = Molecule::new(fragment, reverse, DnaSource::Patient);
-            assert!(fold_back(&mut molecule, 380, &mut rng));
+            assert!(fold_molecule_back(&mut molecule, 380, &mut rng));
             assert!(molecule.len() <= 380);
             // Both mates read the same strand towards the fold.
             let [one, two] = [0, 1].map(|mate| molecule.mate_placement(mate, MIN_FLANK_BP).unwrap());
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn molecules_without_an_inverted_repeat_stay_as_they_are() {
         let mut origins = ReferenceOrigins::default();
-        origins.push_reference(Span { contig: 0, start: 0, end: 500 }, &[], false);
+        origins.push_reference(ContigSpan { contig: 0, start: 0, end: 500 }, &[], false);
         let bases = b"AC".repeat(250);
         let chromosome = CellChromosome {
             sequence: ChromosomeSequence::from_bases(&bases),
@@ -202,7 +202,7 @@ mod tests {
             carried_variants: vec![],
         };
         let mut molecule = Molecule::new(Fragment::new(&chromosome, 50, 400), false, DnaSource::Patient);
-        assert!(!fold_back(&mut molecule, 400, &mut Rng::from_labels(1, &[])));
+        assert!(!fold_molecule_back(&mut molecule, 400, &mut Rng::from_labels(1, &[])));
         assert_eq!(molecule.len(), 350);
     }
 }

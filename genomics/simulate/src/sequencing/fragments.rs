@@ -20,7 +20,6 @@ pub(crate) struct CellChromosome<'a> {
     pub(crate) origins: ReferenceOrigins,
     /// How many copies of the chromosome a cell has.
     pub copies: usize,
-    /// Whether the chromosome is circular.
     pub(crate) circular: bool,
     /// Variants of the chromosome by position, if molecules are to list them.
     pub(crate) carried_variants: Vec<CarriedVariant>,
@@ -88,7 +87,6 @@ impl<'a> Fragment<'a> {
         near.filter(|v| v.bases.end <= self.end).map(|v| &*v.name).collect()
     }
 
-    /// Returns the chromosome of the fragment.
     pub(crate) fn chromosome(&self) -> &'a CellChromosome<'a> {
         self.chromosome
     }

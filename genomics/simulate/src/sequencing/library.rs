@@ -4,7 +4,7 @@ use super::cfdna;
 use super::chimera;
 use super::damage;
 use super::dna_pool::{DnaPool, DnaSource, DrawnFragment};
-use super::fold_back::fold_back;
+use super::fold_back::fold_molecule_back;
 use super::molecule::Molecule;
 use super::params::{InsertModel, SequencingParams};
 use super::read_counts::ReadCounts;
@@ -41,7 +41,6 @@ pub(crate) enum InsertSize {
 }
 
 impl InsertSize {
-    /// Returns the length, bp.
     pub(crate) fn length_bp(self) -> usize {
         match self {
             InsertSize::Regular(length) | InsertSize::Short(length) => length,
@@ -79,7 +78,7 @@ impl InsertSizeDistribution {
     pub(crate) fn draw_regular_length(&self, rng: &mut Rng) -> usize {
         let draw = |rng: &mut Rng| match self.model {
             InsertModel::Normal => rng.draw_normal(self.mean, self.sd),
-            InsertModel::Cfdna => cfdna::draw_length(rng),
+            InsertModel::Cfdna => cfdna::draw_cfdna_length(rng),
         };
         let length = (0..100).map(|_| draw(rng)).find(|&l| l >= self.min_bp);
         length.unwrap_or(self.min_bp) as usize
@@ -89,7 +88,7 @@ impl InsertSizeDistribution {
     pub(crate) fn upper_insert_size_bp(&self) -> usize {
         match self.model {
             InsertModel::Normal => (self.mean + 3.0 * self.sd) as usize,
-            InsertModel::Cfdna => cfdna::LONG_FRAGMENT_BP,
+            InsertModel::Cfdna => cfdna::LONG_CFDNA_FRAGMENT_BP,
         }
     }
 }
@@ -119,13 +118,13 @@ impl<'a> Library<'a> {
     /// Draws a molecule with all artefacts of library preparation.
     pub(crate) fn draw_molecule(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Molecule<'a> {
         counts.molecules += 1;
-        let Some(drawn) = self.draw_source(rng, counts) else { return Molecule::adapter_dimer() };
+        let Some(drawn) = self.draw_source_fragment(rng, counts) else { return Molecule::adapter_dimer() };
         let reverse = rng.draw_bernoulli(0.5);
         self.prepare_strand(Some(&drawn), reverse, None, rng, counts)
     }
 
     /// Draws an insert length and a fragment; `None` for an adapter dimer.
-    pub(crate) fn draw_source(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Option<DrawnFragment<'a>> {
+    pub(crate) fn draw_source_fragment(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Option<DrawnFragment<'a>> {
         let insert = self.inserts.draw_insert(rng);
         counts.short_inserts += u64::from(!matches!(insert, InsertSize::Regular(_)));
         if insert == InsertSize::Dimer {
@@ -189,7 +188,7 @@ impl<'a> Library<'a> {
         let choice = rng.draw_unit_interval();
         if choice < fold_backs {
             let length = self.inserts.draw_regular_length(rng);
-            counts.fold_backs += u64::from(fold_back(molecule, length, rng));
+            counts.fold_backs += u64::from(fold_molecule_back(molecule, length, rng));
         } else if choice < fold_backs + chimeras {
             counts.chimeras += u64::from(chimera::join_chimera(molecule, &self.dna_pool, rng));
         }

@@ -39,10 +39,10 @@ pub(crate) use fragments::{CellChromosome, ChromosomePool, GenomeMixture};
 pub(crate) use library::{InsertSizeDistribution, Library, MIN_INSERT_BP};
 pub(crate) use params::is_default;
 pub use params::{
-    Adapter, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, SequencerParams, SequencingParams,
+    AdapterType, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, SequencerParams, SequencingParams,
 };
 pub use read_counts::ReadCounts;
 pub(crate) use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
 pub(crate) use sequencer::Sequencer;
-pub(crate) use umi_params::FAMILY_SIZES;
+pub(crate) use umi_params::MEAN_FAMILY_SIZE_RANGE;
 pub use umi_params::UmiParams;

@@ -141,13 +141,13 @@ impl<'a> Molecule<'a> {
     }
 
     /// Returns whether a mate reads the stored bases from their end.
-    pub(crate) fn mate_reads_stored_end(&self, mate: usize) -> bool {
+    pub(crate) fn mate_starts_at_stored_end(&self, mate: usize) -> bool {
         self.reverse == (mate == 0)
     }
 
     /// Appends up to `length` bases as a mate reads them.
     pub(crate) fn append_mate_bases(&self, mate: usize, length: usize, bases: &mut Vec<u8>) {
-        if self.mate_reads_stored_end(mate) {
+        if self.mate_starts_at_stored_end(mate) {
             bases.extend(self.bases.iter().rev().take(length).map(|&b| dna::complement(b)));
         } else {
             bases.extend(&self.bases[..length.min(self.bases.len())]);

@@ -51,7 +51,7 @@ impl Default for SequencingParams {
 /// Adapter type of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Adapter {
+pub enum AdapterType {
     /// Adapters of Illumina TruSeq, which are ligated to the fragments.
     Truseq,
     /// Nextera adapters, inserted by a transposase.
@@ -74,7 +74,7 @@ pub enum InsertModel {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LibraryParams {
     /// Adapters that mates of short molecules read into. Without adapters no fragment is shorter than a read.
-    pub adapter: Option<Adapter>,
+    pub adapter: Option<AdapterType>,
     /// Distribution of the insert lengths.
     #[serde(skip_serializing_if = "is_default")]
     pub insert_model: InsertModel,
@@ -151,12 +151,12 @@ impl SequencingParams {
     }
 
     /// Returns the adapters of the library; `None` if the library names none and no read is long enough to reach one.
-    pub fn library_adapter(&self) -> Option<Adapter> {
+    pub fn library_adapter(&self) -> Option<AdapterType> {
         let library = &self.library;
         let short = self.insert_mean < self.longest_read_bp() as f64;
         let reached = short || library.short_inserts > 0.0 || library.fold_backs > 0.0;
         let reached = reached || library.amplicons.is_some() || library.insert_model == InsertModel::Cfdna;
-        library.adapter.or(reached.then_some(Adapter::Truseq))
+        library.adapter.or(reached.then_some(AdapterType::Truseq))
     }
 }
 

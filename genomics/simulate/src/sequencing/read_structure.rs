@@ -4,7 +4,7 @@ use genuma_reads::ReadStructure;
 
 use crate::rng::Rng;
 
-/// Base of skipped positions: the T that ligation to A-tailed fragments leaves behind the UMI.
+/// Base of skipped positions: the T after the UMI that ligation to A-tailed fragments leaves.
 const SKIPPED_BASE: u8 = b'T';
 
 /// Draws a random UMI for a read.

@@ -4,7 +4,7 @@ use super::fragments::Fragment;
 use super::molecule::Molecule;
 use super::read_counts::ReadCounts;
 use crate::rng::Rng;
-use crate::variant::{GenomePosition, Span};
+use crate::variant::{ContigSpan, GenomePosition};
 use genuma_reads::dna;
 
 /// The molecules that show a recurrent error, by strand.
@@ -40,7 +40,7 @@ pub(crate) struct RecurrentError {
     pub error_base: u8,
     /// Mean share over libraries of the molecules (of the affected strand) that show the error.
     pub molecule_share: f64,
-    /// Which reads show the error, by the strand of the molecule.
+    /// Strand of the molecules whose reads show the error.
     pub strand: AffectedStrand,
 }
 
@@ -86,7 +86,7 @@ impl LibraryRecurrentErrors {
                 here.take_while(|p| p.position.contig == stretch.span.contig && p.position.pos < stretch.span.end)
             {
                 let at = stretch
-                    .chromosome_range(Span {
+                    .chromosome_range(ContigSpan {
                         contig: place.position.contig,
                         start: place.position.pos,
                         end: place.position.pos + 1,

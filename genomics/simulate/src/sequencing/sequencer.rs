@@ -150,7 +150,7 @@ impl<'a> Sequencer<'a> {
         rng: &mut Rng,
     ) {
         let n = molecule.len();
-        let backwards = molecule.mate_reads_stored_end(number);
+        let backwards = molecule.mate_starts_at_stored_end(number);
         for &repeat in &molecule.repeats {
             let mut repeat = if backwards { repeat_on_reverse_strand(repeat, n) } else { repeat };
             repeat.end = repeat.end.min(length);

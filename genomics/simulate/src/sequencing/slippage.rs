@@ -75,7 +75,7 @@ impl SlippageModel {
         let part = if stage == SlippageStage::Pcr { PCR_SLIP_SHARE } else { 1.0 - PCR_SLIP_SHARE };
         let rate = |unit, length| (factor * part * total_slip_rate(unit, length)).min(MAX_SLIP_RATE) as f32;
         let of_unit = |unit: usize| std::array::from_fn(|length| rate(unit, length));
-        (factor > 0.0).then(|| SlippageModel { rates: (1..=tandem_repeats::MAX_UNIT_BP).map(of_unit).collect() })
+        (factor > 0.0).then(|| SlippageModel { rates: (1..=tandem_repeats::MAX_REPEAT_UNIT_BP).map(of_unit).collect() })
     }
 
     /// Draws whether and how a tandem repeat slips.
@@ -102,7 +102,7 @@ impl SlippageModel {
             return;
         }
         counts.pcr_slips += slips.len() as u64;
-        if molecule.mate_reads_stored_end(0) {
+        if molecule.mate_starts_at_stored_end(0) {
             let n = molecule.len();
             slips.iter_mut().for_each(|slip| slip.repeat = repeat_on_reverse_strand(slip.repeat, n));
         }

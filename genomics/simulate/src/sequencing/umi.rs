@@ -41,7 +41,7 @@ impl<'a> UmiMolecule<'a> {
         counts: &mut ReadCounts,
     ) -> Self {
         counts.molecules += 1;
-        let fragment = library.draw_source(rng, counts);
+        let fragment = library.draw_source_fragment(rng, counts);
         let ReadStructures(structures) = &umi.structures;
         let amplified_strand = if umi.duplex { 0 } else { rng.draw_below(2) };
         let end_umis = [0, 1].map(|end| draw_umi(&structures[end ^ amplified_strand], rng));
@@ -74,7 +74,7 @@ impl<'a> UmiMolecule<'a> {
     }
 
     /// Appends the line of the molecule to its table: see [`MOLECULES_HEADER`].
-    pub(super) fn append_row(&self, name: &str, contigs: &[String], out: &mut Vec<u8>) {
+    pub(super) fn append_table_row(&self, name: &str, contigs: &[String], out: &mut Vec<u8>) {
         let fragment = self.fragment.as_ref().map(|drawn| drawn.fragment);
         let placement = fragment.and_then(|f| f.end_placement(f.len(), false));
         let mut row = name.to_owned();

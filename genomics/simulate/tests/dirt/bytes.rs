@@ -6,13 +6,13 @@ use std::path::Path;
 
 use genuma_simulate::{
     CopyNumberParams, ForeignReadParams, GenomeSource, GermlineParams, LibraryPreset, LinkedVariantParams,
-    SampleParams, SequencingParams, SimulationParams, SomaticParams, UmiParams, simulate,
+    SampleParams, SequencingParams, SimulationParams, SomaticParams, UmiParams, simulate_to_folder,
 };
 
 /// Returns the output files by name, decompressed.
 fn files(params: &SimulationParams, threads: usize) -> BTreeMap<String, Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
-    simulate(params, folder.path(), threads).unwrap();
+    simulate_to_folder(params, folder.path(), threads).unwrap();
     let name = |p: &Path| p.file_name().unwrap().to_string_lossy().into_owned();
     let content = |path: &Path| {
         let packed = std::fs::read(path).unwrap();

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use genuma_simulate::{
-    GenomeSource, GermlineParams, SampleParams, SequencingParams, SimulationParams, SomaticParams, simulate,
+    GenomeSource, GermlineParams, SampleParams, SequencingParams, SimulationParams, SomaticParams, simulate_to_folder,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -71,7 +71,7 @@ pub fn clean(length: usize, contigs: usize, depth: f64) -> SimulationParams {
     }
 }
 
-/// The same with a given genome.
+/// Parameters of a simulation without variants in the genome at `path`.
 pub fn of_genome(path: &Path, depth: f64) -> SimulationParams {
     SimulationParams { genome: GenomeSource::File(path.to_owned()), ..clean(0, 0, depth) }
 }
@@ -86,7 +86,7 @@ pub fn write_fasta(folder: &Path, contigs: &[(&str, Vec<u8>)]) -> PathBuf {
 
 pub fn made(params: &SimulationParams) -> Made {
     let folder = tempfile::tempdir().unwrap();
-    simulate(params, folder.path(), 2).unwrap();
+    simulate_to_folder(params, folder.path(), 2).unwrap();
     let text = fs::read_to_string(folder.path().join("genome.fa")).unwrap();
     let contig = |block: &str| {
         let (name, bases) = block.split_once('\n').unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use genuma_simulate::{Adapter, GermlineParams, LibraryParams, RecurrentErrorParams, SimulationParams};
+use genuma_simulate::{AdapterType, GermlineParams, LibraryParams, RecurrentErrorParams, SimulationParams};
 
 use crate::common::{Made, Mate, clean, close, made, of_genome, revcomp, write_fasta};
 
@@ -19,8 +19,8 @@ fn alike(read: &[u8], expected: &[u8]) -> bool {
 #[test]
 fn short_molecules_are_read_into_adapters() {
     for (adapter, starts, ends) in [
-        (Adapter::Truseq, ["AGATCGGAAGAGCACACGTCTGAACTCCAGTCAC", "AGATCGGAAGAGCGTCGTGTAGGGAAAGAGTGT"], [34, 33]),
-        (Adapter::Nextera, ["CTGTCTCTTATACACATCTCCGAGCCCACGAGAC", "CTGTCTCTTATACACATCTGACGCTGCCGACGA"], [34, 33]),
+        (AdapterType::Truseq, ["AGATCGGAAGAGCACACGTCTGAACTCCAGTCAC", "AGATCGGAAGAGCGTCGTGTAGGGAAAGAGTGT"], [34, 33]),
+        (AdapterType::Nextera, ["CTGTCTCTTATACACATCTCCGAGCCCACGAGAC", "CTGTCTCTTATACACATCTGACGCTGCCGACGA"], [34, 33]),
     ] {
         let library = LibraryParams { adapter: Some(adapter), short_inserts: 0.3, ..Default::default() };
         let mut params = with(library, 5.0);

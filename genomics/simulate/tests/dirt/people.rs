@@ -1,6 +1,8 @@
 //! Tests mitochondrial genomes and reads of other people.
 
-use genuma_simulate::{ForeignReadParams, GenomeSource, GermlineParams, Relationship, SomaticParams, simulate};
+use genuma_simulate::{
+    ForeignReadParams, GenomeSource, GermlineParams, Relationship, SomaticParams, simulate_to_folder,
+};
 
 use crate::common::{Mate, Variant, clean, close, made, write_fasta};
 
@@ -190,7 +192,7 @@ fn relatives_need_foreign_reads() {
     let mut params = clean(100_000, 1, 1.0);
     params.foreign = ForeignReadParams { kin: Relationship::Sibling, ..Default::default() };
     let folder = tempfile::tempdir().unwrap();
-    let said = simulate(&params, folder.path(), 1).unwrap_err().to_string();
+    let said = simulate_to_folder(&params, folder.path(), 1).unwrap_err().to_string();
     assert!(said.contains("--foreign-kin needs --foreign-tumor"), "{said}");
 }
 

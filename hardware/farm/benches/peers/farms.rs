@@ -112,7 +112,7 @@ pub fn mutex(size: &Size, load: &Load) {
     locked(size, load, |back, results| results.extend(back.pop()));
 }
 
-/// The same with a master that takes all results there are under one lock.
+/// Two queues as in [`mutex`]; the master takes all available results under one lock.
 pub fn mutex_swapped(size: &Size, load: &Load) {
     locked(size, load, Queue::pop_all);
 }

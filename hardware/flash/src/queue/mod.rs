@@ -18,7 +18,7 @@ pub(crate) use pread_queue::PreadQueue;
 
 /// How pages of entries are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PageAccess {
+pub enum PageReadMethod {
     /// The first of io_uring, Linux AIO and pread that the system permits.
     #[default]
     Auto,
@@ -32,15 +32,15 @@ pub enum PageAccess {
     Memory,
 }
 
-impl PageAccess {
+impl PageReadMethod {
     /// Name of the way of reading, such as `io_uring`.
     pub fn name(self) -> &'static str {
         match self {
-            PageAccess::Auto => "auto",
-            PageAccess::IoUring => "io_uring",
-            PageAccess::LinuxAio => "libaio",
-            PageAccess::Pread => "pread",
-            PageAccess::Memory => "memory",
+            PageReadMethod::Auto => "auto",
+            PageReadMethod::IoUring => "io_uring",
+            PageReadMethod::LinuxAio => "libaio",
+            PageReadMethod::Pread => "pread",
+            PageReadMethod::Memory => "memory",
         }
     }
 }
@@ -105,14 +105,14 @@ impl From<placement::Error> for QueueError {
 
 /// Creates a queue for `depth` reads of `file`, with buffers placed as in `at`.
 pub(crate) fn open_page_read_queue(
-    access: PageAccess,
+    access: PageReadMethod,
     file: &File,
     depth: usize,
     at: &MemoryPlacement,
 ) -> Result<Box<dyn PageReadQueue>, QueueError> {
     Ok(match access {
-        PageAccess::IoUring => Box::new(IoUringQueue::new(file, depth, at)?),
-        PageAccess::LinuxAio => Box::new(LinuxAioQueue::new(file, depth, at)?),
+        PageReadMethod::IoUring => Box::new(IoUringQueue::new(file, depth, at)?),
+        PageReadMethod::LinuxAio => Box::new(LinuxAioQueue::new(file, depth, at)?),
         _ => Box::new(PreadQueue::new(file, depth, at)?),
     })
 }
@@ -130,7 +130,7 @@ mod tests {
 
     fn all(test: impl Fn(&str, Box<dyn PageReadQueue>), file: &File, depth: usize) {
         let at = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
-        for access in [PageAccess::IoUring, PageAccess::LinuxAio, PageAccess::Pread] {
+        for access in [PageReadMethod::IoUring, PageReadMethod::LinuxAio, PageReadMethod::Pread] {
             match open_page_read_queue(access, file, depth, &at) {
                 Ok(queue) => test(access.name(), queue),
                 Err(QueueError::System(error)) => {

@@ -15,9 +15,9 @@ use crate::format::{PAGE_BYTES, Page};
 #[derive(Debug)]
 pub(super) struct ReadBuffers {
     first: NonNull<Page>,
-    /// Whether the kernel has the page.
+    /// For each page whether it is lent to the kernel, which may write to it until the read is complete.
     is_lent: Vec<bool>,
-    /// Owns the memory; not borrowed after `first` was taken from it.
+    /// Owner of the memory. It is not accessed directly: all access is through the pointer `first`.
     _pages: PlacedSlice<Page>,
 }
 
@@ -41,7 +41,7 @@ impl ReadBuffers {
         libc::iovec { iov_base: self.first.as_ptr().cast(), iov_len: self.len() * PAGE_BYTES }
     }
 
-    /// Number of pages that the kernel has.
+    /// Number of pages that are lent to the kernel.
     pub(super) fn num_lent_pages(&self) -> usize {
         self.is_lent.iter().filter(|given| **given).count()
     }

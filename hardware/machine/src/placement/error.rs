@@ -12,7 +12,7 @@ pub enum Error {
     /// The policy names no nodes.
     #[error("{} names no node: this process may use memory of nodes {usable}", policy.trim_end())]
     NoNodes {
-        /// The memory policy that was asked for, as text.
+        /// The requested memory policy, as text.
         policy: String,
         /// Nodes that the policy may name.
         usable: IdSet,
@@ -20,7 +20,7 @@ pub enum Error {
     /// The policy names nodes that do not exist on this machine.
     #[error("{asked}: no node {nodes} on this machine: this process may use memory of nodes {usable}")]
     UnknownNode {
-        /// The memory policy that was asked for, as text.
+        /// The requested memory policy, as text.
         asked: String,
         /// Named nodes that do not exist.
         nodes: IdSet,
@@ -30,7 +30,7 @@ pub enum Error {
     /// The policy names nodes without memory.
     #[error("{asked}: node {nodes} has no memory: this process may use memory of nodes {usable}")]
     NodeWithoutMemory {
-        /// The memory policy that was asked for, as text.
+        /// The requested memory policy, as text.
         asked: String,
         /// Named nodes without memory.
         nodes: IdSet,
@@ -40,7 +40,7 @@ pub enum Error {
     /// The policy names nodes outside of the process's cpuset.
     #[error("{asked}: node {nodes} is outside of this process's cpuset: it may use memory of nodes {usable}")]
     NodeOutsideCpuset {
-        /// The memory policy that was asked for, as text.
+        /// The requested memory policy, as text.
         asked: String,
         /// Named nodes that the cpuset excludes.
         nodes: IdSet,
@@ -58,7 +58,7 @@ pub enum Error {
     /// This process may not use any CPU of the requested node.
     #[error("node {node} has no CPU that this process may use: it may use CPUs {usable}")]
     NodeWithoutCpu {
-        /// Number of the NUMA node that was asked for.
+        /// Requested NUMA node.
         node: u32,
         /// CPUs that this process may use.
         usable: IdSet,
@@ -66,7 +66,7 @@ pub enum Error {
     /// A weight for weighted interleave is outside of 1 to 255.
     #[error("{policy}: the weight of node {node} must be between 1 and 255")]
     InvalidWeight {
-        /// The memory policy that was asked for.
+        /// The requested memory policy.
         policy: MemoryPolicy,
         /// The node with the invalid weight.
         node: u32,
@@ -77,7 +77,7 @@ pub enum Error {
          use kernel-weighted or interleave, or set the weights in /sys/kernel/mm/mempolicy/weighted_interleave"
     )]
     UnsupportedCustomWeights {
-        /// The memory policy that was asked for.
+        /// The requested memory policy.
         policy: MemoryPolicy,
     },
     /// The requested huge page size is not a power of two, or is smaller than a base page.
@@ -89,7 +89,7 @@ pub enum Error {
     /// There is not enough free memory for the request.
     #[error("{asked}: {} do not fit: {} are free {place}", format_bytes(*bytes), format_bytes(*free))]
     NotEnoughMemory {
-        /// The memory policy that was asked for, as text.
+        /// The requested memory policy, as text.
         asked: String,
         /// Requested bytes.
         bytes: u64,

@@ -12,7 +12,8 @@ use super::{Error, MemoryPlacement, MemoryPolicy, PageSize, free_memory, pin};
 use crate::IdSet;
 use crate::sys::{self, MappedRegion, MappingPageKind};
 
-/// Minimum bytes per thread when pages are faulted in. Chosen: less is not worth starting a thread.
+/// Minimum bytes per thread when pages are faulted in. Chosen: for fewer bytes, starting a thread takes longer than the
+/// work.
 const MIN_BYTES_PER_FILL_THREAD: usize = 8 << 20;
 /// Bytes that a thread faults in at a time.
 const FILL_CHUNK_BYTES: usize = 2 << 20;

@@ -94,7 +94,7 @@ impl<T: Copy + Zeroable> PlacedSlice<T> {
     /// When the kernel cannot report the nodes.
     pub fn verify_placement(&self) -> Result<PlacementCheck, Error> {
         let found = self.query_residence()?;
-        let (page, pages) = (self.counted_page_bytes(), found.present_pages() + found.absent_pages);
+        let (page, pages) = (self.counted_page_bytes(), found.num_resident_pages() + found.absent_pages);
         let per_unit = (self.unit_bytes / page) as u64;
         let misplaced = residence::count_misplaced_pages(
             &found,

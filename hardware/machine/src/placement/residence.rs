@@ -25,7 +25,7 @@ pub struct PageResidence {
 
 impl PageResidence {
     /// Number of resident pages.
-    pub fn present_pages(&self) -> u64 {
+    pub fn num_resident_pages(&self) -> u64 {
         self.pages_by_node.values().sum()
     }
 }
@@ -125,7 +125,7 @@ pub(super) fn count_misplaced_pages(
 ) -> u64 {
     let on = |node: u32| found.pages_by_node.get(&node).copied().unwrap_or(0);
     let weights = match shares {
-        PageDistribution::AnyOf(nodes) => return found.present_pages() - nodes.iter().map(on).sum::<u64>(),
+        PageDistribution::AnyOf(nodes) => return found.num_resident_pages() - nodes.iter().map(on).sum::<u64>(),
         PageDistribution::RoundRobin(weights) => weights,
     };
     let turn: u64 = weights.values().copied().map(u64::from).sum();
@@ -135,7 +135,7 @@ pub(super) fn count_misplaced_pages(
         (whole + rest.saturating_sub(turn - weight), whole + rest.min(weight))
     };
     let (units, rest) = (pages / per_unit, pages % per_unit);
-    let (mut missing, mut excess) = (0, found.present_pages() - weights.keys().map(|&node| on(node)).sum::<u64>());
+    let (mut missing, mut excess) = (0, found.num_resident_pages() - weights.keys().map(|&node| on(node)).sum::<u64>());
     for (&node, &weight) in weights {
         let (coarse, fine) = (bounds(units, weight.into()), bounds(rest, weight.into()));
         let least = (coarse.0 * per_unit + fine.0).saturating_sub(scattered as u64);
@@ -149,7 +149,7 @@ pub(super) fn count_misplaced_pages(
 /// Result of comparing a requested placement with the nodes on which the pages are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementCheck {
-    /// Nodes, policy and page size that were asked for.
+    /// Requested nodes, policy and page size.
     #[serde(rename = "asked")]
     pub requested: MemoryPlacement,
     /// Number of bytes that were placed.
@@ -174,7 +174,7 @@ impl fmt::Display for PlacementCheck {
                 f,
                 "not as asked: {} of {} pages are elsewhere",
                 self.misplaced_pages,
-                self.residence.present_pages() + self.residence.absent_pages
+                self.residence.num_resident_pages() + self.residence.absent_pages
             ),
         }
     }
@@ -193,7 +193,7 @@ mod tests {
         let even = PageDistribution::RoundRobin([(0, 1), (1, 1), (2, 1)].into());
         let wrong = |nodes: &[(u32, u64)]| {
             let found = residence(nodes, 0);
-            count_misplaced_pages(&found, &even, found.present_pages(), 1, 0)
+            count_misplaced_pages(&found, &even, found.num_resident_pages(), 1, 0)
         };
         assert_eq!(wrong(&[(0, 3), (1, 3), (2, 3)]), 0);
         assert_eq!(wrong(&[(0, 3), (1, 4), (2, 3)]), 0);
@@ -207,7 +207,7 @@ mod tests {
         let shares = PageDistribution::RoundRobin([(0, 3), (1, 1)].into());
         let wrong = |nodes: &[(u32, u64)], per_unit, scattered| {
             let found = residence(nodes, 0);
-            count_misplaced_pages(&found, &shares, found.present_pages(), per_unit, scattered)
+            count_misplaced_pages(&found, &shares, found.num_resident_pages(), per_unit, scattered)
         };
         assert_eq!(wrong(&[(0, 6), (1, 2)], 1, 0), 0);
         assert_eq!(wrong(&[(0, 4), (1, 4)], 1, 0), 2);

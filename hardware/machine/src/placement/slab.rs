@@ -33,7 +33,6 @@ pub struct Slab {
     region: MappedRegion,
     /// Size of a buffer in bytes.
     buffer_bytes: usize,
-    /// Total number of buffers.
     num_buffers: usize,
     free_buffers: Mutex<FreeBuffers>,
 }
@@ -41,13 +40,13 @@ pub struct Slab {
 /// Indices of the buffers that are not lent.
 #[derive(Debug, Default)]
 struct FreeBuffers {
-    /// Free buffers that were lent before.
+    /// Free buffers that were lent and returned.
     returned: BinaryHeap<Reverse<usize>>,
     /// Index of the first buffer that was never lent; all later buffers are free, too.
     first_unused: usize,
 }
 
-/// A buffer lent from a [`Slab`]; dropping it returns it. Its bytes are zero or what the last holder left there.
+/// A buffer lent from a [`Slab`]; dropping it returns it. Its bytes are zero, or the content that its last user wrote.
 #[derive(Debug)]
 pub struct SlabBuffer {
     slab: Arc<Slab>,
@@ -198,12 +197,12 @@ mod tests {
         let slab = Slab::new(4 * page, 100, None).expect("memory");
         let mut pieces: Vec<SlabBuffer> = std::iter::from_fn(|| slab.take_buffer()).collect();
         pieces.iter_mut().for_each(|piece| piece.fill(1));
-        assert_eq!(slab.query_residence().expect("told").present_pages(), 400);
+        assert_eq!(slab.query_residence().expect("told").num_resident_pages(), 400);
         // Indices 20 to 59 and 99.
         drop(pieces.drain(20..60));
         pieces.pop();
         slab.release_free_pages().expect("given back");
-        assert_eq!(slab.query_residence().expect("told").present_pages(), 400 - 4 * 41);
+        assert_eq!(slab.query_residence().expect("told").num_resident_pages(), 400 - 4 * 41);
         assert!(pieces.iter().all(|piece| piece.iter().all(|&b| b == 1)), "what is held stays");
         assert!(slab.take_buffer().expect("free").iter().all(|&b| b == 0));
     }
@@ -216,7 +215,7 @@ mod tests {
         pieces.iter_mut().for_each(|piece| piece.fill(1));
         pieces.remove(1);
         slab.release_free_pages().expect("given back");
-        assert_eq!(slab.query_residence().expect("told").present_pages(), 5);
+        assert_eq!(slab.query_residence().expect("told").num_resident_pages(), 5);
         assert!(pieces.iter().all(|piece| piece.iter().all(|&b| b == 1)));
     }
 

@@ -105,7 +105,7 @@ impl<'a> RecordingReader<'a> {
 
     /// The value that was read. `None`, with a note, if the file cannot be read or its content makes no sense: an
     /// unusual machine must not end the program. `instead` says what is assumed then.
-    pub(super) fn or_note<T>(&self, read: Result<Option<T>, Error>, instead: &str) -> Option<T> {
+    pub(super) fn value_or_note<T>(&self, read: Result<Option<T>, Error>, instead: &str) -> Option<T> {
         read.unwrap_or_else(|error| {
             self.note_missing(format!("{error}: {instead}"));
             None

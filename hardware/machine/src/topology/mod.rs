@@ -108,7 +108,7 @@ pub struct Cpu {
     pub siblings: IdSet,
 }
 
-/// What a cache holds: data, instructions or both.
+/// Content of a cache: data, instructions or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheKind {

@@ -121,7 +121,7 @@ fn place(policy: &MemoryPolicy, pages: PageSize, bytes: usize) -> (PlacedSlice<u
     assert!(verdict.to_string().ends_with(": as asked"), "{verdict}");
     assert!(placed.iter().step_by(512).all(|&byte| byte == 0));
     let found = placed.query_residence().expect("an answer");
-    assert_eq!(found.present_pages(), (bytes as u64).div_ceil(found.page_bytes), "{found}");
+    assert_eq!(found.num_resident_pages(), (bytes as u64).div_ceil(found.page_bytes), "{found}");
     let (_, mapped, page) = numa_maps(placed.as_ptr());
     assert_eq!((&mapped, page), (&found.pages_by_node, found.page_bytes), "numa_maps and move_pages");
     if found.page_bytes == 4096 {
@@ -130,7 +130,7 @@ fn place(policy: &MemoryPolicy, pages: PageSize, bytes: usize) -> (PlacedSlice<u
     (placed, found.pages_by_node)
 }
 
-/// What /proc/self/numa_maps says of the mapping at `address`: its policy, the pages on each node, the bytes of a page.
+/// Entry of /proc/self/numa_maps for the mapping at `address`: its policy, the pages on each node, the bytes of a page.
 fn numa_maps<T>(address: *const T) -> (String, BTreeMap<u32, u64>, u64) {
     let maps = std::fs::read_to_string("/proc/self/numa_maps").expect("numa_maps");
     let head = format!("{:x} ", address as usize);

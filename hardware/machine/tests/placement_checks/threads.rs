@@ -108,7 +108,7 @@ pub fn scoped_interleave() {
         assert_eq!(scoped.actual_policy(), &MemoryPolicy::Interleave(over.clone()));
         assert_eq!(found.pages_by_node.keys().copied().collect::<IdSet>(), over);
         // The guest's kernel uses huge pages without a request: the granularity is 2 MiB.
-        let share = found.present_pages() / over.len() as u64;
+        let share = found.num_resident_pages() / over.len() as u64;
         assert!(found.pages_by_node.values().all(|pages| pages.abs_diff(share) <= 1024), "{found}");
     }
 }

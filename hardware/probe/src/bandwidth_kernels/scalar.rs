@@ -5,8 +5,8 @@ use std::hint::black_box;
 use super::{CACHE_LINE_BYTES, STRIDE_BYTES};
 use crate::profile::BandwidthKernel;
 
-/// Remainder of the ring length divided by the stride in the strided kernel: the golden section of the stride, so
-/// that each lap falls between the accesses of earlier laps.
+/// Remainder of the ring length divided by the stride in the strided kernel: the golden section of the stride, so that
+/// the accesses of each lap lie between those of earlier laps.
 const STRIDE_REMAINDER: usize = 624;
 
 /// Runs a kernel that goes through the arrays from front to back.

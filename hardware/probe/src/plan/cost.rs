@@ -61,7 +61,7 @@ impl ReusedBuffers {
 
 fn linking_seconds(chase: &LatencyJob, sizes: &BufferSizes) -> f64 {
     let lines = (chase.chain_bytes / CACHE_LINE_BYTES as u64) as f64;
-    let beyond = sizes.warm_up_loads(chase.chain_bytes) < chase.chain_bytes / CACHE_LINE_BYTES as u64;
+    let beyond = sizes.num_warm_up_loads(chase.chain_bytes) < chase.chain_bytes / CACHE_LINE_BYTES as u64;
     lines * if beyond { LINKING_S_PER_LINE.1 } else { LINKING_S_PER_LINE.0 }
 }
 

@@ -231,7 +231,7 @@ impl MeasurementPlan {
 
     fn at_reduction_level(topology: &Topology, wish: &PlanOptions, thin: u32) -> Result<MeasurementPlan, Error> {
         let sizes = BufferSizes::from_topology(topology, wish)?;
-        let missing = sizes.limitations();
+        let missing = sizes.measurement_limitations();
         let mut builder = PlanBuilder { topology, options: wish, reduction_level: thin, sizes, jobs: Vec::new() };
         for node in topology.allowed_memory_nodes().iter() {
             builder.add_latency_jobs(node);
@@ -312,7 +312,7 @@ impl PlanBuilder<'_> {
             buffer_bytes: buffer,
             chain_bytes: bytes,
             is_dram: bytes == buffer,
-            warm_up_loads: self.sizes.warm_up_loads(bytes),
+            warm_up_loads: self.sizes.num_warm_up_loads(bytes),
             loads_per_repetition: ((self.options.repetition_s / load_s) as u64).max(1024),
             repetitions: self.repetitions(),
         })
@@ -395,7 +395,7 @@ impl PlanBuilder<'_> {
 
     fn add_contention_jobs(&mut self, memory: MemoryLocation, nearest_to: u32, bytes: u64) {
         let Some(&pages) = self.sizes.page_kinds().first() else { return };
-        let cpus = sizes::cpus_by_distance(self.topology, nearest_to);
+        let cpus = sizes::usable_cpus_by_distance(self.topology, nearest_to);
         let steps =
             sizes::list_thread_counts(sizes::count_cores(self.topology, &cpus), cpus.len(), self.reduction_level == 0);
         for kernel in [BandwidthKernel::Read, BandwidthKernel::Random, BandwidthKernel::Strided] {
@@ -421,7 +421,7 @@ impl PlanBuilder<'_> {
         if nodes.len() < 2 {
             return;
         }
-        let cpus = sizes::cpus_by_distance(self.topology, first);
+        let cpus = sizes::usable_cpus_by_distance(self.topology, first);
         let cores = sizes::count_cores(self.topology, &cpus);
         let bytes = self.sizes.arrays_bytes_for_all_cpus(&nodes);
         let interleaved = MemoryLocation::Interleaved(nodes.clone());

@@ -84,8 +84,8 @@ impl BufferSizes {
         })
     }
 
-    /// What cannot be measured on this machine, or only with limitations, one sentence each.
-    pub(super) fn limitations(&self) -> Vec<String> {
+    /// Sentences on measurements that are impossible or limited on this machine.
+    pub(super) fn measurement_limitations(&self) -> Vec<String> {
         let mut missing = Vec::new();
         if self.lacks_huge_pages {
             missing.push("transparent huge pages are off: all memory is in base pages".to_owned());
@@ -167,7 +167,7 @@ impl BufferSizes {
     }
 
     /// Number of loads that evicts from the caches what linking the chain left there.
-    pub(super) fn warm_up_loads(&self, bytes: u64) -> u64 {
+    pub(super) fn num_warm_up_loads(&self, bytes: u64) -> u64 {
         let largest_cache = self.caches.iter().max().copied().unwrap_or(DEFAULT_CACHE_BYTES);
         bytes.min(largest_cache + largest_cache / 4) / crate::bandwidth_kernels::CACHE_LINE_BYTES as u64
     }
@@ -204,7 +204,7 @@ pub(crate) fn usable_cpus_of_node(topology: &Topology, node: u32) -> Vec<u32> {
 }
 
 /// All usable CPUs: one CPU of each core first, those near to `node` first.
-pub(crate) fn cpus_by_distance(topology: &Topology, node: u32) -> Vec<u32> {
+pub(crate) fn usable_cpus_by_distance(topology: &Topology, node: u32) -> Vec<u32> {
     let mut cpus: Vec<u32> = usable_cpus(topology).iter().collect();
     let away = |id: u32| topology.find_cpu(id).map_or(u32::MAX, |cpu| node_distance(topology, cpu.node, node));
     cpus.sort_by_key(|id| (core_thread_rank(topology, *id), away(*id), *id));

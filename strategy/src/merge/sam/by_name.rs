@@ -17,7 +17,7 @@ use super::{MAX_LINE_BYTES, SamRecordLine, endless_error};
 pub(super) struct NameMatcher {
     /// Batches whose names are loaded.
     batches: Vec<BatchByName>,
-    /// Templates without records so far, by the hash of their name.
+    /// Templates for which the process has not written records yet, by the hash of their name.
     due: HashTable<PendingTemplate>,
     hasher: RandomState,
     /// Template of the last record.
@@ -43,7 +43,7 @@ struct CurrentTemplate {
     start: usize,
 }
 
-/// A batch with its records so far.
+/// A batch with the records that the process has written for it.
 struct BatchByName {
     batch: Arc<InstanceBatch>,
     /// Chunks whose names are loaded; empty when the batch is complete.
@@ -54,7 +54,6 @@ struct BatchByName {
     templates: usize,
     /// Records in the order in which they arrived.
     text: Vec<u8>,
-    /// Range of the records of each template.
     records: Vec<(PendingTemplate, Range<usize>)>,
 }
 
@@ -79,7 +78,7 @@ impl NameMatcher {
                 .take_template(line.name, given)
                 .ok_or_else(|| AlignerOutputError::UnknownRead(name_for_message(line.name)))?;
             let batch = &self.batches[due.batch as usize];
-            let reads = batch.chunks[due.chunk as usize].reads_of_template(due.at as usize);
+            let reads = batch.chunks[due.chunk as usize].num_reads_of_template(due.at as usize);
             self.current = Some(CurrentTemplate { due, reads, primaries: 0, start: batch.text.len() });
         }
         if let Some(current) = &mut self.current {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::batching::template_name;
+use crate::batching::template_name_in_record;
 use crate::merge::{AlignerOutputError, name_for_message};
 
 /// Number of mandatory fields of a record.
@@ -74,11 +74,10 @@ impl<'a> SamRecordLine<'a> {
                 return Err(wrong(what));
             }
         }
-        Ok(SamRecordLine { name: template_name(name), primary: flag & NOT_PRIMARY_FLAGS == 0, text })
+        Ok(SamRecordLine { name: template_name_in_record(name), primary: flag & NOT_PRIMARY_FLAGS == 0, text })
     }
 }
 
-/// Parses a decimal number.
 fn parse_decimal(text: &[u8]) -> Option<u64> {
     let digit = |sum: u64, b: &u8| match b {
         b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(b - b'0')),

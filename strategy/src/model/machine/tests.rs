@@ -47,7 +47,7 @@ fn a_pair_that_was_not_measured_is_named() {
 
 #[test]
 fn instances_take_whole_nodes_in_runs() {
-    let machine = crate::replay::published_servers::server_machine("intel").unwrap();
+    let machine = crate::replay::published_servers::published_server_model("intel").unwrap();
     assert_eq!(machine.nodes_by_instance(1), [vec![0, 1, 2, 3]]);
     assert_eq!(machine.nodes_by_instance(2), [vec![0, 1], vec![2, 3]]);
     assert_eq!(machine.nodes_by_instance(3), [vec![0], vec![1], vec![2, 3]]);
@@ -56,7 +56,7 @@ fn instances_take_whole_nodes_in_runs() {
 
 #[test]
 fn second_threads_add_less() {
-    let machine = crate::replay::published_servers::server_machine("intel").unwrap();
+    let machine = crate::replay::published_servers::published_server_model("intel").unwrap();
     assert_eq!(machine.thread_speed(0, 1.0), 1.15);
     assert_eq!(machine.thread_speed(0, 8.0), 1.15);
     assert!((machine.thread_speed(0, 16.0) - 1.15 * 0.65).abs() < 1e-12);

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use genuma_reads::fasta::check_name;
+use genuma_reads::fasta::check_sequence_name;
 
 use super::super::Error;
 use crate::sam::Contigs;
@@ -25,7 +25,7 @@ pub(super) fn read_alt_names(path: &Path, contigs: &Contigs) -> Result<Option<Ha
     };
     let names = parse_alt_names(&bytes).map_err(|reason| Error::Reference { path: path.into(), reason })?;
     let mut unknown: Vec<&str> =
-        names.iter().map(String::as_str).filter(|name| contigs.contig_number(name.as_bytes()).is_none()).collect();
+        names.iter().map(String::as_str).filter(|name| contigs.contig_index(name.as_bytes()).is_none()).collect();
     unknown.sort_unstable();
     if let Some(first) = unknown.first() {
         tracing::warn!(
@@ -52,7 +52,7 @@ fn parse_alt_names(bytes: &[u8]) -> Result<HashSet<String>, String> {
         if name.is_empty() {
             return Err(wrong("there is none".into()));
         }
-        check_name(name).map_err(|fault| wrong(format!("it {fault}")))?;
+        check_sequence_name(name).map_err(|fault| wrong(format!("it {fault}")))?;
         // A name that passed the check is ASCII.
         names.insert(String::from_utf8_lossy(name).into_owned());
     }

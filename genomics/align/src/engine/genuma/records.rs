@@ -10,7 +10,7 @@ use genuma_mapper::ungapped::{MismatchMasks, count_mismatches, mismatch_position
 use genuma_reads::{ReadBatch, ReadRef, dna};
 
 use super::super::Error;
-use super::Options;
+use super::GenumaEngineOptions;
 use crate::sam::{self, Contigs, FixedFields, NO_POSITION, RecordBuilder};
 
 const SOFT_CLIP: u32 = 4;
@@ -26,7 +26,7 @@ const MIN_MATE_SCORE_QUALITY: u8 = 15;
 pub(super) struct RecordWriter<'a> {
     pub view: IndexView<'a>,
     pub contigs: &'a Contigs,
-    pub options: &'a Options,
+    pub options: &'a GenumaEngineOptions,
     /// ID of the read group; empty without read group.
     pub group: &'a [u8],
 }
@@ -239,7 +239,7 @@ impl RecordWriter<'_> {
         write_int(&mut out.md_text, equal);
     }
 
-    /// Appends one record: of segment `piece`, or of an unmapped read.
+    /// Appends one record: that of segment number `piece`, or that of an unmapped read.
     fn write_record(
         &self,
         this: &TemplateRead<'_>,
@@ -427,7 +427,7 @@ impl RecordWriter<'_> {
             let rival = |(i, place): (usize, &Placement)| {
                 let here = if report.leaders.is_empty() || self.options.report_all {
                     let reported = report.segments.iter().any(|piece| piece.place == i);
-                    !reported && !place.alt && !best.alt && !place.covers_other_bases(best, length)
+                    !reported && !place.alt && !best.alt && !place.covers_different_bases(best, length)
                 } else {
                     i != own && report.leaders[i] == own
                 };

@@ -41,7 +41,7 @@ pub(super) enum DataSeries {
     Quality,
 }
 
-/// How the values of a series are separated.
+/// Encoding of the values of a series: how their ends are marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SeriesEncoding {
     /// Integers or single bytes.
@@ -150,7 +150,6 @@ impl SliceValues {
         }
     }
 
-    /// Ends the tags of the current record.
     pub(super) fn end_record_tags(&mut self) {
         let number = match self.tag_list_numbers.get(&self.current_tag_list) {
             Some(&number) => number,

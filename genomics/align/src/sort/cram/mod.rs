@@ -26,7 +26,7 @@ use libdeflater::{CompressionLvl, Compressor};
 use md5::{Digest, Md5};
 
 use super::Error;
-use super::header::Header;
+use super::header::SortedFileHeader;
 use super::record::Record;
 use crate::indexed;
 use block::{BlockType, BlockWriter, Codec, ContainerHeader, EOF_CONTAINER, ReferenceSpan};
@@ -34,7 +34,7 @@ use slice::{ContainerEncoder, CraiEntry};
 
 /// Maximum number of records in a container.
 const MAX_CONTAINER_RECORDS: usize = 10_000;
-/// Number of bases from which a container takes no more records.
+/// Number of bases at which a container is full.
 const MAX_CONTAINER_BASES: usize = 5_000_000;
 /// Minimum number of records in a container before the next sequence begins a new container.
 const MIN_CONTAINER_RECORDS: usize = 1_000;
@@ -44,7 +44,7 @@ const MIN_CONTAINER_RECORDS: usize = 1_000;
 pub struct CramFile {
     path: PathBuf,
     data: AtomicFile,
-    header: Header,
+    header: SortedFileHeader,
     genome: CramReference,
     /// MD5 sums of the reference sequences, computed by a thread.
     digests: JoinHandle<Result<Vec<[u8; 16]>, Error>>,
@@ -56,13 +56,13 @@ impl CramFile {
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create(path: &Path, header: Header, genome: &CramReference) -> Result<CramFile, Error> {
+    pub fn create(path: &Path, header: SortedFileHeader, genome: &CramReference) -> Result<CramFile, Error> {
         let data = AtomicFile::create(path).map_err(indexed::Error::Publish)?;
         let (names, of) = (header.sequence_list().to_vec(), genome.clone());
         let digests = std::thread::spawn(move || {
             let digest = |(name, length): &(String, u32)| {
                 let bases =
-                    of.sequence(name.as_bytes(), *length as usize).map_err(|e| Error::Reference(e.to_string()))?;
+                    of.read_sequence(name.as_bytes(), *length as usize).map_err(|e| Error::Reference(e.to_string()))?;
                 Ok(Md5::digest(&bases).into())
             };
             names.iter().map(digest).collect()
@@ -198,7 +198,7 @@ impl ThreadReference<'_> {
         let read = || {
             let beyond = || "a record lies on a sequence that the header does not have".to_owned();
             let (name, length) = sequences.names.get(number as usize).ok_or_else(beyond)?;
-            sequences.genome.sequence(name.as_bytes(), *length as usize).map_err(|e| e.to_string())
+            sequences.genome.read_sequence(name.as_bytes(), *length as usize).map_err(|e| e.to_string())
         };
         held.get_or_init(read).as_deref().map_err(|why| Error::Reference(why.clone()))
     }

@@ -24,7 +24,7 @@ const STATES: usize = 4;
 /// Bytes before the frequency table: order and both sizes.
 const HEADER_BYTES: usize = 9;
 
-/// How a symbol changes an encoder state.
+/// Precomputed numbers by which encoding a symbol changes the encoder state.
 #[derive(Debug, Clone, Copy, Default)]
 struct EncoderSymbol {
     /// 2^(31 + shift) / frequency, rounded up.
@@ -193,7 +193,6 @@ fn write_present_bytes(present: &[bool; 256], out: &mut Vec<u8>, mut write: impl
     }
 }
 
-/// Writes the frequency table and makes the encoder symbols.
 fn write_frequency_table(counts: &[u32; 256], symbols: &mut [EncoderSymbol; 256], out: &mut Vec<u8>) {
     let frequencies = normalize_frequencies(counts);
     let mut start = 0;

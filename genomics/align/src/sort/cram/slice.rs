@@ -27,7 +27,7 @@ mod cram_flag {
 /// Letters of the 4-bit base codes of BAM.
 const BASE_LETTERS: &[u8; 16] = b"=ACMGRSVTWYHKDBN";
 
-/// How the mate of a record is stored.
+/// Storage of the mate information of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MateLink {
     Detached,

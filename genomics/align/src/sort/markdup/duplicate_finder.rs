@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::super::Error;
 use super::super::external_sorter::ExternalSorter;
 use super::super::loser_tree::{InMemoryRun, LoserTree, MergedItem, SortItem, sort_items_by_key};
-use super::super::spill_file::SpillFile;
+use super::super::spill_file::SortedRunFile;
 use super::read_ends::{PairEnds, SingleEnd};
 use super::{DuplicateCounts, DuplicateFlags, TemplateEnds};
 
@@ -56,7 +56,7 @@ const MAX_BATCH_BYTES: usize = 1 << 20;
 
 impl DuplicateFinder {
     /// Creates a finder with a memory budget of `budget` bytes. The duplicate flags need additional memory.
-    pub(crate) fn new(spill: &Arc<SpillFile>, budget: usize, threads: usize) -> DuplicateFinder {
+    pub(crate) fn new(spill: &Arc<SortedRunFile>, budget: usize, threads: usize) -> DuplicateFinder {
         DuplicateFinder {
             pairs: ExternalSorter::new(spill, budget / 8 * 5, threads),
             singles: ExternalSorter::new(spill, budget / 4, threads),
@@ -68,7 +68,7 @@ impl DuplicateFinder {
     pub(crate) fn push_templates(&mut self, ends: TemplateEnds, first_ordinal: u64) -> Result<(), Error> {
         let mut rest = &ends.singles[..];
         while !rest.is_empty() {
-            self.position_filter.insert(SingleEnd::position_and_kind(rest));
+            self.position_filter.insert(SingleEnd::duplicate_key(rest));
             rest = &rest[SingleEnd::encoded_len(rest)..];
         }
         self.pairs.push_run(InMemoryRun { items: ends.pairs, first_ordinal })?;
@@ -125,7 +125,7 @@ impl DuplicateMarker {
                 self.counts.paired_reads += 1;
                 let at = positions.len();
                 PairEnds::push_single_end(item, side, &mut positions);
-                if !position_filter.may_contain(SingleEnd::position_and_kind(&positions[at..])) {
+                if !position_filter.may_contain(SingleEnd::duplicate_key(&positions[at..])) {
                     positions.truncate(at);
                 }
                 let (duplicate, last) = match &mut best[side] {
@@ -160,7 +160,7 @@ impl DuplicateMarker {
         let mut of_pair = false;
         let mut best = None;
         while let Some(MergedItem { ordinal, item }) = merge.next_item()? {
-            let position = SingleEnd::position_and_kind(item);
+            let position = SingleEnd::duplicate_key(item);
             if group != Some(position) {
                 (group, of_pair, best) = (Some(position), false, None);
             }

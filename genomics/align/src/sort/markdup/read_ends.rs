@@ -1,6 +1,6 @@
 //! Read ends of templates: unclipped positions, strands and summed qualities, which duplicate marking compares.
 
-use super::super::loser_tree::{ORDINAL_BYTES, SortItem};
+use super::super::loser_tree::{SortItem, TEMPLATE_ORDINAL_BYTES};
 use super::super::record::{Record, flag};
 
 /// The ends of a mapped read, from its primary record, as if its clipped bases were aligned. Positions may be beyond
@@ -8,9 +8,10 @@ use super::super::record::{Record, flag};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnclippedRead {
     sequence: u32,
-    /// First and last base on the reference with clips, 0-based.
-    five_prime_position: i64,
-    last_base: i64,
+    /// Leftmost base of the read on the reference as if clipped bases were aligned, 0-based; may be negative.
+    leftmost_base: i64,
+    /// Rightmost base of the read on the reference as if clipped bases were aligned, 0-based.
+    rightmost_base: i64,
     reverse: bool,
     /// Whether the read is read 2 of its pair.
     is_read2: bool,
@@ -34,8 +35,8 @@ impl UnclippedRead {
         let good = record.qualities().iter().filter(|&&q| q >= MIN_SCORED_QUALITY).map(|&q| u64::from(q)).sum::<u64>();
         UnclippedRead {
             sequence: record.sequence_index().unwrap_or(0),
-            five_prime_position: i64::from(position) - clips(&mut record.cigar()),
-            last_base: i64::from(position) + span - 1 + clips(&mut record.cigar().rev()),
+            leftmost_base: i64::from(position) - clips(&mut record.cigar()),
+            rightmost_base: i64::from(position) + span - 1 + clips(&mut record.cigar().rev()),
             reverse: record.has_any_flag(flag::REVERSE),
             is_read2: record.has_any_flag(flag::READ2),
             score: good.try_into().unwrap_or(u32::MAX),
@@ -45,7 +46,7 @@ impl UnclippedRead {
 
     /// Unclipped position of the first sequenced base (5' end).
     fn five_prime(&self) -> u32 {
-        position_bits(if self.reverse { self.last_base } else { self.five_prime_position })
+        position_bits(if self.reverse { self.rightmost_base } else { self.leftmost_base })
     }
 
     /// Whether this read is the left one of its template. Both reads are left if they begin at the same base.
@@ -54,10 +55,10 @@ impl UnclippedRead {
             return self.sequence < mate.sequence;
         }
         match (self.reverse, mate.reverse) {
-            (false, false) => self.five_prime_position <= mate.five_prime_position,
-            (true, true) => self.last_base <= mate.last_base,
-            (false, true) => self.five_prime_position <= mate.last_base,
-            (true, false) => self.last_base <= mate.five_prime_position,
+            (false, false) => self.leftmost_base <= mate.leftmost_base,
+            (true, true) => self.rightmost_base <= mate.rightmost_base,
+            (false, true) => self.leftmost_base <= mate.rightmost_base,
+            (true, false) => self.rightmost_base <= mate.leftmost_base,
         }
     }
 
@@ -114,22 +115,21 @@ pub(super) struct PairEnds;
 /// Bits of the roles field of a [`PairEnds`] item.
 mod role {
     /// The left read is compared with other reads.
-    pub(super) const LEFT_IS_COMPARED: u8 = 1;
+    pub(super) const LEFT_IS_COMPARED_FLAG: u8 = 1;
     /// The right read is compared with other reads.
-    pub(super) const RIGHT_IS_COMPARED: u8 = 2;
-    /// Read 2 is on the left.
-    pub(super) const READ2_IS_LEFT: u8 = 4;
+    pub(super) const RIGHT_IS_COMPARED_FLAG: u8 = 2;
+    pub(super) const READ2_IS_LEFT_FLAG: u8 = 4;
     /// The left read is on the reverse strand.
-    pub(super) const LEFT_IS_REVERSE: u8 = 8;
+    pub(super) const LEFT_IS_REVERSE_FLAG: u8 = 8;
     /// The right read is on the reverse strand.
-    pub(super) const RIGHT_IS_REVERSE: u8 = 16;
+    pub(super) const RIGHT_IS_REVERSE_FLAG: u8 = 16;
 }
 
 fn role_bit(set: bool, role: u8) -> u8 {
     if set { role } else { 0 }
 }
 
-const PAIR_ENDS_BYTES: usize = ORDINAL_BYTES + 33;
+const PAIR_ENDS_BYTES: usize = TEMPLATE_ORDINAL_BYTES + 33;
 
 impl SortItem for PairEnds {
     type Key = (u64, u64, u32);
@@ -140,8 +140,8 @@ impl SortItem for PairEnds {
     }
 
     fn key(item: &[u8]) -> Self::Key {
-        let kind = u32_at(item, ORDINAL_BYTES + 16) & 0x00ff_ffff;
-        (u64_at(item, ORDINAL_BYTES), u64_at(item, ORDINAL_BYTES + 8), kind)
+        let kind = u32_at(item, TEMPLATE_ORDINAL_BYTES + 16) & 0x00ff_ffff;
+        (u64_at(item, TEMPLATE_ORDINAL_BYTES), u64_at(item, TEMPLATE_ORDINAL_BYTES + 8), kind)
     }
 }
 
@@ -156,13 +156,14 @@ impl PairEnds {
             (true, true) => {
                 // Each read is the left one in its own item, and may have other duplicates than its mate.
                 for (left, right, counts) in [(a, b, a_counts), (b, a, b_counts)] {
-                    let roles = role_bit(counts, role::LEFT_IS_COMPARED);
+                    let roles = role_bit(counts, role::LEFT_IS_COMPARED_FLAG);
                     OrientedPair { left, right, roles }.push(name, library, ordinal, out);
                 }
             }
             (a_is_left, _) => {
                 let [(left, l_counts), (right, r_counts)] = if a_is_left { reads } else { [reads[1], reads[0]] };
-                let roles = role_bit(l_counts, role::LEFT_IS_COMPARED) | role_bit(r_counts, role::RIGHT_IS_COMPARED);
+                let roles =
+                    role_bit(l_counts, role::LEFT_IS_COMPARED_FLAG) | role_bit(r_counts, role::RIGHT_IS_COMPARED_FLAG);
                 OrientedPair { left, right, roles }.push(name, library, ordinal, out);
             }
         }
@@ -170,7 +171,7 @@ impl PairEnds {
 
     /// Sum of the base qualities of both reads: the pair with the highest sum is kept unmarked.
     pub(super) fn quality_sum(item: &[u8]) -> u32 {
-        u32_at(item, ORDINAL_BYTES + 20)
+        u32_at(item, TEMPLATE_ORDINAL_BYTES + 20)
     }
 
     /// Read name of the pair, from which optical duplicates are found.
@@ -179,28 +180,28 @@ impl PairEnds {
     }
 
     fn has_role(item: &[u8], role: u8) -> bool {
-        item[ORDINAL_BYTES + 19] & role != 0
+        item[TEMPLATE_ORDINAL_BYTES + 19] & role != 0
     }
 
     /// For the left and for the right read of the pair: whether the read is compared with other reads, and whether it
     /// is read 2.
     pub(super) fn compared_reads(item: &[u8]) -> [(bool, bool); 2] {
-        let last_left = Self::has_role(item, role::READ2_IS_LEFT);
+        let last_left = Self::has_role(item, role::READ2_IS_LEFT_FLAG);
         [
-            (Self::has_role(item, role::LEFT_IS_COMPARED), last_left),
-            (Self::has_role(item, role::RIGHT_IS_COMPARED), !last_left),
+            (Self::has_role(item, role::LEFT_IS_COMPARED_FLAG), last_left),
+            (Self::has_role(item, role::RIGHT_IS_COMPARED_FLAG), !last_left),
         ]
     }
 
     /// Appends a [`SingleEnd`] item for the left or the right read of a pair, with which single reads are compared.
     pub(super) fn push_single_end(item: &[u8], side: usize, out: &mut Vec<u8>) {
-        let sequence = u32_at(item, ORDINAL_BYTES + 8 * side);
-        let five_prime = u32_at(item, ORDINAL_BYTES + 24 + 4 * side);
-        let library = u16::from_le_bytes([item[ORDINAL_BYTES + 16], item[ORDINAL_BYTES + 17]]);
-        let reverse = Self::has_role(item, [role::LEFT_IS_REVERSE, role::RIGHT_IS_REVERSE][side]);
-        out.extend_from_slice(&[0; ORDINAL_BYTES]);
+        let sequence = u32_at(item, TEMPLATE_ORDINAL_BYTES + 8 * side);
+        let five_prime = u32_at(item, TEMPLATE_ORDINAL_BYTES + 24 + 4 * side);
+        let library = u16::from_le_bytes([item[TEMPLATE_ORDINAL_BYTES + 16], item[TEMPLATE_ORDINAL_BYTES + 17]]);
+        let reverse = Self::has_role(item, [role::LEFT_IS_REVERSE_FLAG, role::RIGHT_IS_REVERSE_FLAG][side]);
+        out.extend_from_slice(&[0; TEMPLATE_ORDINAL_BYTES]);
         push_single_key(out, sequence, five_prime, library, reverse, false);
-        out.extend_from_slice(&[0; SINGLE_END_BYTES - ORDINAL_BYTES - 12]);
+        out.extend_from_slice(&[0; SINGLE_END_BYTES - TEMPLATE_ORDINAL_BYTES - 12]);
     }
 }
 
@@ -217,10 +218,10 @@ impl OrientedPair {
     fn outer_ends(&self) -> (i64, i64, Orientation) {
         let (l, r) = (&self.left, &self.right);
         match (l.reverse, r.reverse) {
-            (false, true) => (l.five_prime_position, r.last_base, Orientation::ForwardReverse),
-            (true, false) => (l.last_base, r.five_prime_position, Orientation::ReverseForward),
-            _ if l.reverse == l.is_read2 => (l.five_prime_position, r.last_base, Orientation::FirstForward),
-            _ => (l.five_prime_position, r.last_base, Orientation::FirstReverse),
+            (false, true) => (l.leftmost_base, r.rightmost_base, Orientation::ForwardReverse),
+            (true, false) => (l.rightmost_base, r.leftmost_base, Orientation::ReverseForward),
+            _ if l.reverse == l.is_read2 => (l.leftmost_base, r.rightmost_base, Orientation::FirstForward),
+            _ => (l.leftmost_base, r.rightmost_base, Orientation::FirstReverse),
         }
     }
 
@@ -231,9 +232,9 @@ impl OrientedPair {
         let (l, r) = (&self.left, &self.right);
         let (begin, end, orientation) = self.outer_ends();
         let roles = self.roles
-            | role_bit(l.is_read2, role::READ2_IS_LEFT)
-            | role_bit(l.reverse, role::LEFT_IS_REVERSE)
-            | role_bit(r.reverse, role::RIGHT_IS_REVERSE);
+            | role_bit(l.is_read2, role::READ2_IS_LEFT_FLAG)
+            | role_bit(l.reverse, role::LEFT_IS_REVERSE_FLAG)
+            | role_bit(r.reverse, role::RIGHT_IS_REVERSE_FLAG);
         out.extend_from_slice(&ordinal.to_le_bytes());
         for value in [l.sequence, position_bits(begin), r.sequence, position_bits(end)] {
             out.extend_from_slice(&value.to_le_bytes());
@@ -255,7 +256,7 @@ impl OrientedPair {
 #[derive(Debug)]
 pub(super) struct SingleEnd;
 
-const SINGLE_END_BYTES: usize = ORDINAL_BYTES + 21;
+const SINGLE_END_BYTES: usize = TEMPLATE_ORDINAL_BYTES + 21;
 
 impl SortItem for SingleEnd {
     type Key = (u64, u32);
@@ -267,30 +268,30 @@ impl SortItem for SingleEnd {
 
     /// Sort key: 5' end, library and strand; reads of pairs come first.
     fn key(item: &[u8]) -> Self::Key {
-        (u64_at(item, ORDINAL_BYTES), u32_at(item, ORDINAL_BYTES + 8).swap_bytes())
+        (u64_at(item, TEMPLATE_ORDINAL_BYTES), u32_at(item, TEMPLATE_ORDINAL_BYTES + 8).swap_bytes())
     }
 }
 
 impl SingleEnd {
-    /// What duplicates have in common: 5' position, and library with strand. Reads of pairs and single reads at one
-    /// position have the same result.
-    pub(super) fn position_and_kind(item: &[u8]) -> (u64, u32) {
+    /// Key that duplicates have in common: 5' position, and library with strand. Reads of pairs and single reads at one
+    /// position have equal keys.
+    pub(super) fn duplicate_key(item: &[u8]) -> (u64, u32) {
         let (position, kind) = SingleEnd::key(item);
         (position, kind >> 8)
     }
 
     /// Whether the item is a read of a pair of mapped reads.
     pub(super) fn is_from_pair(item: &[u8]) -> bool {
-        item[ORDINAL_BYTES + 11] == 0
+        item[TEMPLATE_ORDINAL_BYTES + 11] == 0
     }
 
     /// Rank among duplicates, the best first: higher score, then lower position.
     pub(super) fn duplicate_rank(item: &[u8]) -> (std::cmp::Reverse<u32>, u32) {
-        (std::cmp::Reverse(u32_at(item, ORDINAL_BYTES + 12)), u32_at(item, ORDINAL_BYTES + 16))
+        (std::cmp::Reverse(u32_at(item, TEMPLATE_ORDINAL_BYTES + 12)), u32_at(item, TEMPLATE_ORDINAL_BYTES + 16))
     }
 
     /// Whether the item is read 2 of its template.
     pub(super) fn is_read2(item: &[u8]) -> bool {
-        item[ORDINAL_BYTES + 20] != 0
+        item[TEMPLATE_ORDINAL_BYTES + 20] != 0
     }
 }

@@ -56,12 +56,12 @@ fn is_alt(line: &Line) -> bool {
 fn records_tell_of_alt_contigs() {
     let bench = bench(61);
     let reads = reads(&bench, 1200, 62);
-    let engine = bench.load(Options::default()).unwrap();
+    let engine = bench.load(GenumaEngineOptions::default()).unwrap();
     let header = engine.contigs().header_lines();
     let marked: Vec<bool> = header.lines().map(|line| line.ends_with("\tAH:*")).collect();
     assert_eq!(marked, [false, true, true, true]);
 
-    let all = check(&bench, Options::default(), &reads, ReadLayout::Paired);
+    let all = check(&bench, GenumaEngineOptions::default(), &reads, ReadLayout::Paired);
     let mut better = 0;
     for lines in all.chunk_by(|a, b| a.name == b.name && (a.flag & 0xc0) == (b.flag & 0xc0)) {
         let [first, rest @ ..] = lines else { panic!("a read without a record") };
@@ -86,15 +86,24 @@ fn records_tell_of_alt_contigs() {
     assert!(better > 500, "{better}");
 
     let count = |lines: &[Line], what: &dyn Fn(&Line) -> bool| lines.iter().filter(|line| what(line)).count();
-    let secondary =
-        check(&bench, Options { supplementary_as_secondary: true, ..Options::default() }, &reads, ReadLayout::Paired);
+    let secondary = check(
+        &bench,
+        GenumaEngineOptions { supplementary_as_secondary: true, ..GenumaEngineOptions::default() },
+        &reads,
+        ReadLayout::Paired,
+    );
     assert_eq!((count(&secondary, &|line| line.is(0x100)), count(&secondary, &|line| line.is(0x800))), (better, 0));
-    let every = check(&bench, Options { report_all: true, ..Options::default() }, &reads, ReadLayout::Paired);
+    let every = check(
+        &bench,
+        GenumaEngineOptions { report_all: true, ..GenumaEngineOptions::default() },
+        &reads,
+        ReadLayout::Paired,
+    );
     assert!(count(&every, &|line| line.is(0x100)) > 0);
     assert!(every.iter().all(|line| !(line.is(0x100) && is_alt(line))));
     let alone: Vec<Read> =
         (reads.iter().enumerate()).map(|(i, read)| Read { name: format!("s{i}"), ..read.clone() }).collect();
-    let single = check(&bench, Options::default(), &alone, ReadLayout::Single);
+    let single = check(&bench, GenumaEngineOptions::default(), &alone, ReadLayout::Single);
     assert!(count(&single, &|line| line.tag("pa").is_some()) > 500);
 
     let ignored = |options| -> Vec<String> {
@@ -102,9 +111,9 @@ fn records_tell_of_alt_contigs() {
         assert!(!engine.contigs().header_lines().contains("AH"));
         lines(&engine, &answer(&engine, &blocks(&engine, &reads, ReadLayout::Paired, 1000)))
     };
-    let asked = ignored(Options { ignore_alt: true, ..Options::default() });
+    let asked = ignored(GenumaEngineOptions { ignore_alt: true, ..GenumaEngineOptions::default() });
     fs::remove_file(bench.path("ref.fa.alt")).unwrap();
-    assert!(ignored(Options::default()) == asked && asked.iter().all(|line| !line.contains("\tpa:f:")));
+    assert!(ignored(GenumaEngineOptions::default()) == asked && asked.iter().all(|line| !line.contains("\tpa:f:")));
 }
 
 #[test]
@@ -112,7 +121,10 @@ fn a_list_of_alt_contigs_that_is_none_is_refused() {
     let bench = bench(63);
     let said = |text: &[u8]| {
         fs::write(bench.path("ref.fa.alt"), text).unwrap();
-        bench.load(Options::default()).map(|engine| engine.contigs().header_lines()).map_err(|e| e.to_string())
+        bench
+            .load(GenumaEngineOptions::default())
+            .map(|engine| engine.contigs().header_lines())
+            .map_err(|e| e.to_string())
     };
     let error = said(b"chr1_near_alt\n>chr1\nACGT\n").unwrap_err();
     assert!(error.contains("ref.fa.alt: line 2 does not begin with the name of an ALT contig"), "{error}");
@@ -122,7 +134,7 @@ fn a_list_of_alt_contigs_that_is_none_is_refused() {
     assert!(!said(b"").unwrap().contains("AH"));
     fs::remove_file(bench.path("ref.fa.alt")).unwrap();
     fs::create_dir(bench.path("ref.fa.alt")).unwrap();
-    assert!(bench.load(Options::default()).map(drop).unwrap_err().to_string().contains("ref.fa.alt"));
+    assert!(bench.load(GenumaEngineOptions::default()).map(drop).unwrap_err().to_string().contains("ref.fa.alt"));
 }
 
 #[test]
@@ -136,7 +148,7 @@ fn bwa_says_the_same_of_reads_that_stand_on_alt_contigs() {
     let folder = bench.folder.path();
     run_peer(bwa, &["index", "ref.fa"], folder);
     let reads = reads(&bench, 2500, 66);
-    let engine = bench.load(Options::default()).unwrap();
+    let engine = bench.load(GenumaEngineOptions::default()).unwrap();
     for layout in [ReadLayout::Paired, ReadLayout::Single] {
         let ours = lines(&engine, &answer(&engine, &blocks(&engine, &reads, layout, 1000)));
         let files = write_reads(folder, &reads, layout);

@@ -18,12 +18,12 @@ pub(super) fn read_online_and_offline(
         Some(online) if online.is_empty() => Err(malformed_content_error(&path, "no CPU is online")),
         listed => Ok(listed),
     });
-    let online = match reader.or_note(listed, "the CPUs are found otherwise") {
+    let online = match reader.value_or_note(listed, "the CPUs are found otherwise") {
         Some(online) => online,
         None => guess_online_cpus(reader, &path, cpus_by_node)?,
     };
     let present = reader.read_id_list(&format!("{CPU_FOLDER}/present"));
-    let present = reader.or_note(present, "assuming that no CPU is offline").unwrap_or_default();
+    let present = reader.value_or_note(present, "assuming that no CPU is offline").unwrap_or_default();
     let offline = present.difference(&online);
     Ok((online, offline))
 }

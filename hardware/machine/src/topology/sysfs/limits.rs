@@ -14,7 +14,7 @@ const CGROUP_V1_UNLIMITED_BYTES: u64 = 1 << 62;
 /// Reads which of the online CPUs and nodes this process may use, and its memory and CPU time limits.
 pub(super) fn read_allowed_resources(reader: &RecordingReader<'_>, cpus: &IdSet, nodes: &IdSet) -> AllowedResources {
     let status = reader.read_values(STATUS_PATH, ["Cpus_allowed_list", "Mems_allowed_list"]);
-    let [may_run, may_take] = reader.or_note(status, "everything is allowed").unwrap_or_default();
+    let [may_run, may_take] = reader.value_or_note(status, "everything is allowed").unwrap_or_default();
     let limits = read_cgroup_limits(reader);
     AllowedResources {
         cpus: parse_allowed_ids(reader, may_run, "Cpus_allowed_list", "CPU", cpus),
@@ -46,7 +46,7 @@ fn parse_allowed_ids(
             false => Ok(Some(usable)),
         }
     });
-    reader.or_note(usable, &instead).unwrap_or_else(|| online.clone())
+    reader.value_or_note(usable, &instead).unwrap_or_else(|| online.clone())
 }
 
 /// The tightest memory and CPU time limits over all control groups of the process.
@@ -76,12 +76,12 @@ struct CgroupHierarchy {
 fn read_cgroup_limits(reader: &RecordingReader<'_>) -> CgroupLimits {
     let mut limits = CgroupLimits::default();
     const INSTEAD: &str = "limits of control groups are unknown";
-    let Some(groups) = reader.or_note(reader.read_text(CGROUP_PATH), INSTEAD) else {
+    let Some(groups) = reader.value_or_note(reader.read_text(CGROUP_PATH), INSTEAD) else {
         reader.note_missing(format!("{CGROUP_PATH} cannot be read: {INSTEAD}"));
         return limits;
     };
     let mounts = reader.read_lines_containing(MOUNTINFO_PATH, " - cgroup").map(Some);
-    let mounts = reader.or_note(mounts, INSTEAD).unwrap_or_default();
+    let mounts = reader.value_or_note(mounts, INSTEAD).unwrap_or_default();
     let below_root = groups.lines().any(|line| line.rsplit(':').next().is_some_and(|path| path != "/"));
     if mounts.is_empty() && below_root {
         reader.note_missing(format!("{MOUNTINFO_PATH} shows no control groups: their limits are unknown"));
@@ -101,10 +101,13 @@ fn read_cgroup_limits(reader: &RecordingReader<'_>) -> CgroupLimits {
                 cpu_time.push(read_version_1_cpu_limit(reader, folder));
             }
             let instead = "this limit is unknown";
-            memory.into_iter().filter_map(|read| reader.or_note(read, instead)).for_each(|n| limits.tighten_memory(n));
+            memory
+                .into_iter()
+                .filter_map(|read| reader.value_or_note(read, instead))
+                .for_each(|n| limits.tighten_memory(n));
             cpu_time
                 .into_iter()
-                .filter_map(|read| reader.or_note(read, instead))
+                .filter_map(|read| reader.value_or_note(read, instead))
                 .for_each(|n| limits.tighten_cpu_time(n));
         }
     }

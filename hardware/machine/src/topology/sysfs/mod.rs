@@ -90,12 +90,12 @@ pub(super) fn read_topology(reader: &RecordingReader<'_>, origin: String) -> Res
 }
 
 fn read_kernel_release(reader: &RecordingReader<'_>) -> Option<String> {
-    reader.or_note(reader.read_text("/proc/sys/kernel/osrelease"), "the kernel release is unknown")
+    reader.value_or_note(reader.read_text("/proc/sys/kernel/osrelease"), "the kernel release is unknown")
 }
 
 fn read_processor_name(reader: &RecordingReader<'_>) -> Option<String> {
-    let [name] =
-        reader.or_note(reader.read_values("/proc/cpuinfo", ["model name"]), "the model of the processor is unknown")?;
+    let [name] = reader
+        .value_or_note(reader.read_values("/proc/cpuinfo", ["model name"]), "the model of the processor is unknown")?;
     name.filter(|name| !name.is_empty())
 }
 
@@ -104,7 +104,7 @@ fn read_processor_name(reader: &RecordingReader<'_>) -> Option<String> {
 fn read_page_bytes(reader: &RecordingReader<'_>) -> u64 {
     const PATH: &str = "/proc/self/smaps";
     const INSTEAD: &str = "assuming 4 KiB";
-    let Some([Some(size)]) = reader.or_note(reader.read_values(PATH, ["KernelPageSize"]), INSTEAD) else {
+    let Some([Some(size)]) = reader.value_or_note(reader.read_values(PATH, ["KernelPageSize"]), INSTEAD) else {
         reader.note_missing(format!("{PATH} does not contain the page size: {INSTEAD}"));
         return 4096;
     };
@@ -112,13 +112,13 @@ fn read_page_bytes(reader: &RecordingReader<'_>) -> u64 {
         true => Ok(Some(page)),
         false => Err(malformed_content_error(PATH, format!("a page of {page} bytes"))),
     });
-    reader.or_note(page, INSTEAD).unwrap_or(4096)
+    reader.value_or_note(page, INSTEAD).unwrap_or(4096)
 }
 
 fn read_transparent_huge_page_mode(reader: &RecordingReader<'_>) -> Option<TransparentHugePageMode> {
     const PATH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
     const INSTEAD: &str = "assuming that there are no transparent huge pages";
-    let Some(text) = reader.or_note(reader.read_text(PATH), INSTEAD) else {
+    let Some(text) = reader.value_or_note(reader.read_text(PATH), INSTEAD) else {
         reader.note_missing(format!("{PATH} cannot be read: {INSTEAD}"));
         return None;
     };
@@ -129,7 +129,7 @@ fn read_transparent_huge_page_mode(reader: &RecordingReader<'_>) -> Option<Trans
         Some("never") => Ok(Some(TransparentHugePageMode::Never)),
         _ => Err(malformed_content_error(PATH, format!("'{text}' selects none of always, madvise and never"))),
     };
-    reader.or_note(mode, INSTEAD)
+    reader.value_or_note(mode, INSTEAD)
 }
 
 /// Reads the kernel's weights for weighted interleave, by node.
@@ -137,7 +137,7 @@ fn read_interleave_weights(reader: &RecordingReader<'_>, ids: &IdSet) -> Option<
     let mut weights = BTreeMap::new();
     for id in ids.iter() {
         let path = format!("/sys/kernel/mm/mempolicy/weighted_interleave/node{id}");
-        if let Some(weight) = reader.or_note(reader.read_number(&path), "the weight of this node is unknown") {
+        if let Some(weight) = reader.value_or_note(reader.read_number(&path), "the weight of this node is unknown") {
             weights.insert(id, weight);
         }
     }

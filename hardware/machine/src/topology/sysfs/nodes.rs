@@ -20,10 +20,11 @@ pub(super) fn read_node_ids(reader: &RecordingReader<'_>) -> Option<IdSet> {
         Some(ids) if ids.is_empty() => Err(malformed_content_error(&path, "no node is online")),
         listed => Ok(listed),
     });
-    if let Some(ids) = reader.or_note(listed, "the nodes are found otherwise") {
+    if let Some(ids) = reader.value_or_note(listed, "the nodes are found otherwise") {
         return Some(ids);
     }
-    let names = reader.or_note(reader.list_folder(NODE_FOLDER).map(Some), "assuming that there are no node folders");
+    let names =
+        reader.value_or_note(reader.list_folder(NODE_FOLDER).map(Some), "assuming that there are no node folders");
     let names = names.unwrap_or_default();
     let ids: IdSet = names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect();
     if ids.is_empty() {
@@ -55,7 +56,7 @@ pub(super) fn read_cpu_lists(
         if has_node_folders {
             match reader.read_id_list(&path) {
                 Ok(None) => reader.note_missing(format!("{path} cannot be read: {instead}")),
-                read => list = reader.or_note(read, &instead),
+                read => list = reader.value_or_note(read, &instead),
             }
         }
         for (other, taken) in lists.iter().filter_map(|(other, taken)| Some((other, taken.as_ref()?))) {
@@ -129,10 +130,10 @@ fn node_of_package(reader: &RecordingReader<'_>, listed: &BTreeMap<u32, IdSet>, 
 pub(super) fn read_gpu_memory_nodes(reader: &RecordingReader<'_>) -> IdSet {
     const GPUS: &str = "/proc/driver/nvidia/gpus";
     let instead = "assuming that this GPU's memory is no node";
-    let gpus = reader.or_note(reader.list_folder(GPUS).map(Some), instead).unwrap_or_default();
+    let gpus = reader.value_or_note(reader.list_folder(GPUS).map(Some), instead).unwrap_or_default();
     let status = |gpu: &String| {
         let path = format!("{GPUS}/{gpu}/numa_status");
-        let [node] = reader.or_note(reader.read_values(&path, ["Node"]), instead)?;
+        let [node] = reader.value_or_note(reader.read_values(&path, ["Node"]), instead)?;
         // A negative number, or a word, means that the memory is not a node.
         node?.parse().ok()
     };
@@ -188,12 +189,12 @@ fn read_total_and_free_bytes(reader: &RecordingReader<'_>, path: &str) -> Result
 fn read_node_memory(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) -> Result<(), Error> {
     const SYSTEM: &str = "/proc/meminfo";
     let system = read_total_and_free_bytes(reader, SYSTEM);
-    let system = reader.or_note(system, "the memory size of the machine is unknown");
+    let system = reader.value_or_note(system, "the memory size of the machine is unknown");
     let mut unknown = Vec::new();
     for (i, node) in nodes.iter_mut().enumerate() {
         let path = format!("{NODE_FOLDER}/node{}/meminfo", node.id);
         let own = if has_node_folders { read_total_and_free_bytes(reader, &path) } else { Ok(None) };
-        match reader.or_note(own, "its memory size is found otherwise") {
+        match reader.value_or_note(own, "its memory size is found otherwise") {
             Some(own) => (node.memory_bytes, node.free_bytes) = own,
             None => unknown.push(i),
         }
@@ -259,7 +260,7 @@ fn read_distances(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node
             without.insert(node.id);
         }
         let default = |id: &u32| if *id == node.id { DEFAULT_LOCAL_DISTANCE } else { DEFAULT_REMOTE_DISTANCE };
-        let row = reader.or_note(row, &instead).unwrap_or_else(|| ids.iter().map(default).collect());
+        let row = reader.value_or_note(row, &instead).unwrap_or_else(|| ids.iter().map(default).collect());
         node.distances = ids.iter().copied().zip(row).collect();
     }
     if has_node_folders && !without.is_empty() {
@@ -282,10 +283,10 @@ fn read_distance_row(reader: &RecordingReader<'_>, path: &str, num_nodes: usize)
 
 fn read_huge_page_pools(reader: &RecordingReader<'_>, folder: &str) -> Vec<HugePagePool> {
     let instead = "this pool of huge pages is left out";
-    let names = reader.or_note(reader.list_folder(folder).map(Some), instead).unwrap_or_default();
+    let names = reader.value_or_note(reader.list_folder(folder).map(Some), instead).unwrap_or_default();
     let pools = names.iter().filter_map(|name| {
         let size = name.strip_prefix("hugepages-")?;
-        reader.or_note(read_huge_page_pool(reader, &format!("{folder}/{name}"), size), instead)
+        reader.value_or_note(read_huge_page_pool(reader, &format!("{folder}/{name}"), size), instead)
     });
     let mut pools: Vec<HugePagePool> = pools.collect();
     pools.sort_by_key(|pool| pool.page_bytes);
@@ -306,11 +307,11 @@ fn read_memory_access(reader: &RecordingReader<'_>, folder: &str) -> Vec<Firmwar
     let mut found = Vec::new();
     for class in 0..=1 {
         let folder = format!("{folder}/access{class}/initiators");
-        let names = reader.or_note(reader.list_folder(&folder).map(Some), instead).unwrap_or_default();
+        let names = reader.value_or_note(reader.list_folder(&folder).map(Some), instead).unwrap_or_default();
         if names.is_empty() {
             continue;
         }
-        let number = |name: &str| reader.or_note(reader.read_number(&format!("{folder}/{name}")), instead);
+        let number = |name: &str| reader.value_or_note(reader.read_number(&format!("{folder}/{name}")), instead);
         found.push(FirmwareMemoryPerformance {
             initiator_class: class,
             initiators: names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect(),
