@@ -1,14 +1,16 @@
 //! `genuma query`: prints the counts of the k-mers of sequences.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
+use genuma_dictionary::{Dictionary, KmerStream, is_dictionary};
 use genuma_flash::{CachedTable, LookupResults, Table, TableOptions};
 use genuma_kmers::encode::kmers;
 use genuma_reads::{BatchLimit, ReadBatch, ReadStream, StreamLane, StreamOptions};
 use tracing::info;
 
+use crate::errors::UsageError;
 use crate::table_note::{TableNote, decode_kmer_counts};
 use crate::{command_line, logging, size_format};
 
@@ -22,26 +24,30 @@ const BASES_PER_BATCH: u64 = 1 << 24;
 /// 5.4.4).
 const CACHE_ONE_ENTRY_IN: u64 = 20;
 
-/// Look up k-mers in a table that `genuma count` made.
+/// Name of the only column for a dictionary without counts.
+const PRESENCE_COLUMN: &str = "present";
+
+/// Look up k-mers in a table that `genuma count` made, or in a dictionary.
 ///
 /// Prints a line for each k-mer of the sequences: name of the sequence, position of the k-mer (from 1), the k-mer on
 /// the strand of the sequence, and a count for each sample. K-mers that are not in the table have counts of 0. K-mers
 /// with other letters than A, C, G and T are skipped. The entries of k-mers that were found are kept in a cache in memory (--cache).
+/// A dictionary (`genuma table compact`) is read into memory.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Look up k-mers in a table that `genuma count` made",
+    about = "Look up k-mers in a table that `genuma count` made, or in a dictionary",
     after_help = "Examples:\n  \
     genuma query S.gkt genes.fa > counts.tsv\n  \
     echo -e '>x\\nACGTTGCAACGTTGCAACGTTGCAACGTTGCAC' | genuma query S.gkt -"
 )]
 pub(crate) struct Args {
-    /// Table that `genuma count -o x.gkt` made
+    /// Table that `genuma count -o x.gkt` made, or dictionary that `genuma table compact` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
     /// Sequences: FASTA or FASTQ, plain, gzipped or BGZF; `-` is standard input
     #[arg(value_name = "SEQUENCES", required = true, num_args = 1..)]
     sequences: Vec<PathBuf>,
-    /// Threads that look up k-mers [default: all CPUs]
+    /// Threads that look up k-mers in a table [default: all CPUs]. A dictionary needs one
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser())]
     threads: Option<u16>,
     /// Memory of the cache, which keeps the entries of k-mers that were found, such as 500M; 0 disables it [default: enough for 5% of the table's k-mers]
@@ -51,8 +57,12 @@ pub(crate) struct Args {
 
 /// Looks up the k-mers and prints their counts.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let stdout = logging::lock_stdout()?;
-    match look_up_sequences(args, BufWriter::with_capacity(1 << 18, stdout)) {
+    let stdout = BufWriter::with_capacity(1 << 18, logging::lock_stdout()?);
+    let result = match is_dictionary(&args.table)? {
+        true => look_up_in_dictionary(args, stdout),
+        false => look_up_in_table(args, stdout),
+    };
+    match result {
         // The reader of the pipe has closed it: this is no error.
         Err(error) if is_broken_pipe(&error) => Ok(()),
         Err(error) if error.is::<io::Error>() => Err(error.context("standard output")),
@@ -64,14 +74,13 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
 }
 
-fn look_up_sequences(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
+fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     let table = Table::open(&args.table, &TableOptions::default())?;
     let Some(note) = TableNote::parse(table.note()).filter(|note| note.value_bytes() == table.value_bytes()) else {
         bail!("{}: is a table, but not of k-mer counts: make one with `genuma count`", args.table.display());
     };
     let threads = command_line::threads_or_all_cpus(args.threads);
-    let lanes: Vec<StreamLane> = args.sequences.iter().cloned().map(StreamLane::Single).collect();
-    let mut sequences = ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_bases(BASES_PER_BATCH)))?;
+    let mut sequences = open_sequences(args)?;
     writeln!(out, "sequence\tposition\tkmer\t{}", note.samples.join("\t"))?;
 
     let twentieth =
@@ -101,6 +110,62 @@ fn look_up_sequences(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn open_sequences(args: &Args) -> anyhow::Result<ReadStream> {
+    let lanes: Vec<StreamLane> = args.sequences.iter().cloned().map(StreamLane::Single).collect();
+    Ok(ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_bases(BASES_PER_BATCH)))?)
+}
+
+/// Opens a dictionary of k-mer counts, and its note.
+pub(crate) fn open_dictionary(path: &Path) -> anyhow::Result<(Dictionary, TableNote)> {
+    let dictionary = Dictionary::open(path)?;
+    let note = TableNote::parse(dictionary.note())
+        .filter(|note| note.k == dictionary.k() && [0, note.samples.len()].contains(&dictionary.num_samples()))
+        .with_context(|| format!("{}: is a dictionary, but not of k-mer counts", path.display()))?;
+    Ok((dictionary, note))
+}
+
+fn look_up_in_dictionary(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
+    if args.cache.is_some() {
+        let what = "--cache is for tables: a dictionary is in memory as a whole";
+        return Err(UsageError(format!("{}: {what}", args.table.display())).into());
+    }
+    let (dictionary, note) = open_dictionary(&args.table)?;
+    let mut sequences = open_sequences(args)?;
+    let num_samples = dictionary.num_samples();
+    let columns = if num_samples == 0 { PRESENCE_COLUMN.to_owned() } else { note.samples.join("\t") };
+    writeln!(out, "sequence\tposition\tkmer\t{columns}")?;
+    let mut stream = KmerStream::new(&dictionary);
+    let (mut batch, mut num_looked_up, mut num_found) = (ReadBatch::new(), 0u64, 0u64);
+    while sequences.fill_batch(&mut batch)? {
+        for sequence in batch.iter() {
+            stream.start_sequence();
+            for (start, kmer) in kmers(sequence.seq, note.k) {
+                let found = stream.find_kmer(start, kmer);
+                write_kmer(&mut out, sequence.name, start, &sequence.seq[start..start + note.k as usize])?;
+                match found {
+                    None => (0..num_samples.max(1)).try_for_each(|_| out.write_all(b"\t0"))?,
+                    Some(_) if num_samples == 0 => out.write_all(b"\t1")?,
+                    Some(number) => (0..num_samples)
+                        .try_for_each(|sample| write!(out, "\t{}", dictionary.get_count(number, sample)))?,
+                }
+                out.write_all(b"\n")?;
+                (num_looked_up, num_found) = (num_looked_up + 1, num_found + u64::from(found.is_some()));
+            }
+        }
+    }
+    out.flush()?;
+    let by_index = stream.num_index_lookups();
+    info!("{num_looked_up} k-mers looked up, {num_found} found; {by_index} lookups needed the index");
+    Ok(())
+}
+
+/// Writes the beginning of the line of a k-mer.
+fn write_kmer(out: &mut impl Write, sequence: &[u8], start: usize, kmer: &[u8]) -> io::Result<()> {
+    out.write_all(sequence)?;
+    write!(out, "\t{}\t", start + 1)?;
+    out.write_all(kmer)
+}
+
 /// Looks up k-mers in batches, through a cache.
 struct KmerLookup<'a> {
     cached: CachedTable<'a>,
@@ -125,9 +190,7 @@ impl KmerLookup<'_> {
         let k = self.note.k as usize;
         for (&(number, start), answer) in places.iter().zip(self.answers.iter()) {
             let sequence = batch.read(number);
-            out.write_all(sequence.name)?;
-            write!(out, "\t{}\t", start + 1)?;
-            out.write_all(&sequence.seq[start..start + k])?;
+            write_kmer(out, sequence.name, start, &sequence.seq[start..start + k])?;
             match answer {
                 Some(value) => decode_kmer_counts(value).try_for_each(|count| write!(out, "\t{count}"))?,
                 None => self.note.samples.iter().try_for_each(|_| write!(out, "\t0"))?,

@@ -1,5 +1,6 @@
 //! `genuma table`: combines, filters and describes k-mer tables.
 
+mod compact;
 mod read_ahead;
 mod kmer_ranges;
 mod info;
@@ -51,7 +52,9 @@ const PAGE_BYTES: u64 = 4096;
     The k-mers of a child that neither parent has:\n    \
     genuma table subtract child.gkt mother.gkt father.gkt -o new.gkt\n  \
     The k-mers with counts of at least 10, as text:\n    \
-    genuma table filter --min 10 S.gkt -o S.tsv"
+    genuma table filter --min 10 S.gkt -o S.tsv\n  \
+    The k-mers as a dictionary, a fifth of the bytes, to be looked up in memory:\n    \
+    genuma table compact S.gkt -o S.gkd"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -71,7 +74,9 @@ enum TableCommand {
     Subtract(CombineArgs),
     /// Write the k-mers of a table whose counts are within limits (--min, --max)
     Filter(FilterArgs),
-    /// Show the k-mer length, samples, minimum counts and size of a table
+    /// Write the k-mers of a table as a dictionary, which is smaller and is looked up in memory
+    Compact(compact::Args),
+    /// Show the k-mer length, samples, minimum counts and size of a table or dictionary
     Info(info::Args),
 }
 
@@ -152,6 +157,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         TableCommand::Intersect(several) => several.run(SetOperation::Intersect),
         TableCommand::Subtract(several) => several.run(SetOperation::Subtract),
         TableCommand::Filter(one) => one.run(),
+        TableCommand::Compact(args) => compact::run(args),
         TableCommand::Info(args) => info::run(args),
     }
 }

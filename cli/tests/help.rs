@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::common::{names, run, scratch};
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "call",
     "check",
     "step",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 23] = [
     "table intersect",
     "table subtract",
     "table filter",
+    "table compact",
     "table info",
     "index",
     "align",

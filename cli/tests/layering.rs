@@ -21,6 +21,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("reads", &["work", "machine"]),
     ("annotate", &["reads"]),
     ("kmers", &["work", "reads", "machine", "farm", "gpu"]),
+    ("dictionary", &["work", "flash", "kmers"]),
     ("mapper", &["work", "reads", "machine"]),
     ("align", &["work", "reads", "machine", "farm", "mapper"]),
     ("pair", &["work", "reads", "kmers"]),

@@ -16,6 +16,7 @@ mod bad_input;
 mod benchmarks;
 mod check;
 mod count;
+mod dictionary;
 mod dirt;
 mod docs;
 mod events;

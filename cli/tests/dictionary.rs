@@ -1,0 +1,132 @@
+//! `genuma table compact`, and `genuma query` of dictionaries: the same output as from the table.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::{names, run, scratch};
+
+/// A number that looks random.
+fn mix(seed: u64) -> u64 {
+    let word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+fn sequence(seed: u64, length: u64) -> String {
+    (0..length).map(|i| char::from(b"ACGT"[(mix((seed << 32) | i) >> 30) as usize & 3])).collect()
+}
+
+/// FASTQ of reads of 100 bases, every fifth with another base in the middle.
+fn reads(genome: &str, seed: u64, num_reads: u64) -> String {
+    let read = |i: u64| {
+        let start = (mix((seed << 32) + i) >> 20) as usize % (genome.len() - 100);
+        let mut bases = genome[start..start + 100].to_owned();
+        if i % 5 == 0 {
+            bases.replace_range(50..51, "A");
+        }
+        format!("@r{i}\n{bases}\n+\n{}\n", "I".repeat(100))
+    };
+    (0..num_reads).map(read).collect()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// A table of two samples, and sequences to look up: some of the genome on both strands, others of which no k-mer is
+/// there.
+fn table_and_sequences(folder: &Path, k: &str) -> (PathBuf, PathBuf) {
+    let genome = sequence(1, 6000) + &"CAG".repeat(60) + &"A".repeat(90) + &"ACGT".repeat(30);
+    let [a, b, table, fasta] = ["a.fq", "b.fq", "t.gkt", "s.fa"].map(|name| folder.join(name));
+    fs::write(&a, reads(&genome, 2, 900)).expect("written");
+    fs::write(&b, reads(&genome, 3, 400)).expect("written");
+    let reverse: String =
+        genome[500..1500].chars().rev().map(|base| char::from(b"TGCA"["ACGT".find(base).expect("a base")])).collect();
+    let with_n = format!("{}N{}", &genome[100..300], &genome[301..500]);
+    let sequences = [genome.clone(), reverse, with_n, sequence(9, 500), reads(&genome, 4, 1)[4..104].to_owned()];
+    let fasta_text: String = sequences.iter().enumerate().map(|(i, bases)| format!(">s{i}\n{bases}\n")).collect();
+    fs::write(&fasta, fasta_text).expect("written");
+    let [a, b] = [format!("one={}", text(&a)), format!("two={}", text(&b))];
+    run(["count", "-q", "-k", k, "--min-count", "2", "--sample", &a, "--sample", &b, "-o", text(&table)])
+        .assert_success();
+    (table, fasta)
+}
+
+#[test]
+fn queries_of_both_forms_give_the_same() {
+    for k in ["31", "24"] {
+        let folder = scratch(&format!("dictionary-{k}"));
+        let (table, fasta) = table_and_sequences(&folder, k);
+        let [dictionary, bare] = ["t.gkd", "bare.gkd"].map(|name| folder.join(name));
+        run(["table", "compact", "-q", text(&table), "-o", text(&dictionary)]).assert_success();
+        run(["table", "compact", "-q", text(&table), "--no-counts", "-o", text(&bare)]).assert_success();
+        let query = |form: &Path| run(["query", "-q", text(form), text(&fasta)]).assert_success().stdout;
+        let expected = query(&table);
+        let found = expected.lines().skip(1).filter(|line| !line.ends_with("\t0\t0")).count();
+        assert!(found > 6000 && expected.lines().count() > found + 400, "{found} k-mers found");
+        assert!(query(&dictionary) == expected, "the dictionary answers otherwise");
+        let presence: String = expected
+            .lines()
+            .map(|line| {
+                let fields: Vec<&str> = line.split('\t').collect();
+                let last = match fields[3..] {
+                    ["one", "two"] => "present",
+                    ["0", "0"] => "0",
+                    _ => "1",
+                };
+                format!("{}\t{last}\n", fields[..3].join("\t"))
+            })
+            .collect();
+        assert!(query(&bare) == presence, "the dictionary without counts answers otherwise");
+        let [bytes, bare_bytes] = [&dictionary, &bare].map(|path| fs::metadata(path).expect("a file").len());
+        assert!(bare_bytes < bytes && bytes < fs::metadata(&table).expect("a file").len());
+
+        let info = |form: &Path| run(["table", "info", text(form)]).assert_success().stdout;
+        let (of_table, of_dictionary) = (info(&table), info(&dictionary));
+        let is_shared = |line: &&str| !line.starts_with("hot_kmers") && !line.starts_with("bytes");
+        of_table.lines().filter(is_shared).for_each(|line| assert!(of_dictionary.contains(line), "{line}"));
+        assert!(of_dictionary.contains("has_counts\tyes\n") && info(&bare).contains("has_counts\tno\n"));
+    }
+}
+
+/// Asserts that a run exits with `code` and one error line that contains all of `parts`.
+#[track_caller]
+fn assert_refused(args: &[&str], code: i32, parts: &[&str]) {
+    let ended = run(args);
+    assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+    let errors: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("error: ")).collect();
+    assert_eq!(errors.len(), 1, "{}", ended.stderr);
+    parts.iter().for_each(|part| assert!(errors[0].contains(part), "'{part}' is not in: {}", errors[0]));
+}
+
+#[test]
+fn faults_of_dictionaries_give_one_error_and_leave_nothing() {
+    let folder = scratch("dictionary-faults");
+    let (table, fasta) = table_and_sequences(&folder, "31");
+    let [dictionary, other] = ["t.gkd", "x.gkd"].map(|name| folder.join(name));
+    let (t, d, x, s) = (text(&table), text(&dictionary), text(&other), text(&fasta));
+    run(["table", "compact", "-q", t, "-o", d]).assert_success();
+    let before = names(&folder);
+    assert_refused(&["table", "compact", t, "-o", "x.gkt"], 2, &["x.gkt", ".gkd"]);
+    assert_refused(&["table", "compact", t, "-o", x, "--memory", "50M"], 2, &["too little", "t.gkt", "raise --memory"]);
+    assert_refused(&["table", "compact", t, "-o", "/no/such/x.gkd"], 2, &["/no/such: is not a folder"]);
+    assert_refused(&["table", "compact", s, "-o", x], 1, &["s.fa", "not a genuma table"]);
+    assert_refused(&["table", "compact", d, "-o", d], 1, &["t.gkd", "not a genuma table"]);
+    assert_refused(&["query", d, s, "--cache", "1M"], 2, &["t.gkd", "--cache"]);
+    assert_refused(&["query", x, s], 1, &["x.gkd", "cannot open"]);
+    assert_eq!(names(&folder), before);
+
+    let whole = fs::read(&dictionary).expect("a file");
+    let mut damaged = whole.clone();
+    damaged[5000] ^= 1;
+    fs::write(&dictionary, damaged).expect("written");
+    assert_refused(&["query", d, s], 1, &["t.gkd", "bases damaged", "table compact"]);
+    assert_refused(&["table", "info", d], 1, &["t.gkd", "bases damaged"]);
+    fs::write(&dictionary, &whole[..whole.len() - 8]).expect("written");
+    assert_refused(&["query", d, s], 1, &["t.gkd", "bytes instead of"]);
+    let mut newer = whole;
+    newer[8] = 9;
+    fs::write(&dictionary, newer).expect("written");
+    assert_refused(&["query", d, s], 1, &["t.gkd", "version 9"]);
+}

@@ -1,0 +1,121 @@
+//! Numbers of any width in an array of 64-bit words, from the lowest bit of the first word on.
+
+/// Words are reserved in steps of one part in this many of the present length, to need little memory while growing.
+const GROW_ONE_PART_IN: usize = 8;
+const MIN_GROWTH_WORDS: usize = 512;
+
+/// Writes numbers one after another.
+#[derive(Debug, Default)]
+pub(crate) struct BitWriter {
+    words: Vec<u64>,
+    num_bits: u64,
+}
+
+impl BitWriter {
+    /// Appends the lowest `width` bits of `value`, 0 to 64. The other bits must be 0.
+    #[inline]
+    pub(crate) fn push_bits(&mut self, value: u64, width: u32) {
+        if width == 0 {
+            return;
+        }
+        debug_assert!(width == 64 || value >> width == 0);
+        let shift = (self.num_bits & 63) as u32;
+        if shift == 0 {
+            push_word(&mut self.words, value);
+        } else {
+            if let Some(last) = self.words.last_mut() {
+                *last |= value << shift;
+            }
+            if shift + width > 64 {
+                push_word(&mut self.words, value >> (64 - shift));
+            }
+        }
+        self.num_bits += u64::from(width);
+    }
+
+    /// Number of bits so far.
+    pub(crate) fn num_bits(&self) -> u64 {
+        self.num_bits
+    }
+
+    /// Allocated memory in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.words.capacity() * size_of::<u64>()) as u64
+    }
+
+    pub(crate) fn into_words(self) -> Vec<u64> {
+        self.words
+    }
+}
+
+/// Appends a word; memory grows in small steps.
+#[inline]
+pub(crate) fn push_word(words: &mut Vec<u64>, word: u64) {
+    if words.len() == words.capacity() {
+        words.reserve_exact((words.len() / GROW_ONE_PART_IN).max(MIN_GROWTH_WORDS));
+    }
+    words.push(word);
+}
+
+/// Reads `width` bits (0 to 64) from bit `at` on. Bits beyond the end are 0, so that a damaged position does no harm.
+#[inline]
+pub(crate) fn read_bits(words: &[u64], at: u64, width: u32) -> u64 {
+    if width == 0 {
+        return 0;
+    }
+    let (word, shift) = ((at >> 6) as usize, (at & 63) as u32);
+    let mut bits = words.get(word).copied().unwrap_or(0) >> shift;
+    if shift + width > 64 {
+        bits |= words.get(word + 1).copied().unwrap_or(0) << (64 - shift);
+    }
+    bits & (u64::MAX >> (64 - width))
+}
+
+/// Place of the set bit number `rank` (from 0) of a word that has more than `rank` set bits.
+#[inline]
+pub(crate) fn select_bit(mut word: u64, mut rank: u32) -> u32 {
+    let mut place = 0;
+    for half in [32, 16, 8, 4, 2, 1] {
+        let ones = (word & ((1 << half) - 1)).count_ones();
+        if rank >= ones {
+            rank -= ones;
+            place += half;
+            word >>= half;
+        }
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_all_widths_come_back() {
+        let numbers: Vec<(u64, u32)> = (0..2000u32)
+            .map(|i| (i % 65, u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+            .map(|(width, value)| (if width == 0 { 0 } else { value >> (64 - width) }, width))
+            .collect();
+        let mut writer = BitWriter::default();
+        numbers.iter().for_each(|&(value, width)| writer.push_bits(value, width));
+        let num_bits = writer.num_bits();
+        let words = writer.into_words();
+        let mut at = 0;
+        for (value, width) in numbers {
+            assert_eq!(read_bits(&words, at, width), value, "{width} bits at {at}");
+            at += u64::from(width);
+        }
+        assert_eq!((at, words.len() as u64), (num_bits, num_bits.div_ceil(64)));
+        assert_eq!(read_bits(&words, u64::MAX - 70, 64), 0);
+    }
+
+    #[test]
+    fn set_bits_are_selected() {
+        for word in [1, u64::MAX, 0x8000_0000_0000_0001, 0xa5a5_0000_ffff_1234] {
+            let places: Vec<u32> = (0..64).filter(|place| word >> place & 1 == 1).collect();
+            for (rank, &place) in places.iter().enumerate() {
+                assert_eq!(select_bit(word, rank as u32), place);
+            }
+        }
+    }
+}

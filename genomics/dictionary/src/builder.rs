@@ -1,0 +1,168 @@
+//! Makes a dictionary from sorted k-mers.
+
+use std::collections::HashSet;
+
+use crate::dictionary::{Dictionary, hash_kmer};
+use crate::error::Error;
+use crate::file::{MAX_NOTE_BYTES, MAX_SAMPLES};
+use crate::kmer_set::{KmerSet, reserve};
+use crate::minimizer::{for_each_kmer, minimizer_length, mix};
+use crate::position_index::{BuiltIndex, MAX_POSITIONS, PositionIndex, build_index};
+use crate::sequence::Strings;
+use crate::simplitigs::{JoinedKmers, join_kmers};
+
+/// Least bytes of the entries of a pass over minimizers.
+const MIN_PASS_BYTES: u64 = 1 << 20;
+/// Bytes of buffers that do not depend on the number of k-mers.
+const FIXED_BYTES: u64 = 16 << 20;
+/// Least bytes of strings and counts of a k-mer, while they grow.
+const MIN_JOINED_BYTES_PER_KMER: u64 = 2;
+
+/// What a dictionary is made of.
+#[derive(Debug, Clone)]
+pub struct DictionarySpec {
+    /// Length of the k-mers, 2 to 32.
+    pub k: u32,
+    /// Number of k-mers.
+    pub num_kmers: u64,
+    /// Number of counts of a k-mer; 0 to keep only the k-mers.
+    pub num_samples: usize,
+    /// Metadata, at most 2,048 bytes.
+    pub note: Vec<u8>,
+    /// Maximum memory in bytes.
+    pub memory_bytes: u64,
+}
+
+impl DictionarySpec {
+    /// Bytes of memory for the k-mers and their counts while they are joined.
+    fn input_bytes(&self) -> u64 {
+        KmerSet::memory_bytes(self.k, self.num_kmers) + 4 * self.num_kmers * self.num_samples as u64
+    }
+
+    /// Bytes of memory that a dictionary needs at least.
+    pub fn min_memory_bytes(&self) -> u64 {
+        self.input_bytes() + MIN_JOINED_BYTES_PER_KMER * self.num_kmers + FIXED_BYTES
+    }
+}
+
+/// Takes the k-mers of a dictionary in order.
+#[derive(Debug)]
+pub struct DictionaryBuilder {
+    spec: DictionarySpec,
+    set: KmerSet,
+    /// Counts in the order of the k-mers.
+    rows: Vec<u32>,
+}
+
+impl DictionaryBuilder {
+    /// A builder without k-mers.
+    ///
+    /// # Errors
+    /// The specification is impossible, or the memory too little.
+    pub fn new(spec: DictionarySpec) -> Result<DictionaryBuilder, Error> {
+        let invalid = |what: String| Err(Error::InvalidInput { what });
+        if !(2..=32).contains(&spec.k) {
+            return invalid(format!("{}-mers: k is 2 to 32", spec.k));
+        }
+        if spec.num_samples > MAX_SAMPLES || spec.note.len() > MAX_NOTE_BYTES {
+            let (samples, bytes) = (spec.num_samples, spec.note.len());
+            return invalid(format!(
+                "{samples} samples and a note of {bytes} bytes: at most {MAX_SAMPLES} and {MAX_NOTE_BYTES} fit"
+            ));
+        }
+        let (needed_bytes, allowed_bytes) = (spec.min_memory_bytes(), spec.memory_bytes);
+        if needed_bytes > allowed_bytes {
+            return Err(Error::MemoryLimit { needed_bytes, allowed_bytes });
+        }
+        let set = KmerSet::with_capacity(spec.k, spec.num_kmers)?;
+        let rows = reserve(spec.num_kmers * spec.num_samples as u64)?;
+        Ok(DictionaryBuilder { spec, set, rows })
+    }
+
+    /// Adds a canonical k-mer above all before, with a count for each sample.
+    ///
+    /// # Errors
+    /// The k-mer is not canonical or not above the one before, there are more than announced, or the number of counts
+    /// is wrong.
+    #[inline]
+    pub fn push_kmer(&mut self, key: u64, counts: &[u32]) -> Result<(), Error> {
+        let k = self.spec.k;
+        let is_canonical =
+            genuma_kmers::encode::mask(k) >= key && key <= genuma_kmers::encode::reverse_complement_kmer(key, k);
+        let is_above = self.set.last_key().is_none_or(|last| last < key);
+        let fits = (self.set.len() as u64) < self.spec.num_kmers && counts.len() == self.spec.num_samples;
+        if !(is_canonical && is_above && fits) {
+            let what =
+                format!("entry {}: {key:#x} is not the next canonical {k}-mer, or has other counts", self.set.len());
+            return Err(Error::InvalidInput { what });
+        }
+        self.set.push_kmer(key);
+        self.rows.extend_from_slice(counts);
+        Ok(())
+    }
+
+    /// Makes the dictionary.
+    ///
+    /// # Errors
+    /// There are fewer k-mers than announced, or not enough memory.
+    pub fn finish(self) -> Result<Dictionary, Error> {
+        let DictionaryBuilder { spec, mut set, rows } = self;
+        if set.len() as u64 != spec.num_kmers {
+            let what = format!("{} of {} k-mers", set.len(), spec.num_kmers);
+            return Err(Error::InvalidInput { what });
+        }
+        set.finish();
+        let used = spec.input_bytes() + FIXED_BYTES;
+        let joined = join_kmers(set, spec.k, &rows, spec.num_samples, spec.memory_bytes - used);
+        let JoinedKmers { strings, counts } = joined.map_err(|error| match error {
+            Error::MemoryLimit { needed_bytes, .. } => {
+                Error::MemoryLimit { needed_bytes: needed_bytes + used, allowed_bytes: spec.memory_bytes }
+            }
+            other => other,
+        })?;
+        drop(rows);
+        let counts = counts.finish();
+        let kept = strings.memory_bytes() + 8 * (counts.headers.capacity() + counts.data.capacity()) as u64;
+        let (m, memory) = (minimizer_length(spec.k, strings.num_bases), spec.memory_bytes - FIXED_BYTES);
+        let (minimizers, frequent) = index_strings(&strings, spec.k, m, memory.saturating_sub(kept))?;
+        let DictionarySpec { k, num_kmers, note, .. } = spec;
+        Ok(Dictionary { k, m, num_kmers, strings, minimizers, frequent, counts, note })
+    }
+}
+
+/// The indexes of minimizers, and of k-mers whose minimizers are frequent.
+fn index_strings(strings: &Strings, k: u32, m: u32, memory: u64) -> Result<(PositionIndex, PositionIndex), Error> {
+    let position_bits = PositionIndex::position_bits(strings.num_bases);
+    // An index of n entries takes fewer than 9 bytes for each, an entry of a pass 16.
+    let pass_bytes = (memory / 2).max(MIN_PASS_BYTES);
+    let scan_minimizers = |each: &mut dyn FnMut(u64, u64)| {
+        let mut last = None;
+        for_each_kmer(strings, k, m, |_, _, minimizer| {
+            if last != Some(minimizer) {
+                each(mix(minimizer.hash), minimizer.at);
+                last = Some(minimizer);
+            }
+        });
+    };
+    let BuiltIndex { index, frequent_hashes } =
+        build_index(&scan_minimizers, position_bits, MAX_POSITIONS, pass_bytes)?;
+    let frequent_hashes: HashSet<u64> = frequent_hashes.into_iter().collect();
+    let scan_kmers = |each: &mut dyn FnMut(u64, u64)| {
+        let (mut last, mut is_frequent) = (None, false);
+        for_each_kmer(strings, k, m, |start, kmer, minimizer| {
+            if last != Some(minimizer.hash) {
+                last = Some(minimizer.hash);
+                is_frequent = frequent_hashes.contains(&mix(minimizer.hash));
+            }
+            if is_frequent {
+                each(hash_kmer(kmer.canonical()), start);
+            }
+        });
+    };
+    let no_kmers = |_: &mut dyn FnMut(u64, u64)| {};
+    let frequent = match frequent_hashes.is_empty() {
+        true => build_index(&no_kmers, position_bits, usize::MAX, pass_bytes)?,
+        false => build_index(&scan_kmers, position_bits, usize::MAX, pass_bytes)?,
+    };
+    Ok((index, frequent.index))
+}

@@ -1,0 +1,127 @@
+//! The k-mers of a table in memory, sorted, to find the neighbours of each.
+
+use genuma_kmers::encode::{Kmer, mask};
+
+use crate::error::Error;
+
+/// Mean number of k-mers that have the same highest bits.
+const KMERS_PER_PREFIX: u64 = 8;
+
+/// Sorted canonical k-mers, each of which is free until it is taken.
+#[derive(Debug)]
+pub(crate) struct KmerSet {
+    k: u32,
+    keys: Vec<u64>,
+    /// For each value of the highest bits the number of k-mers with a smaller value; the last entry is their number.
+    prefix_starts: Vec<u64>,
+    /// Number of bits that follow the highest bits.
+    prefix_shift: u32,
+    taken: Vec<u64>,
+}
+
+impl KmerSet {
+    /// Bytes of memory of a set of `num_kmers` k-mers.
+    pub(crate) fn memory_bytes(k: u32, num_kmers: u64) -> u64 {
+        8 * num_kmers + 8 * ((1 << prefix_bits(k, num_kmers)) + 1) + 8 * num_kmers.div_ceil(64)
+    }
+
+    /// An empty set with room for `num_kmers` k-mers.
+    pub(crate) fn with_capacity(k: u32, num_kmers: u64) -> Result<KmerSet, Error> {
+        let bits = prefix_bits(k, num_kmers);
+        let keys = reserve(num_kmers)?;
+        let mut prefix_starts = reserve((1 << bits) + 1)?;
+        prefix_starts.push(0);
+        let mut taken = reserve(num_kmers.div_ceil(64))?;
+        taken.resize(num_kmers.div_ceil(64) as usize, 0);
+        Ok(KmerSet { k, keys, prefix_starts, prefix_shift: 2 * k - bits, taken })
+    }
+
+    /// Adds a k-mer above all before.
+    #[inline]
+    pub(crate) fn push_kmer(&mut self, key: u64) {
+        let prefix = self.prefix_of(key);
+        while self.prefix_starts.len() <= prefix {
+            self.prefix_starts.push(self.keys.len() as u64);
+        }
+        self.keys.push(key);
+    }
+
+    /// Ends the set: all k-mers have been added.
+    pub(crate) fn finish(&mut self) {
+        let num_prefixes = 1usize << (2 * self.k - self.prefix_shift);
+        self.prefix_starts.resize(num_prefixes + 1, self.keys.len() as u64);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The k-mer number `index`.
+    pub(crate) fn key(&self, index: usize) -> u64 {
+        self.keys[index]
+    }
+
+    /// The last k-mer.
+    pub(crate) fn last_key(&self) -> Option<u64> {
+        self.keys.last().copied()
+    }
+
+    #[inline]
+    fn prefix_of(&self, key: u64) -> usize {
+        // A shift by 64 bits occurs for k = 32 and a single prefix.
+        key.checked_shr(self.prefix_shift).unwrap_or(0) as usize
+    }
+
+    #[inline]
+    fn find(&self, key: u64) -> Option<usize> {
+        let prefix = self.prefix_of(key);
+        let (start, end) = (self.prefix_starts[prefix] as usize, self.prefix_starts[prefix + 1] as usize);
+        self.keys[start..end].binary_search(&key).ok().map(|at| start + at)
+    }
+
+    #[inline]
+    fn is_taken(&self, index: usize) -> bool {
+        self.taken[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// Takes a k-mer; whether it was free.
+    #[inline]
+    pub(crate) fn take(&mut self, index: usize) -> bool {
+        let free = !self.is_taken(index);
+        self.taken[index / 64] |= 1 << (index % 64);
+        free
+    }
+
+    /// Takes a free k-mer that follows `kmer`: it begins with the last k − 1 bases of `kmer`. Returns it, on the strand
+    /// of `kmer`, and its number. Of several the one whose last base is the smallest.
+    #[inline]
+    pub(crate) fn take_successor(&mut self, kmer: Kmer) -> Option<(Kmer, usize)> {
+        for code in 0..4 {
+            let next = append_base(kmer, code, self.k);
+            if let Some(index) = self.find(next.canonical())
+                && self.take(index)
+            {
+                return Some((next, index));
+            }
+        }
+        None
+    }
+}
+
+/// The k-mer that follows when `code` (0 to 3) is the next base.
+#[inline]
+pub(crate) fn append_base(kmer: Kmer, code: u64, k: u32) -> Kmer {
+    Kmer { forward: (kmer.forward << 2 | code) & mask(k), reverse: kmer.reverse >> 2 | (3 - code) << (2 * (k - 1)) }
+}
+
+fn prefix_bits(k: u32, num_kmers: u64) -> u32 {
+    (num_kmers / KMERS_PER_PREFIX).checked_ilog2().unwrap_or(0).min(2 * k)
+}
+
+/// A vector with room for `entries`.
+pub(crate) fn reserve<T>(entries: u64) -> Result<Vec<T>, Error> {
+    let mut reserved = Vec::new();
+    let refused = |_| Error::NotEnoughMemory { needed_bytes: entries.saturating_mul(size_of::<T>() as u64) };
+    reserved.try_reserve_exact(usize::try_from(entries).unwrap_or(usize::MAX)).map_err(refused)?;
+    Ok(reserved)
+}

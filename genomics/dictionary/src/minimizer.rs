@@ -1,0 +1,170 @@
+//! Minimizers: of the m-mers of a k-mer, each on the strand where it is smaller, the one with the smallest hash.
+
+use genuma_kmers::encode::{Kmer, mask, reverse_complement_kmer};
+
+use crate::sequence::Strings;
+
+/// An odd number whose bits are well mixed: 2^64 divided by the golden ratio.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Changes the order, so that the m-mer of A is not the smallest.
+const ORDER_MASK: u64 = 0x5d4c_3b2a_1908_f7e6;
+
+/// The lowest bits of a hash, which hold the place of an m-mer in its k-mer where hashes are compared.
+const PLACE_MASK: u64 = 31;
+
+/// A minimizer of a k-mer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Minimizer {
+    /// Hash of the m-mer. Its lowest five bits are 0.
+    pub(crate) hash: u64,
+    /// Place in the k-mer, or in the strings.
+    pub(crate) at: u64,
+}
+
+/// Length of the minimizers of `num_bases` bases of strings: most occur in few places.
+pub(crate) fn minimizer_length(k: u32, num_bases: u64) -> u32 {
+    let specific = num_bases.max(2).ilog2().div_ceil(2) + 1;
+    specific.min(k - k / 4).max(1)
+}
+
+#[inline(always)]
+fn hash_mmer(forward: u64, reverse: u64) -> u64 {
+    (forward.min(reverse) ^ ORDER_MASK).wrapping_mul(MULTIPLIER) & !PLACE_MASK
+}
+
+/// A hash whose highest bits depend on all bits of `word`. Different words have different hashes (the finalizer of
+/// MurmurHash3).
+#[inline(always)]
+pub(crate) fn mix(word: u64) -> u64 {
+    let word = (word ^ word >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let word = (word ^ word >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    word ^ word >> 33
+}
+
+/// The minimizer of a k-mer: of equal m-mers the first one on the canonical strand.
+#[inline]
+pub(crate) fn find_minimizer(kmer: Kmer, k: u32, m: u32) -> Minimizer {
+    let (forward, reverse) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
+    let (mmer_mask, last) = (mask(m), k - m);
+    let mut least = u64::MAX;
+    for at in 0..=last {
+        let hash = hash_mmer(forward >> (2 * (last - at)) & mmer_mask, reverse >> (2 * at) & mmer_mask);
+        least = least.min(hash | u64::from(at));
+    }
+    Minimizer { hash: least & !PLACE_MASK, at: least & PLACE_MASK }
+}
+
+/// Calls `each` with the start of each k-mer of the strings, the k-mer and its minimizer, placed in the strings.
+pub(crate) fn for_each_kmer(strings: &Strings, k: u32, m: u32, mut each: impl FnMut(u64, Kmer, Minimizer)) {
+    let mut window = MmerWindow::new(k, m);
+    let mut start = 0;
+    while let Some(end) = string_end(strings, start) {
+        let forward = strings.read_kmer(start, k) >> 2;
+        let mut kmer = Kmer { forward, reverse: reverse_complement_kmer(forward, k) };
+        window.start_string(strings, start);
+        for at in start..=end - u64::from(k) {
+            kmer = crate::kmer_set::append_base(kmer, strings.read_kmer(at + u64::from(k) - 1, 1), k);
+            let (first, last) = window.move_to(kmer, at);
+            each(at, kmer, if kmer.forward <= kmer.reverse { first } else { last });
+        }
+        start = end;
+    }
+}
+
+/// End of the string that begins at `start`; `None` at the end of all strings.
+fn string_end(strings: &Strings, start: u64) -> Option<u64> {
+    let mut stretch = strings.find_stretch(start).filter(|_| start < strings.num_bases)?;
+    while stretch.to < strings.num_bases
+        && let Some(next) = strings.find_stretch(stretch.to).filter(|next| next.string == stretch.string)
+    {
+        stretch = next;
+    }
+    Some(stretch.to)
+}
+
+/// Hashes of the m-mers of a k-mer that moves along a string.
+struct MmerWindow {
+    k: u32,
+    m: u32,
+    /// Hash of the m-mer that begins at position `p`, at `p % 32`.
+    hashes: [u64; 32],
+    /// Position of the first and the last m-mer with the smallest hash.
+    first: u64,
+    last: u64,
+    least: u64,
+}
+
+impl MmerWindow {
+    fn new(k: u32, m: u32) -> MmerWindow {
+        MmerWindow { k, m, hashes: [0; 32], first: 0, last: 0, least: u64::MAX }
+    }
+
+    /// Prepares for the first k-mer, at `start`: hashes all m-mers but its last one.
+    fn start_string(&mut self, strings: &Strings, start: u64) {
+        for at in start..start + u64::from(self.k - self.m) {
+            let forward = strings.read_kmer(at, self.m);
+            self.hashes[at as usize % 32] = hash_mmer(forward, reverse_complement_kmer(forward, self.m));
+        }
+        // Makes `move_to` look at all of them.
+        self.first = start.wrapping_sub(1);
+    }
+
+    /// Moves to the k-mer at `at`, the one before or the first. Returns its first and last minimizer.
+    #[inline]
+    fn move_to(&mut self, kmer: Kmer, at: u64) -> (Minimizer, Minimizer) {
+        let end = at + u64::from(self.k - self.m);
+        let newest = hash_mmer(kmer.forward & mask(self.m), kmer.reverse >> (2 * (self.k - self.m)));
+        self.hashes[end as usize % 32] = newest;
+        let left_behind = self.first.wrapping_add(1) == at;
+        if left_behind {
+            (self.first, self.last, self.least) = (at, at, self.hashes[at as usize % 32]);
+            (at + 1..=end).for_each(|place| self.compare(place));
+        } else {
+            self.compare(end);
+        }
+        (Minimizer { hash: self.least, at: self.first }, Minimizer { hash: self.least, at: self.last })
+    }
+
+    #[inline]
+    fn compare(&mut self, place: u64) {
+        let hash = self.hashes[place as usize % 32];
+        if hash < self.least {
+            (self.first, self.last, self.least) = (place, place, hash);
+        } else if hash == self.least {
+            self.last = place;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_strands_and_the_window_agree() {
+        for (k, m) in [(15, 11), (21, 7), (24, 13), (31, 5), (32, 20), (32, 3), (2, 2)] {
+            let mut strings = Strings::default();
+            let mut state = 3u64;
+            for string in 0..40u64 {
+                strings.start_string();
+                for i in 0..u64::from(k) + string {
+                    state = mix(state + 1);
+                    // Repeats of a few bases have the same m-mer in many places.
+                    strings.push_base(if string % 3 == 0 { i % (1 + string % 5) % 4 } else { state & 3 });
+                }
+            }
+            strings.finish();
+            let mut num_kmers = 0;
+            for_each_kmer(&strings, k, m, |start, kmer, minimizer| {
+                let forward = strings.read_kmer(start, k);
+                assert_eq!(kmer, Kmer { forward, reverse: reverse_complement_kmer(forward, k) });
+                let found = find_minimizer(kmer, k, m);
+                assert_eq!(found, find_minimizer(Kmer { forward: kmer.reverse, reverse: kmer.forward }, k, m));
+                let at = if kmer.forward <= kmer.reverse { found.at } else { u64::from(k - m) - found.at };
+                assert_eq!(minimizer, Minimizer { hash: found.hash, at: start + at });
+                num_kmers += 1;
+            });
+            assert_eq!(num_kmers, (0..40).map(|string| string + 1).sum::<u64>());
+        }
+    }
+}

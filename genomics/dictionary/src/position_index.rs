@@ -1,0 +1,267 @@
+//! Finds the places of the strings that belong to a hash: of a minimizer or of a k-mer.
+//!
+//! A hash belongs to a bucket; buckets have about one entry each. An entry is a fingerprint of the hash and a
+//! position. The numbers of entries of the buckets are in unary code, with a start for each group of buckets.
+
+use crate::bits::{BitWriter, read_bits, select_bit};
+use crate::error::Error;
+use crate::kmer_set::reserve;
+
+/// Buckets of a group.
+const GROUP_BUCKETS: u64 = 32;
+/// Bits of a fingerprint: of the entries with other hashes in a bucket one in 256 is taken for the hash.
+const FINGERPRINT_BITS: u32 = 8;
+/// Maximum number of positions of a hash. A hash with more has one entry without a position.
+pub(crate) const MAX_POSITIONS: usize = 16;
+/// Hash ranges that are counted, to fill them in few passes.
+const NUM_HASH_RANGES: usize = 1 << 12;
+
+/// Positions by hash.
+#[derive(Debug, Default)]
+pub(crate) struct PositionIndex {
+    pub(crate) num_buckets: u64,
+    pub(crate) num_entries: u64,
+    /// Bits of a position. All bits are set in an entry without a position.
+    pub(crate) position_bits: u32,
+    /// For each group the number of entries before it, and that of all entries.
+    pub(crate) entries_before_group: Vec<u64>,
+    /// For each bucket a one for each entry and a zero.
+    pub(crate) bucket_sizes: Vec<u64>,
+    /// Fingerprints, in the lowest bits, and positions.
+    pub(crate) entries: Vec<u64>,
+}
+
+/// What an index has for a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IndexEntry {
+    /// A position.
+    Position(u64),
+    /// The hash has more than [`MAX_POSITIONS`] positions.
+    ManyPositions,
+}
+
+impl PositionIndex {
+    /// Number of words of each of the three arrays.
+    pub(crate) fn num_words(num_buckets: u64, num_entries: u64, position_bits: u32) -> [u64; 3] {
+        [
+            num_buckets.div_ceil(GROUP_BUCKETS) + 1,
+            (num_entries + num_buckets).div_ceil(64),
+            (num_entries * u64::from(position_bits + FINGERPRINT_BITS)).div_ceil(64),
+        ]
+    }
+
+    /// Bits of a position among `num_bases` bases, or of the value without a position.
+    pub(crate) fn position_bits(num_bases: u64) -> u32 {
+        u64::BITS - (num_bases + 1).leading_zeros()
+    }
+
+    /// Calls `each` with the entries of a hash until it returns `true`. Entries of other hashes with the same fingerprint are among them.
+    #[inline]
+    pub(crate) fn any_entry(&self, hash: u64, mut each: impl FnMut(IndexEntry) -> bool) -> bool {
+        let (bucket, fingerprint) = bucket_of(hash, self.num_buckets);
+        let (first, num) = self.entries_of_bucket(bucket);
+        let width = self.position_bits + FINGERPRINT_BITS;
+        let no_position = u64::MAX >> (64 - self.position_bits);
+        (first..first + num).any(|entry| {
+            let bits = read_bits(&self.entries, entry.wrapping_mul(u64::from(width)), width);
+            bits & ((1 << FINGERPRINT_BITS) - 1) == fingerprint
+                && each(match bits >> FINGERPRINT_BITS {
+                    position if position == no_position => IndexEntry::ManyPositions,
+                    position => IndexEntry::Position(position),
+                })
+        })
+    }
+
+    /// First entry and number of entries of a bucket.
+    #[inline]
+    fn entries_of_bucket(&self, bucket: u64) -> (u64, u64) {
+        let group = bucket / GROUP_BUCKETS;
+        // The minimum matters only for a damaged file.
+        let before = self.entries_before_group.get(group as usize).map_or(0, |&before| before.min(self.num_entries));
+        let group_start = before + group * GROUP_BUCKETS;
+        let mut at = group_start;
+        let mut buckets_left = (bucket % GROUP_BUCKETS) as u32;
+        while buckets_left > 0 {
+            let zeros = !read_bits(&self.bucket_sizes, at, 64);
+            let num_zeros = zeros.count_ones();
+            if num_zeros < buckets_left {
+                buckets_left -= num_zeros;
+                at += 64;
+            } else {
+                at += u64::from(select_bit(zeros, buckets_left - 1)) + 1;
+                break;
+            }
+        }
+        let first = before + (at - group_start) - bucket % GROUP_BUCKETS;
+        let mut num = 0;
+        loop {
+            let ones = read_bits(&self.bucket_sizes, at + num, 64).trailing_ones();
+            num += u64::from(ones);
+            if ones < 64 {
+                return (first, num);
+            }
+        }
+    }
+}
+
+/// Bucket and fingerprint of a hash. The order of buckets is the order of hashes.
+#[inline]
+fn bucket_of(hash: u64, num_buckets: u64) -> (u64, u64) {
+    let product = u128::from(hash) * u128::from(num_buckets);
+    ((product >> 64) as u64, product as u64 >> (64 - FINGERPRINT_BITS))
+}
+
+/// Calls its argument with each hash and its position, always in the same way.
+pub(crate) type HashScan<'a> = dyn Fn(&mut dyn FnMut(u64, u64)) + 'a;
+
+/// A new index and the hashes with too many positions, sorted.
+#[derive(Debug)]
+pub(crate) struct BuiltIndex {
+    pub(crate) index: PositionIndex,
+    pub(crate) frequent_hashes: Vec<u64>,
+}
+
+/// Makes an index in passes over the hashes, with at most `memory_bytes` bytes for the entries of a pass if one hash range fits.
+///
+/// # Errors
+/// The system has no memory left.
+pub(crate) fn build_index(
+    scan: &HashScan<'_>,
+    position_bits: u32,
+    max_positions: usize,
+    memory_bytes: u64,
+) -> Result<BuiltIndex, Error> {
+    let mut range_sizes = vec![0u64; NUM_HASH_RANGES];
+    scan(&mut |hash, _| range_sizes[hash_range(hash)] += 1);
+    let num_positions: u64 = range_sizes.iter().sum();
+    let mut writer = IndexWriter::new(num_positions.max(1), position_bits, max_positions);
+    let max_entries = memory_bytes / size_of::<(u64, u64)>() as u64;
+    let mut range = 0;
+    while range < NUM_HASH_RANGES {
+        let (first, mut num) = (range, range_sizes[range]);
+        range += 1;
+        while range < NUM_HASH_RANGES && num + range_sizes[range] <= max_entries {
+            num += range_sizes[range];
+            range += 1;
+        }
+        let mut entries = reserve(num)?;
+        scan(&mut |hash, position| {
+            if (first..range).contains(&hash_range(hash)) {
+                entries.push((hash, position));
+            }
+        });
+        entries.sort_unstable();
+        entries.dedup();
+        entries.chunk_by(|a, b| a.0 == b.0).for_each(|positions| writer.push_hash(positions));
+    }
+    Ok(writer.finish())
+}
+
+fn hash_range(hash: u64) -> usize {
+    (hash >> (64 - NUM_HASH_RANGES.ilog2())) as usize
+}
+
+struct IndexWriter {
+    index: PositionIndex,
+    max_positions: usize,
+    sizes: BitWriter,
+    entries: BitWriter,
+    /// Bucket of the last entry.
+    bucket: u64,
+    frequent_hashes: Vec<u64>,
+}
+
+impl IndexWriter {
+    fn new(num_buckets: u64, position_bits: u32, max_positions: usize) -> IndexWriter {
+        let entries_before_group = vec![0];
+        let index = PositionIndex { num_buckets, position_bits, entries_before_group, ..PositionIndex::default() };
+        let (sizes, entries) = (BitWriter::default(), BitWriter::default());
+        IndexWriter { index, max_positions, sizes, entries, bucket: 0, frequent_hashes: Vec::new() }
+    }
+
+    /// Ends all buckets before `bucket`.
+    fn move_to_bucket(&mut self, bucket: u64) {
+        while self.bucket < bucket {
+            self.sizes.push_bits(0, 1);
+            self.bucket += 1;
+            if self.bucket.is_multiple_of(GROUP_BUCKETS) {
+                self.index.entries_before_group.push(self.index.num_entries);
+            }
+        }
+    }
+
+    /// Appends the positions of a hash, which is above all before.
+    fn push_hash(&mut self, positions: &[(u64, u64)]) {
+        let hash = positions[0].0;
+        let (bucket, fingerprint) = bucket_of(hash, self.index.num_buckets);
+        self.move_to_bucket(bucket);
+        if positions.len() > self.max_positions {
+            self.frequent_hashes.push(hash);
+            self.push_entry(fingerprint, u64::MAX >> (64 - self.index.position_bits));
+        } else {
+            positions.iter().for_each(|&(_, position)| self.push_entry(fingerprint, position));
+        }
+    }
+
+    fn push_entry(&mut self, fingerprint: u64, position: u64) {
+        self.sizes.push_bits(1, 1);
+        self.entries.push_bits(fingerprint, FINGERPRINT_BITS);
+        self.entries.push_bits(position, self.index.position_bits);
+        self.index.num_entries += 1;
+    }
+
+    fn finish(mut self) -> BuiltIndex {
+        let num_buckets = self.index.num_buckets;
+        self.move_to_bucket(num_buckets);
+        let num_groups = num_buckets.div_ceil(GROUP_BUCKETS) as usize;
+        self.index.entries_before_group.resize(num_groups + 1, self.index.num_entries);
+        let IndexWriter { mut index, sizes, entries, frequent_hashes, .. } = self;
+        (index.bucket_sizes, index.entries) = (sizes.into_words(), entries.into_words());
+        BuiltIndex { index, frequent_hashes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::minimizer::mix;
+
+    #[test]
+    fn positions_come_back_in_any_number_of_passes() {
+        for (num_hashes, memory_bytes) in [(0, 1 << 20), (1, 1 << 20), (20_000, 1 << 30), (20_000, 1 << 14)] {
+            // Hash i has 1 + i % 20 positions, a hash of 17 and more is frequent.
+            let positions = |i: u64| (0..1 + i % 20).map(move |n| i * 20 + n);
+            let scan = |each: &mut dyn FnMut(u64, u64)| {
+                for i in 0..num_hashes {
+                    positions(i).for_each(|position| each(mix(i), position));
+                    each(mix(i), i * 20);
+                }
+            };
+            let position_bits = PositionIndex::position_bits(num_hashes * 20);
+            let built = build_index(&scan, position_bits, MAX_POSITIONS, memory_bytes).expect("memory");
+            let index = &built.index;
+            let words = [&index.entries_before_group, &index.bucket_sizes, &index.entries].map(|w| w.len() as u64);
+            assert_eq!(words, PositionIndex::num_words(index.num_buckets, index.num_entries, position_bits));
+            let mut frequent: Vec<u64> = (0..num_hashes).filter(|i| i % 20 >= 16).map(mix).collect();
+            frequent.sort_unstable();
+            assert_eq!(built.frequent_hashes, frequent);
+            let mut num_strange = 0;
+            for i in 0..num_hashes {
+                let mut found = Vec::new();
+                assert!(!index.any_entry(mix(i), |entry| {
+                    found.push(entry);
+                    false
+                }));
+                let own = |entry: &&IndexEntry| match entry {
+                    IndexEntry::Position(position) => position / 20 == i,
+                    IndexEntry::ManyPositions => i % 20 >= 16,
+                };
+                let expected = if i % 20 < 16 { 1 + i % 20 } else { 1 };
+                let num_own = found.iter().filter(own).count() as u64;
+                assert!(num_own == expected || i % 20 >= 16 && num_own > 1, "hash {i}: {found:?}");
+                num_strange += found.len() - expected as usize;
+            }
+            assert!(num_strange <= num_hashes as usize / 20, "{num_strange} entries of other hashes");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The strings of a dictionary: all one after another in two bits a base, and where each begins.
+
+use crate::bits::{push_word, read_bits};
+
+/// Bases of a word.
+const WORD_BASES: u64 = 32;
+/// Bases of a block: for each block the number of strings that begin before it is kept.
+const BLOCK_BASES_LOG2: u32 = 10;
+const BLOCK_BASES: u64 = 1 << BLOCK_BASES_LOG2;
+/// Bits of the place of a string's start in its block.
+const START_BITS: u32 = 16;
+
+/// Strings of bases.
+#[derive(Debug, Default)]
+pub(crate) struct Strings {
+    /// Bases, the first in the highest bits of the first word.
+    pub(crate) bases: Vec<u64>,
+    pub(crate) num_bases: u64,
+    /// For each block the number of strings that begin in blocks before it; two more entries follow.
+    pub(crate) starts_before_block: Vec<u64>,
+    /// For each string the place of its start in its block, 16 bits each.
+    pub(crate) starts: Vec<u64>,
+    pub(crate) num_strings: u64,
+}
+
+/// A stretch of bases that belongs to one string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StringStretch {
+    /// Number of the string, from 0.
+    pub(crate) string: u64,
+    /// First base.
+    pub(crate) from: u64,
+    /// Base after the last.
+    pub(crate) to: u64,
+}
+
+impl Strings {
+    /// Number of words of each of the three arrays: bases, blocks, starts.
+    pub(crate) fn num_words(num_bases: u64, num_strings: u64) -> [u64; 3] {
+        [num_bases.div_ceil(WORD_BASES), num_bases.div_ceil(BLOCK_BASES) + 2, num_strings.div_ceil(4)]
+    }
+
+    /// Begins a string.
+    pub(crate) fn start_string(&mut self) {
+        let block = self.num_bases >> BLOCK_BASES_LOG2;
+        while self.starts_before_block.len() as u64 <= block {
+            push_word(&mut self.starts_before_block, self.num_strings);
+        }
+        let (place, shift) = (self.num_bases & (BLOCK_BASES - 1), self.num_strings % 4 * u64::from(START_BITS));
+        match self.starts.last_mut() {
+            Some(last) if shift > 0 => *last |= place << shift,
+            _ => push_word(&mut self.starts, place),
+        }
+        self.num_strings += 1;
+    }
+
+    /// Appends a base (0 to 3) to the last string.
+    #[inline]
+    pub(crate) fn push_base(&mut self, code: u64) {
+        let place = self.num_bases % WORD_BASES;
+        let bits = code << (62 - 2 * place);
+        match self.bases.last_mut() {
+            Some(last) if place > 0 => *last |= bits,
+            _ => push_word(&mut self.bases, bits),
+        }
+        self.num_bases += 1;
+    }
+
+    /// Ends the last string: all blocks get their numbers.
+    pub(crate) fn finish(&mut self) {
+        let num_blocks = self.num_bases.div_ceil(BLOCK_BASES) + 2;
+        while (self.starts_before_block.len() as u64) < num_blocks {
+            push_word(&mut self.starts_before_block, self.num_strings);
+        }
+    }
+
+    /// Allocated memory in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let words = self.bases.capacity() + self.starts_before_block.capacity() + self.starts.capacity();
+        (words * size_of::<u64>()) as u64
+    }
+
+    /// The `k` bases (1 to 32) from `at` on, the first in the highest bits. Bases beyond the end are 0.
+    #[inline]
+    pub(crate) fn read_kmer(&self, at: u64, k: u32) -> u64 {
+        let (word, shift) = ((at / WORD_BASES) as usize, (at % WORD_BASES * 2) as u32);
+        let mut bits = self.bases.get(word).copied().unwrap_or(0) << shift;
+        if shift + 2 * k > 64 {
+            bits |= self.bases.get(word + 1).copied().unwrap_or(0) >> (64 - shift);
+        }
+        bits >> (64 - 2 * k)
+    }
+
+    /// Number of the strings that begin before a block.
+    #[inline]
+    fn starts_before(&self, block: u64) -> u64 {
+        // The minimum matters only for a damaged file.
+        self.starts_before_block.get(block as usize).map_or(self.num_strings, |&starts| starts.min(self.num_strings))
+    }
+
+    /// Place of the start of a string in its block.
+    #[inline]
+    fn start_in_block(&self, string: u64) -> u64 {
+        read_bits(&self.starts, string * u64::from(START_BITS), START_BITS)
+    }
+
+    /// A stretch of the string with base `at`, from at most `at`. It ends with the string, or reaches at least 1,024 bases beyond `at`.
+    /// `None` if no string begins at `at` or before.
+    #[inline]
+    pub(crate) fn find_stretch(&self, at: u64) -> Option<StringStretch> {
+        let block = at >> BLOCK_BASES_LOG2;
+        let (first, end, next_end) =
+            (self.starts_before(block), self.starts_before(block + 1), self.starts_before(block + 2));
+        let mut from = block << BLOCK_BASES_LOG2;
+        let mut next = first;
+        let mut to = ((block + 2) << BLOCK_BASES_LOG2).min(self.num_bases);
+        while next < end {
+            let start = (block << BLOCK_BASES_LOG2) + self.start_in_block(next);
+            if start > at {
+                to = start;
+                break;
+            }
+            from = start;
+            next += 1;
+        }
+        if next == end && end < next_end {
+            to = ((block + 1) << BLOCK_BASES_LOG2) + self.start_in_block(next);
+        }
+        Some(StringStretch { string: next.checked_sub(1)?, from, to })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_and_their_stretches_come_back() {
+        let lengths: Vec<u64> =
+            (0..400).map(|i: u64| 5 + i * i % 97 + u64::from(i.is_multiple_of(50)) * 5000).collect();
+        let mut strings = Strings::default();
+        let mut bases = Vec::new();
+        for &length in &lengths {
+            strings.start_string();
+            for i in 0..length {
+                let code = (((i * 7 + length) * 0x9e37_79b9) >> 9) & 3;
+                strings.push_base(code);
+                bases.push(code);
+            }
+        }
+        strings.finish();
+        let words = [&strings.bases, &strings.starts_before_block, &strings.starts].map(|words| words.len() as u64);
+        assert_eq!(words, Strings::num_words(strings.num_bases, strings.num_strings));
+        for at in 0..bases.len() {
+            let k = (bases.len() - at).min(31);
+            let kmer = bases[at..at + k].iter().fold(0, |kmer, code| kmer << 2 | code);
+            assert_eq!(strings.read_kmer(at as u64, k as u32), kmer);
+        }
+        let mut start = 0;
+        for (number, length) in lengths.into_iter().enumerate() {
+            for at in start..start + length {
+                let found = strings.find_stretch(at).expect("a string");
+                assert_eq!(found.string, number as u64);
+                assert!(found.from >= start && found.from <= at && found.to <= start + length, "{at}: {found:?}");
+                assert!(found.to == start + length || found.to > at + BLOCK_BASES, "{at}: {found:?}");
+                assert!(found.from == start || at - found.from < BLOCK_BASES, "{at}: {found:?}");
+            }
+            start += length;
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Joins k-mers to long strings, in which each k-mer of a set occurs once, on either strand (simplitigs; Břinda et al.
+//! 2021, <https://doi.org/10.1186/s13059-021-02297-z>).
+//!
+//! Unlike a unitig, such a string goes on where the graph branches. So there are fewer strings, each of which costs
+//! k − 1 bases.
+
+use genuma_kmers::encode::{Kmer, reverse_complement_kmer};
+
+use crate::counts::CountsBuilder;
+use crate::error::Error;
+use crate::kmer_set::KmerSet;
+use crate::sequence::Strings;
+
+/// Maximum number of k-mers by which a string is extended to the left, which wait in memory.
+const MAX_LEFT_KMERS: usize = 1 << 20;
+
+/// The strings of a set of k-mers, and the counts in their order.
+#[derive(Debug)]
+pub(crate) struct JoinedKmers {
+    pub(crate) strings: Strings,
+    pub(crate) counts: CountsBuilder,
+}
+
+/// Joins the k-mers of a set. `rows` has the counts of each k-mer in the order of the set, one for each sample.
+///
+/// # Errors
+/// The strings and counts take more than `max_bytes`.
+pub(crate) fn join_kmers(
+    mut set: KmerSet,
+    k: u32,
+    rows: &[u32],
+    num_samples: usize,
+    max_bytes: u64,
+) -> Result<JoinedKmers, Error> {
+    let joined = JoinedKmers { strings: Strings::default(), counts: CountsBuilder::new(num_samples) };
+    let mut joiner = Joiner { k, rows, num_samples, joined, left: Vec::new(), num_joined: 0 };
+    for seed in 0..set.len() {
+        if set.take(seed) {
+            joiner.join_string(&mut set, seed);
+            joiner.check_memory(set.len() as u64, max_bytes)?;
+        }
+    }
+    let mut joined = joiner.joined;
+    joined.strings.finish();
+    Ok(joined)
+}
+
+struct Joiner<'a> {
+    k: u32,
+    rows: &'a [u32],
+    num_samples: usize,
+    joined: JoinedKmers,
+    /// The k-mers to the left of the seed, the nearest first: number of the k-mer, and in the lowest two bits the base
+    /// by which the string goes on after it.
+    left: Vec<u64>,
+    num_joined: u64,
+}
+
+impl Joiner<'_> {
+    /// Makes the string that has the k-mer number `seed`.
+    fn join_string(&mut self, set: &mut KmerSet, seed: usize) {
+        let forward = set.key(seed);
+        let seed_kmer = Kmer { forward, reverse: reverse_complement_kmer(forward, self.k) };
+        // To the left of a k-mer is to the right of its reverse complement.
+        let mut leftmost = Kmer { forward: seed_kmer.reverse, reverse: seed_kmer.forward };
+        let mut first = seed;
+        self.left.clear();
+        while self.left.len() < MAX_LEFT_KMERS
+            && let Some((next, index)) = set.take_successor(leftmost)
+        {
+            self.left.push((first as u64) << 2 | leftmost.reverse & 3);
+            (leftmost, first) = (next, index);
+        }
+        self.joined.strings.start_string();
+        for place in (0..self.k).rev() {
+            self.joined.strings.push_base(leftmost.reverse >> (2 * place) & 3);
+        }
+        self.push_counts(first);
+        while let Some(next) = self.left.pop() {
+            self.joined.strings.push_base(next & 3);
+            self.push_counts((next >> 2) as usize);
+        }
+        let mut last = seed_kmer;
+        while let Some((next, index)) = set.take_successor(last) {
+            self.joined.strings.push_base(next.forward & 3);
+            self.push_counts(index);
+            last = next;
+        }
+    }
+
+    fn push_counts(&mut self, index: usize) {
+        self.num_joined += 1;
+        self.joined.counts.push_counts(&self.rows[index * self.num_samples..][..self.num_samples]);
+    }
+
+    /// Fails if the strings and counts take too much memory. While one of their arrays grows it exists twice.
+    fn check_memory(&self, num_kmers: u64, max_bytes: u64) -> Result<(), Error> {
+        let needed = 2 * (self.joined.strings.memory_bytes() + self.joined.counts.memory_bytes());
+        if needed <= max_bytes {
+            return Ok(());
+        }
+        let needed_bytes = (u128::from(needed) * u128::from(num_kmers) / u128::from(self.num_joined.max(1))) as u64;
+        Err(Error::MemoryLimit { needed_bytes, allowed_bytes: max_bytes })
+    }
+}
