@@ -23,6 +23,29 @@ pub(crate) struct GenotypeModelParams {
     /// copies of a sequence 60 in 100 differ from each other again within a read, of the mutations 1 in 100 (formula
     /// 21). Unit: natural-log units. Source: chosen. If higher: more calls of alleles on one haplotype are filtered.
     pub(crate) linked_allele_log_odds: f64,
+    /// Log-odds of a copy of another member of a repeat family over a mutation for a change to the base that most other
+    /// members have: 60 in 100 differences of a copy from its most similar member are of this kind, and 3 in 100
+    /// mutations in a repeat (formula 23). Unit: natural-log units. Source: chosen. If higher: more calls in repeats are
+    /// filtered.
+    pub(crate) family_allele_log_odds: f64,
+    /// The same for a change to another base (formula 23). Unit: natural-log units. Source: chosen, 40 in 100
+    /// differences of a copy, and 97 in 100 mutations. If higher: more calls in repeats are filtered.
+    pub(crate) other_allele_log_odds: f64,
+    /// Log-odds from which a contig comes from a copy of another member of a repeat family (formula 23). Unit:
+    /// natural-log units. Source: chosen; two changes, both of the family, suffice. If higher: fewer calls in repeats
+    /// are filtered.
+    pub(crate) min_copy_log_odds: f64,
+    /// Addition to the log-odds of a copy of another member of a repeat family if another contig within
+    /// `max_copy_distance_bp` is divergent (formula 23). Unit: natural-log units. Source: chosen; of the contigs of an
+    /// inserted element most have a neighbour, of mutations one in 50. If higher: more calls in repeats are filtered.
+    pub(crate) beside_copy_log_odds: f64,
+    /// Maximum number of changes after the first one that add `linked_allele_log_odds` beside a divergent contig (formula
+    /// 23). Unit: changes. Source: chosen; from three on, further mutations are as likely as further differences of a
+    /// copy. If higher: more clusters of mutations in repeats are filtered.
+    pub(crate) max_linked_differences: u32,
+    /// Maximum distance of a change from one of a divergent contig that may be of the same copy (formula 23). Unit: bp.
+    /// Source: chosen, the length of a fragment. If higher: more calls in repeats are filtered.
+    pub(crate) max_copy_distance_bp: usize,
     /// Slippage rate of a repeat from which length changes that normal and tumour share (mosaics, and slippage that
     /// exceeds the estimate) are more frequent than other alleles of both (formula 21). Unit: probability in a read.
     /// Source: chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
@@ -183,6 +206,12 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     shared_allele_log_odds: 0.0,
     max_shared_fraction: 0.35,
     linked_allele_log_odds: 4.1,
+    family_allele_log_odds: 3.0,
+    other_allele_log_odds: -0.9,
+    min_copy_log_odds: 6.0,
+    beside_copy_log_odds: 4.0,
+    max_linked_differences: 2,
+    max_copy_distance_bp: 500,
     shared_slippage_rate: 1e-3,
     germline_log_odds: 4.1,
     germline_fraction_sds: [0.01, 0.02, 0.04, 0.08],
