@@ -177,7 +177,7 @@ mod tests {
         );
         for one in &linkage {
             assert!(one.is_linked, "{linkage:?}");
-            assert!(one.haplotype_log_ratio.is_some_and(|ratio| ratio > own + 2.0), "{linkage:?} {own}");
+            assert!(one.haplotype_log_ratio.is_some_and(|ratio| ratio > own + 1.0), "{linkage:?} {own}");
         }
         // A molecule of the normal with either change counts against both.
         let shared = linkage_of(&snv(160, b"T", b"C"), 2);
