@@ -22,7 +22,7 @@ fn reads(genome: &str, seed: u64, num_reads: u64) -> String {
     let read = |i: u64| {
         let start = (mix((seed << 32) + i) >> 20) as usize % (genome.len() - 100);
         let mut bases = genome[start..start + 100].to_owned();
-        if i % 5 == 0 {
+        if i.is_multiple_of(5) {
             bases.replace_range(50..51, "A");
         }
         format!("@r{i}\n{bases}\n+\n{}\n", "I".repeat(100))

@@ -73,6 +73,7 @@ fn each_variant_is_followed_to_its_end() {
         let verdict = answer.lines().find(|l| l.starts_with("judge: this is")).expect("a verdict");
         assert!(verdict.ends_with("PASS") && verdict.contains(question.as_str()), "{answer}");
         assert!(answer.contains("assemble: contig"), "{answer}");
+        assert!(answer.contains("explained by ") && answer.contains(", cost "), "{answer}");
         assert!(answer.contains("0 in the normal"), "{answer}");
     }
     assert_eq!(told, passed.len());

@@ -48,11 +48,11 @@ pub fn predict_sweep(
 mod tests {
     use super::*;
     use crate::aligner_presets::find_aligner_preset;
-    use crate::replay::published_servers::server_machine;
+    use crate::replay::published_servers::published_server_model;
 
     #[test]
     fn curves_fall_with_threads_and_binding_wins_on_all_cores() {
-        let machine = server_machine("intel").expect("a server");
+        let machine = published_server_model("intel").expect("a server");
         let app = find_aligner_preset("bwa mem").to_application_model(5_100_000_000, 22e6);
         let strategies = ["default", "interleave", "4xbind"].map(|word| word.parse().expect("a strategy"));
         let counts = sweep_thread_counts(&machine, 48);

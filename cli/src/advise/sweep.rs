@@ -15,8 +15,10 @@ pub(crate) fn predict_run_times(case: &AdvisedRun, advice: &Advice) -> Vec<Sweep
     let considered = advice.considered.iter().map(|one| one.strategy);
     let mut strategies: Vec<Strategy> = considered.chain(advice.refused.iter().map(|one| one.strategy)).collect();
     strategies.sort_unstable();
-    let app = match advice.measured_mean_and_range_s(Strategy::PLAIN) {
-        Some([seconds, ..]) => case.application.calibrated_to(&case.machine, threads, seconds / case.application.reads),
+    let app = match advice.measured_mean_and_range_s(Strategy::PLAIN_RUN) {
+        Some([seconds, ..]) => {
+            case.application.calibrated_to_measured_run(&case.machine, threads, seconds / case.application.reads)
+        }
         None => case.application,
     };
     predict_sweep(&case.machine, &app, &strategies, &sweep_thread_counts(&case.machine, threads))

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context;
 use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionarySpec, KmerStream};
 use genuma_flash::{EntryBatch, TableScan};
-use genuma_kmers::encode::{self, Kmer, mask, reverse_complement_kmer};
+use genuma_kmers::encode::{self, Kmer, kmer_mask, reverse_complement_kmer};
 use genuma_work::cost::process_cost;
 
 /// Lookups of a measurement.
@@ -102,7 +102,7 @@ fn measure_lookups(dictionary: &Dictionary, scan: &TableScan, reads: Option<&str
     }
     keys.truncate(NUM_LOOKUPS);
     let present: Vec<Kmer> = keys.iter().map(|&key| both_strands(key, k)).collect();
-    let absent: Vec<Kmer> = numbers.map(|number| both_strands(number & mask(k), k)).take(NUM_LOOKUPS).collect();
+    let absent: Vec<Kmer> = numbers.map(|number| both_strands(number & kmer_mask(k), k)).take(NUM_LOOKUPS).collect();
     let near: Vec<Kmer> = keys.iter().map(|&key| both_strands(key ^ 1 << k, k)).collect();
     for (name, kmers) in [("present", &present), ("absent", &absent), ("one base changed", &near)] {
         measure(&format!("{name}, ns"), kmers.len(), || {

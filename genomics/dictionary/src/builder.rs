@@ -88,7 +88,7 @@ impl DictionaryBuilder {
     pub fn push_kmer(&mut self, key: u64, counts: &[u32]) -> Result<(), Error> {
         let k = self.spec.k;
         let is_canonical =
-            genuma_kmers::encode::mask(k) >= key && key <= genuma_kmers::encode::reverse_complement_kmer(key, k);
+            genuma_kmers::encode::kmer_mask(k) >= key && key <= genuma_kmers::encode::reverse_complement_kmer(key, k);
         let is_above = self.set.last_key().is_none_or(|last| last < key);
         let fits = (self.set.len() as u64) < self.spec.num_kmers && counts.len() == self.spec.num_samples;
         if !(is_canonical && is_above && fits) {

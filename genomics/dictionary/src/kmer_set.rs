@@ -1,6 +1,6 @@
 //! The k-mers of a table in memory, sorted, to find the neighbours of each.
 
-use genuma_kmers::encode::{Kmer, mask};
+use genuma_kmers::encode::{Kmer, kmer_mask};
 
 use crate::error::Error;
 
@@ -111,7 +111,10 @@ impl KmerSet {
 /// The k-mer that follows when `code` (0 to 3) is the next base.
 #[inline]
 pub(crate) fn append_base(kmer: Kmer, code: u64, k: u32) -> Kmer {
-    Kmer { forward: (kmer.forward << 2 | code) & mask(k), reverse: kmer.reverse >> 2 | (3 - code) << (2 * (k - 1)) }
+    Kmer {
+        forward: (kmer.forward << 2 | code) & kmer_mask(k),
+        reverse: kmer.reverse >> 2 | (3 - code) << (2 * (k - 1)),
+    }
 }
 
 fn prefix_bits(k: u32, num_kmers: u64) -> u32 {

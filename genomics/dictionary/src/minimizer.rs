@@ -1,6 +1,6 @@
 //! Minimizers: of the m-mers of a k-mer, each on the strand where it is smaller, the one with the smallest hash.
 
-use genuma_kmers::encode::{Kmer, mask, reverse_complement_kmer};
+use genuma_kmers::encode::{Kmer, kmer_mask, reverse_complement_kmer};
 
 use crate::sequence::Strings;
 
@@ -45,7 +45,7 @@ pub(crate) fn mix(word: u64) -> u64 {
 #[inline]
 pub(crate) fn find_minimizer(kmer: Kmer, k: u32, m: u32) -> Minimizer {
     let (forward, reverse) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
-    let (mmer_mask, last) = (mask(m), k - m);
+    let (mmer_mask, last) = (kmer_mask(m), k - m);
     let mut least = u64::MAX;
     for at in 0..=last {
         let hash = hash_mmer(forward >> (2 * (last - at)) & mmer_mask, reverse >> (2 * at) & mmer_mask);
@@ -113,7 +113,7 @@ impl MmerWindow {
     #[inline]
     fn move_to(&mut self, kmer: Kmer, at: u64) -> (Minimizer, Minimizer) {
         let end = at + u64::from(self.k - self.m);
-        let newest = hash_mmer(kmer.forward & mask(self.m), kmer.reverse >> (2 * (self.k - self.m)));
+        let newest = hash_mmer(kmer.forward & kmer_mask(self.m), kmer.reverse >> (2 * (self.k - self.m)));
         self.hashes[end as usize % 32] = newest;
         let left_behind = self.first.wrapping_add(1) == at;
         if left_behind {

@@ -146,6 +146,8 @@ mod tests {
             assembled: 0..seq.len(),
             num_reads: 9,
             diagonals: [None; 2],
+            family_alleles: Vec::new(),
+            explanations: Vec::new(),
             seq,
         }
     }

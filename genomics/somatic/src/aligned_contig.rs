@@ -12,6 +12,8 @@ use crate::assemble::{Contig, MIN_CHANGED_BASE_QUALITY_SUM};
 use crate::change::{Change, left_align_allele};
 use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP, SegmentEnd, select_segments};
 use crate::event_model;
+use crate::explanation::{Explanation, ExplanationKind};
+use crate::family_allele;
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
 /// A change on a contig, with the sequences without the change that reads are compared with.
@@ -128,6 +130,10 @@ pub struct AlignedContig {
     /// For the contig's first and last segment: the sequence index, and the number added to a contig coordinate to
     /// get the genome position. `None` for a segment on the reverse strand.
     pub diagonals: [Option<(usize, i64)>; 2],
+    /// Ranges of changed bases that most other places of the genome have where the contig fits.
+    pub family_alleles: Vec<std::ops::Range<usize>>,
+    /// Explanations of the contig that were compared; the one that counts is first.
+    pub explanations: Vec<Explanation>,
 }
 
 impl AlignedContig {
@@ -141,7 +147,16 @@ impl AlignedContig {
             num_reads: contig.reads.len(),
             changes: Vec::new(),
             diagonals: [None; 2],
+            family_alleles: Vec::new(),
+            explanations: Vec::new(),
         }
+    }
+
+    /// Whether most other places of the genome where the contig fits have the bases at `range`.
+    pub(crate) fn is_family_allele(&self, range: &std::ops::Range<usize>) -> bool {
+        let has = |bases: std::ops::Range<usize>| self.family_alleles.contains(&bases);
+        // Neighbouring substitutions may have been joined.
+        has(range.clone()) || range.len() > 1 && range.clone().all(|at| has(at..at + 1))
     }
 
     /// Whether a tumour-only k-mer covers a change at a range of the contig.
@@ -188,8 +203,9 @@ pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> Aligne
         oriented.segments.sort_by_key(|p| (p.query.0, p.query.1));
     }
     oriented.detect_inversions();
-    let (contig_changes, ends) = oriented.find_changes();
-    oriented.add_genome_flanks(contig_changes, ends)
+    let (contig_changes, ends, explanations) = oriented.find_changes();
+    let family_alleles = oriented.find_family_alleles(&contig_changes, hits, flipped);
+    AlignedContig { explanations, ..oriented.add_genome_flanks(contig_changes, ends, family_alleles) }
 }
 
 impl OrientedContig<'_> {
@@ -224,18 +240,32 @@ impl OrientedContig<'_> {
         self.segments.sort_by_key(|p| (p.query.0, p.query.1));
     }
 
-    /// Finds the changes, and the segments at the contig's two ends.
-    fn find_changes(&self) -> (Vec<ContigChange>, [ContigSegment; 2]) {
+    /// Finds the changes, the segments at the contig's two ends, and the explanations that were compared.
+    fn find_changes(&self) -> (Vec<ContigChange>, [ContigSegment; 2], Vec<Explanation>) {
         let (first, last) = (self.segments[0], self.segments[self.segments.len() - 1]);
-        let explained =
-            self.align_whole_contig(&first, &last).unwrap_or_else(|| self.changes_of_segments(&first, &last));
-        let (mut found, ends) = self.find_cheaper_explanation(&explained.0).unwrap_or(explained);
+        let (kind, explained) = match self.align_whole_contig(&first, &last) {
+            Some(whole) => (ExplanationKind::WholeAlignment, whole),
+            None => (ExplanationKind::Segments, self.changes_of_segments(&first, &last)),
+        };
+        let explanation = |kind, changes: &[ContigChange]| Explanation::from_changes(kind, &self.seq, changes);
+        let mut explanations = vec![explanation(kind, &explained.0)];
+        let (mut found, ends) = match self.explain_by_copies(explanations[0].cost) {
+            Some(copies) => {
+                explanations.push(explanation(ExplanationKind::NearbyCopies, &copies.0));
+                let is_cheaper = explanations[1].cost < explanations[0].cost;
+                if is_cheaper {
+                    explanations.reverse();
+                }
+                if is_cheaper { copies } else { explained }
+            }
+            None => explained,
+        };
         let aligned = self.aligned_range(&ends);
         found.retain(|f| self.is_novel(&f.contig_range) && self.has_sufficient_flanks(f, &aligned));
         // Two overlapping segments may show the same change.
         let mut seen_changes = HashSet::new();
         found.retain(|f| seen_changes.insert(f.change.clone()));
-        (found, ends)
+        (found, ends, explanations)
     }
 
     /// The changes between the segments and in them, and the segments at the contig's two ends.
@@ -280,13 +310,9 @@ impl OrientedContig<'_> {
             && self.segments.iter().all(|p| p.chrom == first.chrom && p.forward)
     }
 
-    /// Explains the contig by stretches copied from the genome around its longest segment, if that costs less than the
-    /// changes `found`. `None` if it does not, or if an end of the contig is not from there.
-    fn find_cheaper_explanation(&self, found: &[ContigChange]) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
-        let cost_of = |changes: &[ContigChange]| {
-            event_model::cost_of_changes(&self.seq, changes.iter().map(|f| (&f.change, &f.contig_range)))
-        };
-        let cost = cost_of(found);
+    /// Explains the contig by stretches copied from the genome around its longest segment. `None` if the explanation
+    /// found before costs too little (`cost`), or if an end of the contig is not from there.
+    fn explain_by_copies(&self, cost: i32) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
         let longest = self.segments.iter().max_by_key(|p| p.query_len()).filter(|p| p.forward)?;
         if cost < event_model::MIN_COMPARED_COST {
             return None;
@@ -296,8 +322,7 @@ impl OrientedContig<'_> {
         let after = self.seq.len() - longest.query.1 + MAX_JOINED_SEGMENT_DISTANCE_BP;
         let end = (longest.target.1 + after).min(chrom.len());
         let region = GenomeRegion { chrom: longest.chrom, forward: true, start, end };
-        let explained = self.changes_of_copies(region, &chrom[start..end])?;
-        (cost_of(&explained.0) < cost).then_some(explained)
+        self.changes_of_copies(region, &chrom[start..end])
     }
 
     /// The changes between the stretches of the cheapest explanation of the contig by copies from a region of the
@@ -332,9 +357,33 @@ impl OrientedContig<'_> {
         Some((found, ends))
     }
 
+    /// The ranges of the changes whose bases most other places of the genome have. `hits` are those of the contig, which
+    /// was reverse-complemented if `flipped`.
+    fn find_family_alleles(
+        &self,
+        contig_changes: &[ContigChange],
+        hits: &[Hit],
+        flipped: bool,
+    ) -> Vec<std::ops::Range<usize>> {
+        let len = self.seq.len();
+        let flip = |range: std::ops::Range<usize>| if flipped { len - range.end..len - range.start } else { range };
+        let ranges = contig_changes
+            .iter()
+            .filter(|f| matches!(f.change, Change::Allele { .. }))
+            .map(|f| flip(f.contig_range.clone()));
+        let seq = if flipped { reverse_complement(&self.seq) } else { self.seq.clone() };
+        let found = family_allele::find_family_alleles(&seq, ranges, &self.segments, hits, self.genome);
+        found.into_iter().map(flip).collect()
+    }
+
     /// Adds genome bases at both ends of the contig and of the sequences without its changes. An end without a
     /// position on the genome remains as it is.
-    fn add_genome_flanks(self, contig_changes: Vec<ContigChange>, [first, last]: [ContigSegment; 2]) -> AlignedContig {
+    fn add_genome_flanks(
+        self,
+        contig_changes: Vec<ContigChange>,
+        [first, last]: [ContigSegment; 2],
+        family_alleles: Vec<std::ops::Range<usize>>,
+    ) -> AlignedContig {
         let (first, last) = (&first, &last);
         let len = self.seq.len();
         let before =
@@ -372,6 +421,8 @@ impl OrientedContig<'_> {
             num_reads: self.num_reads,
             changes: contig_changes,
             diagonals: [diagonal(first, SegmentEnd::First), diagonal(last, SegmentEnd::Last)],
+            family_alleles: family_alleles.into_iter().map(|range| range.start + pad..range.end + pad).collect(),
+            explanations: Vec::new(),
         }
     }
 

@@ -156,6 +156,8 @@ mod tests {
             num_reads: 6,
             changes: changes.iter().map(change).collect(),
             diagonals: [None; 2],
+            family_alleles: Vec::new(),
+            explanations: Vec::new(),
         }
     }
 
@@ -230,6 +232,8 @@ mod tests {
             num_reads: 6,
             changes: findings,
             diagonals: [None; 2],
+            family_alleles: Vec::new(),
+            explanations: Vec::new(),
         };
         assert!(is_fold_back_artefact(&contig(vec![finding(junction.clone())]), MAX_FOLD_BACK_PAIRS));
         assert!(!is_fold_back_artefact(&contig(vec![finding(junction.clone())]), MAX_FOLD_BACK_PAIRS + 1));

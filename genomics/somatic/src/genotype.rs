@@ -237,6 +237,11 @@ pub struct GenotypingParams {
     pub has_normal: bool,
     /// Whether the molecules with the allele have another small change nearby that is no germline variant.
     pub is_linked: bool,
+    /// Log-likelihood ratio of a somatic haplotype over one that normal and tumour share, from all molecules that cross
+    /// any of the changes that arose together with this one; `None` if there are none.
+    pub haplotype_log_ratio: Option<f64>,
+    /// Log-odds of a cluster of mutations over differences of another locus; 0 if the changes are no cluster.
+    pub cluster_log_odds: f64,
 }
 
 /// Admixture of other DNA in the samples: tumour cells in the normal, and DNA of another person in the tumour.
@@ -295,13 +300,15 @@ impl GenotypingParams {
             has_fixed_ends: false,
             has_normal: true,
             is_linked: false,
+            haplotype_log_ratio: None,
+            cluster_log_odds: 0.0,
         }
     }
 
     /// Natural logarithm of the prior odds of an allele that normal and tumour share over a somatic change.
     fn shared_prior_log_odds(&self) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
-        let linked = if self.is_linked { p.linked_allele_log_odds } else { 0.0 };
+        let linked = if self.is_linked { (p.linked_allele_log_odds - self.cluster_log_odds).max(0.0) } else { 0.0 };
         // Copies of a sequence differ less often in indels and junctions than in substitutions.
         let rare = match self.error_frequency {
             ErrorFrequency::Common => 0.0,
@@ -524,6 +531,52 @@ fn tumour_supports(tumours: &[Vec<MoleculeVote>], error_probability: f64, slips:
     tumours.iter().zip(odds).map(own).collect()
 }
 
+/// The normal without the allele, except for contamination with tumour.
+struct NormalWithoutAllele {
+    /// Largest share of molecules that contamination makes.
+    contaminated: f64,
+    /// Log-likelihood of the normal's votes at the best-fitting contamination.
+    clean: f64,
+    /// The same with the prior odds of a normal without tumour cells.
+    pure: f64,
+}
+
+impl NormalWithoutAllele {
+    /// Fits the contamination. `in_normal` is the known ratio of the allele fractions in normal and tumour; 0 if none is
+    /// known.
+    fn fit(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], in_normal: f64) -> NormalWithoutAllele {
+        // The fraction of a tumour with few molecules is uncertain.
+        let own = tumours
+            .iter()
+            .map(|votes| AlleleSupport::from_votes(votes))
+            .filter(|own| own.depth() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
+        let pooled = AlleleSupport::from_votes(&pool_votes(tumours)).vote_share();
+        let most = own.map(|own| own.vote_share()).fold(pooled, f64::max);
+        let ratio = GENOTYPE_MODEL_PARAMS.contamination_ratio.max(in_normal);
+        // Contamination with tumour cells does not give the normal more of an allele than the tumour has.
+        let contaminated = GENOTYPE_MODEL_PARAMS.min_contamination.min(most).max(most * ratio);
+        let clean = fitted_log_likelihood(normal, contaminated);
+        // Most normals contain no tumour: contamination with tumour has to be likelier by the prior odds, unless it is
+        // known.
+        let pure_odds = if in_normal > 0.0 { 0.0 } else { GENOTYPE_MODEL_PARAMS.pure_normal_log_odds };
+        // docs/model/genotype.md (7)
+        let pure = log_likelihood(normal, 0.0).max(clean - pure_odds);
+        NormalWithoutAllele { contaminated, clean, pure }
+    }
+}
+
+/// Log-likelihood ratio of a somatic allele of one tumour over an allele that normal and tumour share. `in_normal` is
+/// the known ratio of the allele fractions in normal and tumour; 0 if none is known.
+pub(crate) fn somatic_over_shared_log_ratio(
+    normal: &[MoleculeVote],
+    tumour: &[Vec<MoleculeVote>],
+    in_normal: f64,
+) -> f64 {
+    // docs/model/genotype.md (21)
+    NormalWithoutAllele::fit(normal, tumour, in_normal).pure + joint_somatic_log_likelihood(tumour)
+        - shared_log_likelihood(normal, &pool_votes(tumour))
+}
+
 /// Genotypes a change from the votes of the normal's and of each tumour's molecules.
 pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], params: GenotypingParams) -> Genotype {
     let several = tumours.len() > 1;
@@ -535,21 +588,8 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let error_probability = params.error_probability;
     // Slippage has the same rate in all tumours.
     let absent = error_log_likelihood(tumour, error_probability, params.slippage_rate);
-    // The fraction of a tumour with few molecules is uncertain.
-    let own = tumours
-        .iter()
-        .map(|votes| AlleleSupport::from_votes(votes))
-        .filter(|own| own.depth() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
-    let most = own.map(|own| own.vote_share()).fold(t.vote_share(), f64::max);
     let in_normal = params.admixture.tumour_in_normal_ratio;
-    let ratio = GENOTYPE_MODEL_PARAMS.contamination_ratio.max(in_normal);
-    // Contamination with tumour cells does not give the normal more of an allele than the tumour has.
-    let contaminated = GENOTYPE_MODEL_PARAMS.min_contamination.min(most).max(most * ratio);
-    let clean = fitted_log_likelihood(normal, contaminated);
-    // Most normals contain no tumour: contamination with tumour has to be likelier by the prior odds, unless it is
-    // known.
-    let pure_odds = if in_normal > 0.0 { 0.0 } else { GENOTYPE_MODEL_PARAMS.pure_normal_log_odds };
-    let pure = log_likelihood(normal, 0.0).max(clean - pure_odds);
+    let NormalWithoutAllele { contaminated, clean, pure } = NormalWithoutAllele::fit(normal, tumours, in_normal);
     // A germline variant has its fraction in the tumour too: one half, or one, without copy number changes.
     let heterozygous =
         log_likelihood(normal, 0.5) + over(&|votes| averaged_log_likelihood(votes, germline_fraction_density));
@@ -573,7 +613,10 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     // docs/model/genotype.md (21). With several tumours the fractions of each are unknown, so they are not compared with a
     // common one.
     let against_shared = match params.has_normal && tumours.len() == 1 {
-        true => (somatic - shared_log_likelihood(normal, tumour)).max(expected) - params.shared_prior_log_odds(),
+        true => {
+            let own = somatic - shared_log_likelihood(normal, tumour);
+            params.haplotype_log_ratio.unwrap_or(own).max(expected) - params.shared_prior_log_odds()
+        }
         false => f64::INFINITY,
     };
     // docs/model/genotype.md (9)

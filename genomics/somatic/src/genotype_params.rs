@@ -23,6 +23,29 @@ pub(crate) struct GenotypeModelParams {
     /// copies of a sequence 60 in 100 differ from each other again within a read, of the mutations 1 in 100 (formula
     /// 21). Unit: natural-log units. Source: chosen. If higher: more calls of alleles on one haplotype are filtered.
     pub(crate) linked_allele_log_odds: f64,
+    /// Log-odds of a copy of another member of a repeat family over a mutation for a change to the base that most other
+    /// members have: 60 in 100 differences of a copy from its most similar member are of this kind, and 3 in 100
+    /// mutations in a repeat (formula 23). Unit: natural-log units. Source: chosen. If higher: more calls in repeats are
+    /// filtered.
+    pub(crate) family_allele_log_odds: f64,
+    /// The same for a change to another base (formula 23). Unit: natural-log units. Source: chosen, 40 in 100
+    /// differences of a copy, and 97 in 100 mutations. If higher: more calls in repeats are filtered.
+    pub(crate) other_allele_log_odds: f64,
+    /// Log-odds from which a contig comes from a copy of another member of a repeat family (formula 23). Unit:
+    /// natural-log units. Source: chosen; two changes, both of the family, suffice. If higher: fewer calls in repeats
+    /// are filtered.
+    pub(crate) min_copy_log_odds: f64,
+    /// Addition to the log-odds of a copy of another member of a repeat family if another contig within
+    /// `max_copy_distance_bp` is divergent (formula 23). Unit: natural-log units. Source: chosen; of the contigs of an
+    /// inserted element most have a neighbour, of mutations one in 50. If higher: more calls in repeats are filtered.
+    pub(crate) beside_copy_log_odds: f64,
+    /// Maximum number of changes after the first one that add `linked_allele_log_odds` beside a divergent contig (formula
+    /// 23). Unit: changes. Source: chosen; from three on, further mutations are as likely as further differences of a
+    /// copy. If higher: more clusters of mutations in repeats are filtered.
+    pub(crate) max_linked_differences: u32,
+    /// Maximum distance of a change from one of a divergent contig that may be of the same copy (formula 23). Unit: bp.
+    /// Source: chosen, the length of a fragment. If higher: more calls in repeats are filtered.
+    pub(crate) max_copy_distance_bp: usize,
     /// Slippage rate of a repeat from which length changes that normal and tumour share (mosaics, and slippage that
     /// exceeds the estimate) are more frequent than other alleles of both (formula 21). Unit: probability in a read.
     /// Source: chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
@@ -47,23 +70,23 @@ pub(crate) struct GenotypeModelParams {
     /// Weight of the prior odds of unlisted alleles when these are learned (formula 20). Unit: alleles. Source: chosen.
     /// If higher: more unlisted alleles are needed to learn the odds.
     pub(crate) germline_prior_weight: f64,
-    /// Share of the calls of amplicons that are errors of PCR, before it is learned (formula 24). Unit: share of calls.
+    /// Share of the calls of amplicons that are errors of PCR, before it is learned (formula 25). Unit: share of calls.
     /// Source: chosen; with it an allele of one orientation passes at a fraction of 0.05. If higher: more calls of a low
     /// fraction or of one orientation are filtered.
     pub(crate) pcr_error_share: f64,
-    /// Weight of `pcr_error_share` when the share is learned (formula 24). Unit: calls. Source: chosen. If higher: more
+    /// Weight of `pcr_error_share` when the share is learned (formula 25). Unit: calls. Source: chosen. If higher: more
     /// errors of PCR are needed to learn the share.
     pub(crate) pcr_error_share_weight: f64,
-    /// Minimum fraction of an error of PCR among the pairs of one orientation (formula 23). Unit: share of pairs. Source:
+    /// Minimum fraction of an error of PCR among the pairs of one orientation (formula 24). Unit: share of pairs. Source:
     /// chosen; calls have higher fractions. If higher: errors of high fractions are more likely.
     pub(crate) min_pcr_error_fraction: f64,
-    /// Maximum fraction of an error of PCR among the pairs of one orientation (formula 23). Unit: share of pairs. Source:
+    /// Maximum fraction of an error of PCR among the pairs of one orientation (formula 24). Unit: share of pairs. Source:
     /// definition, half of the copies of one molecule. If higher: no visible effect.
     pub(crate) max_pcr_error_fraction: f64,
-    /// Number of fractions over which likelihoods of mutations and of errors of PCR are averaged (formula 23). Unit:
+    /// Number of fractions over which likelihoods of mutations and of errors of PCR are averaged (formula 24). Unit:
     /// fractions. Source: chosen; fine enough for a depth of 10,000. If higher: finer and slower.
     pub(crate) num_pcr_error_fractions: usize,
-    /// Probability that a pair of the other orientation shows an error of PCR (formula 23). Unit: probability. Source:
+    /// Probability that a pair of the other orientation shows an error of PCR (formula 24). Unit: probability. Source:
     /// chosen, that of a base of quality 30. If higher: alleles with few pairs of one orientation are more often errors.
     pub(crate) opposite_strand_error_probability: f64,
     /// Minimum frequency in the population of the alleles from which germline fractions are learned (formula 19). Unit:
@@ -202,6 +225,12 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     shared_allele_log_odds: 0.0,
     max_shared_fraction: 0.35,
     linked_allele_log_odds: 4.1,
+    family_allele_log_odds: 3.0,
+    other_allele_log_odds: -0.9,
+    min_copy_log_odds: 6.0,
+    beside_copy_log_odds: 4.0,
+    max_linked_differences: 2,
+    max_copy_distance_bp: 500,
     shared_slippage_rate: 1e-3,
     germline_log_odds: 4.1,
     germline_fraction_sds: [0.01, 0.02, 0.04, 0.08],

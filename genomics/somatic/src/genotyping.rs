@@ -20,6 +20,7 @@ use crate::candidate_kmer::KmerDepths;
 use crate::count::{CallCounts, count_solid_kmers};
 use crate::error::Error;
 use crate::event::{self, CallThresholds, Event};
+use crate::family_copy;
 use crate::genotype::{self, Admixture, ForeignDna};
 use crate::germline_haplotype;
 use crate::known_variants::{KnownFrequencies, KnownVariants};
@@ -313,8 +314,9 @@ impl GenotypingPasses<'_> {
             Ok::<(), Error>(())
         })?;
         for (locus, changes) in ranges.loci_mut().iter_mut().zip(split) {
-            if let Some(changes) = changes {
+            if let Some((changes, explanation)) = changes {
                 locus.contig.changes = changes;
+                locus.contig.explanations.insert(0, explanation);
             }
         }
         Ok(())
@@ -381,7 +383,9 @@ impl GenotypingPasses<'_> {
             contigs.iter().zip(found).for_each(|(&c, found)| calls[c as usize] = found);
             Ok::<(), Error>(())
         })?;
-        Ok(calls.into_iter().flatten().collect())
+        let mut calls: Vec<VariantCall> = calls.into_iter().flatten().collect();
+        family_copy::filter_family_copies(&mut calls, ranges.loci());
+        Ok(calls)
     }
 }
 

@@ -13,7 +13,7 @@ use genuma_reads::fasta::Reference;
 use crate::affine::{self, Alignment, AlignmentOp};
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{Change, left_align_allele};
-use crate::event_model;
+use crate::explanation::{Explanation, ExplanationKind};
 use crate::locus::Locus;
 use crate::normal_sequences;
 use crate::recruit::RecruitedPair;
@@ -232,8 +232,12 @@ impl GermlineHaplotype<'_> {
 
 /// The changes of a locus's contig, split into germline changes and changes of the normal's haplotype. `None` if the
 /// normal's reads do not show one haplotype along the contig, if it is the genome's, or if it explains the contig no
-/// better than the changes already found.
-pub(crate) fn split_changes(locus: &Locus, pairs: &[RecruitedPair], genome: &Reference) -> Option<Vec<ContigChange>> {
+/// better than the changes already found. With the cost of the explanation.
+pub(crate) fn split_changes(
+    locus: &Locus,
+    pairs: &[RecruitedPair],
+    genome: &Reference,
+) -> Option<(Vec<ContigChange>, Explanation)> {
     let contig = &locus.contig;
     let [(chrom, first), (other_chrom, last)] = [contig.diagonals[0]?, contig.diagonals[1]?];
     let normal = normal_sequences::assemble_contig_haplotype(locus, pairs);
@@ -257,19 +261,19 @@ pub(crate) fn split_changes(locus: &Locus, pairs: &[RecruitedPair], genome: &Ref
         window: &chrom_seq[start..end],
     };
     let mapq = contig.changes.iter().map(|f| f.mapq).max()?;
-    let cost = |changes: &[ContigChange]| {
-        event_model::cost_of_changes(&contig.seq, changes.iter().map(|f| (&f.change, &f.contig_range)))
-    };
+    let explain =
+        |changes: &[ContigChange]| Explanation::from_changes(ExplanationKind::NormalHaplotype, &contig.seq, changes);
     let [somatic, germline] = germline.contig_changes(&contig.seq, mapq)?;
     let is_known = |f: &ContigChange| contig.changes.iter().any(|known| known.change == f.change);
     // docs/model/event.md (5)
-    if somatic.iter().all(is_known) || cost(&somatic) >= cost(&contig.changes) {
+    let explanation = explain(&somatic);
+    if somatic.iter().all(is_known) || explanation.cost >= explain(&contig.changes).cost {
         return None;
     }
     let mut changes = [somatic, germline].concat();
     changes.retain(|f| contig.is_novel(&f.contig_range));
     changes.sort_by_key(|f| (f.contig_range.start, f.contig_range.end));
-    Some(changes)
+    Some((changes, explanation))
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use crate::change::{self, Change, is_small_variant};
 use crate::divergence;
 use crate::evidence::LocusEvidence;
 use crate::fold_back;
-use crate::genotype::{self, Admixture, AlleleSupport, ErrorFrequency, Filter, Genotype};
-use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
+use crate::genotype::{self, Admixture, ErrorFrequency, Filter, Genotype};
 use crate::haplotype;
 use crate::known_variants::{KnownFrequencies, PopulationFrequency};
+use crate::linked_changes::{self, ChangeWithVotes, Linkage};
 use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
 use crate::packed::OwnedRead;
 use crate::read_placement::PlacedRead;
@@ -240,8 +240,9 @@ impl Locus {
     ) -> Vec<VariantCall> {
         let votes: Vec<ChangeVotes> =
             (0..self.contig.changes.len()).map(|f| ChangeVotes::from_evidence(evidence, f)).collect();
-        let is_divergent = divergence::is_divergent(&self.contig, votes.iter().map(|own| &own.normal[..]));
-        let linked = self.find_linked_changes(&votes);
+        let linkage = self.find_linkage(&votes, admixture);
+        let is_divergent = divergence::is_divergent(&self.contig, votes.iter().map(|own| &own.normal[..]))
+            && !linked_changes::is_somatic_cluster(&linkage);
         let fold_backs = fold_back::find_fold_backs(&self.contig);
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {
             let ChangeVotes { normal, tumours, pooled: tumour, slippage_rate } = &votes[f];
@@ -258,7 +259,9 @@ impl Locus {
                 admixture,
                 has_fixed_ends: evidence.has_fixed_fragment_ends(),
                 has_normal,
-                is_linked: linked[f],
+                is_linked: linkage[f].is_linked,
+                haplotype_log_ratio: linkage[f].haplotype_log_ratio,
+                cluster_log_odds: linkage[f].cluster_log_odds,
                 ..genotype::GenotypingParams::default()
             };
             let mut genotype = genotype::genotype_change(normal, tumours, params);
@@ -291,24 +294,22 @@ impl Locus {
         calls
     }
 
-    /// For each change whether the tumours' molecules with it have another small change of the contig that the normal
-    /// does not have as a germline variant. Deaminated cytosines in a cluster are mutations and do not count.
-    fn find_linked_changes(&self, votes: &[ChangeVotes]) -> Vec<bool> {
-        let is_small = |f: usize| is_small_variant(&self.contig.changes[f].change);
-        let small = || self.contig.changes.iter().map(|f| &f.change).filter(|change| is_small_variant(change));
-        if small().nth(1).is_none() || divergence::is_kataegis(small()) {
-            return vec![false; votes.len()];
-        }
-        let is_germline = |votes: &ChangeVotes| {
-            let support = AlleleSupport::from_votes(&votes.normal);
-            support.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction
-        };
-        let has_partner = |f: usize| {
-            (0..votes.len())
-                .filter(|&g| g != f && is_small(g) && !is_germline(&votes[g]))
-                .any(|g| ChangePairSupport::from_votes(&votes[f].pooled, &votes[g].pooled).is_in_phase())
-        };
-        (0..votes.len()).map(|f| is_small(f) && has_partner(f)).collect()
+    /// The linkage of each change, from its votes.
+    fn find_linkage(&self, votes: &[ChangeVotes], admixture: Admixture) -> Vec<Linkage> {
+        let changes: Vec<ChangeWithVotes<'_>> = self
+            .contig
+            .changes
+            .iter()
+            .zip(votes)
+            .map(|(found, own)| ChangeWithVotes {
+                change: &found.change,
+                contig_range: &found.contig_range,
+                normal: &own.normal,
+                tumours: &own.tumours,
+                pooled: &own.pooled,
+            })
+            .collect();
+        linked_changes::find_linkage(&changes, self.contig.assembled.len(), admixture.tumour_in_normal_ratio)
     }
 
     /// Filters the small changes and the unaligned ends of a contig from a paralog. `votes` are the votes on each call.

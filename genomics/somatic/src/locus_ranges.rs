@@ -408,6 +408,8 @@ mod tests {
             num_reads: 4,
             changes: vec![finding],
             diagonals: [None; 2],
+            family_alleles: Vec::new(),
+            explanations: Vec::new(),
             seq,
         }
     }

@@ -650,6 +650,8 @@ mod tests {
             num_reads: 3,
             changes: vec![finding],
             diagonals: [None; 2],
+            family_alleles: Vec::new(),
+            explanations: Vec::new(),
         };
         let pair = |i: u8| {
             let from = usize::from(10 * i);

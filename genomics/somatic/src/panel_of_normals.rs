@@ -276,6 +276,8 @@ mod tests {
             num_reads: 9,
             changes: findings,
             diagonals: [None; 2],
+            family_alleles: Vec::new(),
+            explanations: Vec::new(),
         }
     }
 

@@ -39,7 +39,7 @@ fn pcr_error_log_ratio(counts: PairCounts) -> f64 {
     let p = &GENOTYPE_MODEL_PARAMS;
     let [first, second] = counts;
     let both = [first[0] + second[0], first[1] + second[1]];
-    // docs/model/genotype.md (23)
+    // docs/model/genotype.md (24)
     let steps = p.num_pcr_error_fractions;
     let uniform = (0..steps).map(|i| (i as f64 + 1.0 / 2.0) / steps as f64);
     let mutation = log_weighted_mean(uniform.map(|f| (1.0, log_likelihood(both, f))));
@@ -72,7 +72,7 @@ fn learn_error_log_odds(log_ratios: &[f64]) -> f64 {
     let mut share = p.pcr_error_share;
     for _ in 0..p.num_fit_rounds {
         let errors: f64 = log_ratios.iter().map(|ratio| 1.0 / (1.0 + (-ratio - log_odds(share)).exp())).sum();
-        // docs/model/genotype.md (24)
+        // docs/model/genotype.md (25)
         share = (errors + p.pcr_error_share * p.pcr_error_share_weight)
             / (log_ratios.len() as f64 + p.pcr_error_share_weight);
     }

@@ -351,6 +351,8 @@ mod tests {
                 num_reads: 3,
                 changes: vec![finding.clone()],
                 diagonals: [None; 2],
+                family_alleles: Vec::new(),
+                explanations: Vec::new(),
                 seq,
             };
             Set { contig, finding, recruits: Vec::new(), pairs: Vec::new(), votes: Vec::new() }

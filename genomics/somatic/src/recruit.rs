@@ -598,6 +598,8 @@ mod tests {
                 mapq: 0,
             }],
             diagonals: [None; 2],
+            family_alleles: Vec::new(),
+            explanations: Vec::new(),
             seq,
         }
     }

@@ -16,6 +16,7 @@ use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, RetainedSide, is_on_tar
 use crate::contig_filter::RejectReason;
 use crate::contig_placement::PlacedContig;
 use crate::event::Event;
+use crate::explanation::{Explanation, ExplanationKind};
 use crate::group_assembly::TracedVariantPairs;
 use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
 use crate::labelled_pair::find_candidates_in_read;
@@ -295,6 +296,10 @@ impl VariantTracer {
                 let found = if found.is_empty() { "no change".to_owned() } else { found.join(", ") };
                 let left_out = unworthy.map_or("", RejectReason::reason_for_one_contig);
                 trace.lines.push(format!("compare: contig {c}: {found}{left_out}"));
+                if !compared.explanations.is_empty() {
+                    let explanations = Explanation::format_all(&compared.explanations);
+                    trace.lines.push(format!("  explained by {explanations}"));
+                }
             }
         }
     }
@@ -329,7 +334,14 @@ impl VariantTracer {
                         continue;
                     };
                     none = false;
-                    trace.lines.push(format_call(e, call, &loci[call.locus], words, genome));
+                    let locus = &loci[call.locus];
+                    trace.lines.push(format_call(e, call, locus, words, genome));
+                    if let [Explanation { kind: ExplanationKind::NormalHaplotype, .. }, ..] =
+                        locus.contig.explanations[..]
+                    {
+                        let explanations = Explanation::format_all(&locus.contig.explanations);
+                        trace.lines.push(format!("  t{} explained by {explanations}", call.locus + 1));
+                    }
                 }
             }
             if none {

@@ -51,6 +51,8 @@ fn contig(normal: &[u8], edits: &[Edit]) -> AlignedContig {
         num_reads: 10,
         changes: edits.iter().zip(&ranges).map(finding).collect(),
         diagonals: [Some((0, 0)); 2],
+        family_alleles: Vec::new(),
+        explanations: Vec::new(),
         seq,
     }
 }
@@ -172,6 +174,8 @@ fn a_junction_can_be_left_on_either_side() {
         num_reads: 10,
         changes: vec![snv, junction],
         diagonals: [None; 2],
+        family_alleles: Vec::new(),
+        explanations: Vec::new(),
         seq,
     };
     let all = contig_haplotypes(&contig);

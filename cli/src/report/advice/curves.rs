@@ -23,7 +23,7 @@ fn charted_strategies(points: &[SweepPoint]) -> Vec<Strategy> {
             .fold(f64::INFINITY, f64::min)
     };
     strategies.retain(|strategy| shortest_s(strategy).is_finite());
-    let is_plain = |strategy: &Strategy| *strategy == Strategy::PLAIN;
+    let is_plain = |strategy: &Strategy| *strategy == Strategy::PLAIN_RUN;
     strategies.sort_by(|a, b| is_plain(b).cmp(&is_plain(a)).then(shortest_s(a).total_cmp(&shortest_s(b))));
     strategies.truncate(CURVE_STYLES.len());
     strategies

@@ -1,0 +1,124 @@
+//! Filters changes of contigs that are copies of another member of the repeat family at their place, as inserted mobile
+//! elements are.
+
+use crate::change::{change_sort_position, is_small_variant};
+use crate::genotype::{Filter, MIN_CALL_MOLECULES};
+use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
+use crate::locus::{Locus, VariantCall};
+
+/// Whether a call counts as a difference of a copy: a small change that enough molecules have and that is no germline
+/// variant.
+fn is_own_difference(call: &VariantCall) -> bool {
+    is_small_variant(&call.change)
+        && !call.genotype.filters.contains(&Filter::Germline)
+        && call.genotype.tumour.alternative as usize >= MIN_CALL_MOLECULES
+}
+
+/// The differences of a contig from its place, by what the other members of the repeat family have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Differences {
+    /// Most other members have the contig's bases.
+    of_family: u32,
+    /// All others.
+    other: u32,
+}
+
+impl Differences {
+    /// Counts the differences among the calls of one locus.
+    fn count(own: &[VariantCall], loci: &[Locus]) -> Differences {
+        let mut counts = Differences::default();
+        for call in own.iter().filter(|call| is_own_difference(call)) {
+            let contig = &loci[call.locus].contig;
+            match contig.is_family_allele(&contig.changes[call.change_index].contig_range) {
+                true => counts.of_family += 1,
+                false => counts.other += 1,
+            }
+        }
+        counts
+    }
+
+    /// Log-odds of a copy of another member of the family over mutations.
+    fn copy_log_odds(self) -> f64 {
+        let p = &GENOTYPE_MODEL_PARAMS;
+        // docs/model/genotype.md (23)
+        f64::from(self.of_family) * p.family_allele_log_odds + f64::from(self.other) * p.other_allele_log_odds
+    }
+
+    /// The same beside another contig that is divergent. Several changes on one haplotype are then differences of a copy
+    /// rather than mutations.
+    fn copy_log_odds_beside_divergent(self) -> f64 {
+        let p = &GENOTYPE_MODEL_PARAMS;
+        let linked = (self.of_family + self.other).saturating_sub(1).min(p.max_linked_differences);
+        self.copy_log_odds() + p.beside_copy_log_odds + f64::from(linked) * p.linked_allele_log_odds
+    }
+}
+
+/// Positions of the changes of divergent contigs, sorted, with their locus.
+struct DivergentChanges(Vec<(usize, usize, usize)>);
+
+impl DivergentChanges {
+    fn from_calls(calls: &[VariantCall]) -> DivergentChanges {
+        let divergent = calls.iter().filter(|call| call.genotype.filters.contains(&Filter::Divergent));
+        let mut places: Vec<(usize, usize, usize)> = divergent
+            .map(|call| {
+                let (chrom, pos) = change_sort_position(&call.change);
+                (chrom, pos, call.locus)
+            })
+            .collect();
+        places.sort_unstable();
+        DivergentChanges(places)
+    }
+
+    /// Whether a change of another locus is near the change of `call`.
+    fn has_other_near(&self, call: &VariantCall) -> bool {
+        let (chrom, pos) = change_sort_position(&call.change);
+        let distance = GENOTYPE_MODEL_PARAMS.max_copy_distance_bp;
+        let from = self.0.partition_point(|place| (place.0, place.1) < (chrom, pos.saturating_sub(distance)));
+        self.0[from..]
+            .iter()
+            .take_while(|place| (place.0, place.1) <= (chrom, pos + distance))
+            .any(|place| place.2 != call.locus)
+    }
+}
+
+/// Filters the small changes of contigs that are copies of another member of the repeat family at their place. Calls of
+/// one locus follow each other.
+pub(crate) fn filter_family_copies(calls: &mut [VariantCall], loci: &[Locus]) {
+    let filter = |own: &mut [VariantCall]| {
+        own.iter_mut().filter(|call| is_small_variant(&call.change)).for_each(|call| {
+            call.genotype.filters.insert(Filter::Divergent);
+        });
+    };
+    let p = &GENOTYPE_MODEL_PARAMS;
+    for own in calls.chunk_by_mut(|a, b| a.locus == b.locus) {
+        if Differences::count(own, loci).copy_log_odds() >= p.min_copy_log_odds {
+            filter(own);
+        }
+    }
+    let divergent = DivergentChanges::from_calls(calls);
+    for own in calls.chunk_by_mut(|a, b| a.locus == b.locus) {
+        let is_beside_copy = own.iter().any(|call| divergent.has_other_near(call));
+        if is_beside_copy && Differences::count(own, loci).copy_log_odds_beside_divergent() >= p.min_copy_log_odds {
+            filter(own);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_alleles_of_the_family_outweigh_mutations() {
+        let least = GENOTYPE_MODEL_PARAMS.min_copy_log_odds;
+        let is_copy = |of_family, other| Differences { of_family, other }.copy_log_odds() >= least;
+        assert!(is_copy(2, 0) && is_copy(3, 3));
+        assert!(!is_copy(1, 0) && !is_copy(0, 0) && !is_copy(2, 1));
+        // Ten mutations of which three meet the base of the family by chance.
+        assert!(!is_copy(3, 7));
+        // Beside another contig of the copy one allele suffices, or several on one haplotype.
+        let is_beside = |of_family, other| Differences { of_family, other }.copy_log_odds_beside_divergent() >= least;
+        assert!(is_beside(1, 0) && is_beside(1, 1) && is_beside(0, 2) && is_beside(0, 4));
+        assert!(!is_beside(0, 1) && !is_beside(0, 0) && !is_beside(0, 10));
+    }
+}

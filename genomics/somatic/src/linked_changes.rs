@@ -1,0 +1,231 @@
+//! Small changes of a contig that the same molecules of the tumours have. They are on one haplotype, so that each
+//! molecule that crosses any of them says whether a sample has the haplotype.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::change::{Change, is_small_variant};
+use crate::divergence;
+use crate::genotype::{self, AlleleSupport};
+use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
+use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
+
+/// A change with the votes of the molecules, sorted by pair.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChangeWithVotes<'a> {
+    pub(crate) change: &'a Change,
+    /// Range of the changed bases on the contig.
+    pub(crate) contig_range: &'a Range<usize>,
+    pub(crate) normal: &'a [MoleculeVote],
+    pub(crate) tumours: &'a [Vec<MoleculeVote>],
+    /// Votes of all tumours.
+    pub(crate) pooled: &'a [MoleculeVote],
+}
+
+/// What is known of the other small changes on the haplotype of one change.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Linkage {
+    /// Whether the tumours' molecules with the change have another small change that the normal does not have as a
+    /// germline variant. Deaminated cytosines in a cluster are mutations and do not count.
+    pub(crate) is_linked: bool,
+    /// Log-likelihood ratio of a somatic haplotype over one that normal and tumour share, from the molecules that cross
+    /// any of the changes that arose together; `None` if no other change did, or with several tumours.
+    pub(crate) haplotype_log_ratio: Option<f64>,
+    /// Log-odds of a cluster of mutations over differences anywhere on the contig; 0 unless the changes that arose
+    /// together are a cluster.
+    pub(crate) cluster_log_odds: f64,
+}
+
+/// Minimum number of changes of a cluster. Chosen: kataegis has six mutations or more.
+const MIN_CLUSTER_CHANGES: usize = 6;
+
+/// The linkage of each change of a contig with `contig_len` assembled bases. `in_normal` is the known ratio of the allele
+/// fractions in normal and tumour; 0 if none is known.
+pub(crate) fn find_linkage(changes: &[ChangeWithVotes<'_>], contig_len: usize, in_normal: f64) -> Vec<Linkage> {
+    let small = || changes.iter().map(|own| own.change).filter(|change| is_small_variant(change));
+    if small().nth(1).is_none() {
+        return vec![Linkage::default(); changes.len()];
+    }
+    let is_kataegis = divergence::is_kataegis(small());
+    let is_germline = |own: &ChangeWithVotes<'_>| {
+        AlleleSupport::from_votes(own.normal).allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction
+    };
+    let can_be_linked: Vec<bool> =
+        changes.iter().map(|own| is_small_variant(own.change) && !is_germline(own)).collect();
+    let of_change = |f: usize| {
+        let own = &changes[f];
+        let others = (0..changes.len()).filter(|&g| g != f && can_be_linked[g] && is_small_variant(own.change));
+        let supports: Vec<(usize, ChangePairSupport)> =
+            others.map(|g| (g, ChangePairSupport::from_votes(own.pooled, changes[g].pooled))).collect();
+        let is_linked = !is_kataegis && supports.iter().any(|(_, support)| support.is_in_phase());
+        let together = supports.iter().filter(|(_, support)| support.arose_in_one_event()).map(|(g, _)| &changes[*g]);
+        let haplotype: Vec<&ChangeWithVotes<'_>> = std::iter::once(own).chain(together).collect();
+        Linkage {
+            is_linked,
+            haplotype_log_ratio: haplotype_log_ratio(&haplotype, in_normal),
+            cluster_log_odds: cluster_log_odds(haplotype.iter().map(|own| own.contig_range), contig_len),
+        }
+    };
+    (0..changes.len()).map(of_change).collect()
+}
+
+/// Whether all changes of a contig are a cluster that arose together in the tumour: they are nearer each other than
+/// differences of another locus, and molecules of the normal lack their haplotype.
+pub(crate) fn is_somatic_cluster(linkage: &[Linkage]) -> bool {
+    let least = GENOTYPE_MODEL_PARAMS.linked_allele_log_odds;
+    linkage
+        .iter()
+        .all(|own| own.cluster_log_odds >= least && own.haplotype_log_ratio.is_some_and(|log_ratio| log_ratio >= least))
+}
+
+/// Log-odds of a cluster of mutations over differences of another locus, which are anywhere on the contig: the
+/// probability that all are as near each other by chance.
+fn cluster_log_odds<'a>(ranges: impl Iterator<Item = &'a Range<usize>> + Clone, contig_len: usize) -> f64 {
+    let n = ranges.clone().count();
+    let start = ranges.clone().map(|range| range.start).min().unwrap_or(0);
+    let span = ranges.map(|range| range.end).max().unwrap_or(0).saturating_sub(start).max(1);
+    if n < MIN_CLUSTER_CHANGES || span >= contig_len {
+        return 0.0;
+    }
+    // docs/model/genotype.md (21)
+    ((n - 1) as f64 * (contig_len as f64 / span as f64).ln() - (n as f64).ln()).max(0.0)
+}
+
+/// Log-likelihood ratio of a somatic haplotype over one that normal and tumour share.
+fn haplotype_log_ratio(haplotype: &[&ChangeWithVotes<'_>], in_normal: f64) -> Option<f64> {
+    if haplotype.len() < 2 || haplotype.iter().any(|own| own.tumours.len() != 1) {
+        return None;
+    }
+    let normal = add_votes(haplotype.iter().map(|own| own.normal));
+    let tumour = add_votes(haplotype.iter().map(|own| own.pooled));
+    Some(genotype::somatic_over_shared_log_ratio(&normal, &[tumour], in_normal))
+}
+
+/// The votes of the molecules on a haplotype with several changes, sorted by pair. The log-odds of the changes are
+/// added, but limited to the largest of one change: a molecule may be wrong as a whole.
+fn add_votes<'a>(votes_by_change: impl Iterator<Item = &'a [MoleculeVote]>) -> Vec<MoleculeVote> {
+    let mut by_molecule: BTreeMap<u32, (MoleculeVote, f64)> = BTreeMap::new();
+    for vote in votes_by_change.flatten() {
+        by_molecule
+            .entry(vote.pair)
+            .and_modify(|(sum, largest)| {
+                sum.log_odds += vote.log_odds;
+                *largest = largest.max(vote.log_odds.abs());
+            })
+            .or_insert((*vote, vote.log_odds.abs()));
+    }
+    let limit =
+        |(sum, largest): (MoleculeVote, f64)| MoleculeVote { log_odds: sum.log_odds.clamp(-largest, largest), ..sum };
+    by_molecule.into_values().map(limit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vote(pair: u32, supports: bool) -> MoleculeVote {
+        MoleculeVote {
+            pair,
+            log_odds: if supports { 9.0 } else { -9.0 },
+            forward: true,
+            is_f1r2: true,
+            distance_from_end: 30,
+            quality: 37,
+            duplicates: 0,
+            counts_in_fraction: true,
+        }
+    }
+
+    /// Votes of `depth` pairs from `first` on; the first `alternative` of them support the change.
+    fn votes(first: u32, alternative: u32, depth: u32) -> Vec<MoleculeVote> {
+        (first..first + depth).map(|pair| vote(pair, pair < first + alternative)).collect()
+    }
+
+    fn snv(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
+        Change::Allele { chrom: 0, pos, reference: reference.to_vec(), alternative: alternative.to_vec() }
+    }
+
+    /// The linkage of two changes at an allele fraction of one fifth. Half of the molecules cross both; `in_normal`
+    /// molecules of the normal have the second change.
+    fn linkage_of(second: &Change, in_normal: u32) -> Vec<Linkage> {
+        let first = snv(100, b"A", b"G");
+        // Pairs 0 to 9 have both changes and cross both; others cross one of them.
+        let both = [votes(0, 10, 10), votes(10, 0, 20)].concat();
+        let tumours = [vec![[both.clone(), votes(40, 2, 30)].concat()], vec![[both, votes(100, 2, 30)].concat()]];
+        let normals = [votes(200, 0, 30), votes(220, in_normal, 30)];
+        let changes: Vec<ChangeWithVotes<'_>> = [&first, second]
+            .into_iter()
+            .zip(normals.iter().zip(&tumours))
+            .map(|(change, (normal, tumours))| ChangeWithVotes {
+                change,
+                contig_range: &(100..101),
+                normal,
+                tumours,
+                pooled: &tumours[0],
+            })
+            .collect();
+        find_linkage(&changes, 300, 0.0)
+    }
+
+    #[test]
+    fn molecules_across_either_change_exclude_the_haplotype() {
+        let linkage = linkage_of(&snv(160, b"T", b"C"), 0);
+        let own = genotype::somatic_over_shared_log_ratio(
+            &votes(200, 0, 30),
+            &[[votes(0, 10, 30), votes(40, 2, 30)].concat()],
+            0.0,
+        );
+        for one in &linkage {
+            assert!(one.is_linked, "{linkage:?}");
+            assert!(one.haplotype_log_ratio.is_some_and(|ratio| ratio > own + 1.0), "{linkage:?} {own}");
+        }
+        // A molecule of the normal with either change counts against both.
+        let shared = linkage_of(&snv(160, b"T", b"C"), 2);
+        assert!(shared[0].haplotype_log_ratio < linkage[0].haplotype_log_ratio, "{shared:?}");
+    }
+
+    #[test]
+    fn changes_without_common_molecules_are_not_linked() {
+        let alone = linkage_of(&snv(160, b"T", b"C"), 10);
+        // The second change is germline.
+        assert_eq!(alone[0], Linkage::default());
+        let junction = Change::Novel {
+            end: crate::change::Breakend { chrom: 0, pos: 5, side: crate::change::RetainedSide::Left },
+            sequence: b"ACGT".repeat(20),
+        };
+        assert_eq!(linkage_of(&junction, 0), [Linkage::default(); 2]);
+    }
+
+    #[test]
+    fn a_somatic_cluster_needs_both_kinds_of_evidence() {
+        let linkage =
+            |cluster_log_odds, ratio| Linkage { is_linked: true, haplotype_log_ratio: ratio, cluster_log_odds };
+        let [both, shared] = [linkage(5.0, Some(6.0)), linkage(5.0, Some(3.0))];
+        assert!(is_somatic_cluster(&[both; 10]));
+        for other in [shared, linkage(5.0, None), linkage(0.0, Some(6.0))] {
+            assert!(!is_somatic_cluster(&[both, other]));
+        }
+    }
+
+    #[test]
+    fn many_changes_near_each_other_are_a_cluster() {
+        let log_odds = |places: &[usize]| {
+            let ranges: Vec<Range<usize>> = places.iter().map(|&at| at..at + 1).collect();
+            cluster_log_odds(ranges.iter(), 340)
+        };
+        assert!(log_odds(&[120, 130, 150, 160, 170, 180, 190, 210]) > 5.0);
+        // Differences of another locus, and few changes.
+        assert!(log_odds(&[10, 60, 110, 150, 200, 260, 320]) < 0.5);
+        assert_eq!([log_odds(&[120, 130, 150]), log_odds(&[])], [0.0; 2]);
+    }
+
+    #[test]
+    fn log_odds_of_one_molecule_are_added_within_those_of_one_change() {
+        let votes = |log_odds: f64| [MoleculeVote { log_odds, ..vote(3, true) }];
+        let sum = |odds: [f64; 2]| {
+            let [a, b] = odds.map(votes);
+            add_votes([&a[..], &b[..]].into_iter())[0].log_odds
+        };
+        assert_eq!([sum([4.0, 5.0]), sum([9.0, -9.0]), sum([-7.0, 2.0])], [5.0, 0.0, -5.0]);
+    }
+}
