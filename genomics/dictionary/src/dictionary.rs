@@ -38,7 +38,7 @@ pub struct DictionaryBytes {
 #[derive(Debug, Clone, Copy)]
 struct KmerPlace {
     start: u64,
-    /// Whether the string has the k-mer as it was asked for, rather than its reverse complement.
+    /// Whether the string has the requested k-mer itself, rather than its reverse complement.
     is_forward: bool,
     stretch: StringStretch,
 }

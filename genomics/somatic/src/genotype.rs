@@ -537,7 +537,7 @@ struct NormalWithoutAllele {
     contaminated: f64,
     /// Log-likelihood of the normal's votes at the best-fitting contamination.
     clean: f64,
-    /// The same with the prior odds of a normal without tumour cells.
+    /// Log-likelihood of the normal's votes with the prior odds of a normal without tumour cells.
     pure: f64,
 }
 
