@@ -54,21 +54,33 @@ impl ShortHomopolymerCounts {
         self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()).for_each(|(sum, n)| *sum += n);
     }
 
-    /// The rates at which homopolymers of each length are read shorter, and longer. `None` if there are too few reads,
-    /// or so few errors that other causes explain them.
+    /// The rates at which homopolymers of each length are read shorter, and longer. None are known if reads of all lengths
+    /// are too few, or have so few errors that other causes explain them. A length with too few reads has the rates of the
+    /// nearest length.
     pub(crate) fn estimate_rates(&self) -> ShortHomopolymerRates {
         let p = &SLIPPAGE_MODEL_PARAMS;
-        ShortHomopolymerRates(self.0.map(|[exact, shorter, longer]| {
-            let reads = exact + shorter + longer;
-            // docs/model/slippage.md (9)
-            let is_measured = reads >= p.min_short_homopolymer_reads
-                && (shorter + longer) as f64 >= p.min_short_homopolymer_rate * reads as f64;
+        let num_reads = |counts: &[u64; 3]| counts.iter().sum::<u64>();
+        let has_enough_reads = |counts: &[u64; 3]| num_reads(counts) >= p.min_short_homopolymer_reads;
+        // docs/model/slippage.md (9)
+        let has_frequent_errors = self.0.iter().any(|counts| {
+            let errors = counts[1] + counts[2];
+            has_enough_reads(counts) && errors as f64 >= p.min_short_homopolymer_rate * num_reads(counts) as f64
+        });
+        if !has_frequent_errors {
+            return ShortHomopolymerRates::default();
+        }
+        let measured: [Option<[SlippageRate; 2]>; NUM_SHORT_LENGTHS] = self.0.map(|counts| {
             let rate = |errors: u64| SlippageRate {
-                rate: (errors as f64 / reads as f64).max(p.unexplained_length_probability),
+                rate: (errors as f64 / num_reads(&counts) as f64).max(p.unexplained_length_probability),
                 log_spread: p.prior_rate_spread,
             };
-            is_measured.then(|| [rate(shorter), rate(longer)])
-        }))
+            has_enough_reads(&counts).then(|| [rate(counts[1]), rate(counts[2])])
+        });
+        let nearest = |length: usize| {
+            let known = (0..NUM_SHORT_LENGTHS).filter(|&other| measured[other].is_some());
+            known.min_by_key(|&other| length.abs_diff(other)).and_then(|other| measured[other])
+        };
+        ShortHomopolymerRates(std::array::from_fn(nearest))
     }
 }
 
@@ -125,7 +137,21 @@ mod tests {
         let ion = rates(1, 20_000);
         assert!((ion.rate_of_change(2, 1).expect("measured").rate - 0.01).abs() < 1e-9);
         assert_eq!(ion.rate_of_change(1, 2), ion.rate_of_change(2, 3));
-        assert!([(2, 4), (6, 5), (3, 2)].iter().all(|&(before, after)| ion.rate_of_change(before, after).is_none()));
+        assert!([(2, 4), (6, 5), (6, 7)].iter().all(|&(before, after)| ion.rate_of_change(before, after).is_none()));
         assert!(rates(0, 20_000).rate_of_change(2, 1).is_none() && rates(1, 400).rate_of_change(2, 1).is_none());
+    }
+
+    #[test]
+    fn rates_of_all_lengths_are_used_if_one_length_has_frequent_errors() {
+        let mut counts = ShortHomopolymerCounts::default();
+        // 1 read in 2,000 with two bases and 1 in 100 with four lose one; three and five bases have hardly any reads.
+        for i in 0..40 {
+            counts.count_reads(2, &[vec![1; usize::from(i % 20 == 0)], vec![2; 99]].concat());
+            counts.count_reads(4, &[vec![3; 1], vec![4; 99]].concat());
+        }
+        let rates = counts.estimate_rates();
+        let rate = |before: usize| rates.rate_of_change(before, before - 1).map_or(0.0, |rate| rate.rate);
+        assert!((rate(2) - 2.0 / 3962.0).abs() < 1e-9, "{}", rate(2));
+        assert!((rate(4) - 0.01).abs() < 1e-9 && rate(5) == rate(4) && rate(3) > 0.0);
     }
 }

@@ -8,9 +8,18 @@ use super::AdvisedRun;
 use crate::report::markup::format_duration;
 use crate::report::plot::{Axis, LegendKey, PlotArea, PlotPoint, PlotSize, html_figure};
 
-const CURVE_PLOT: PlotSize = PlotSize { width: 900.0, height: 380.0, left: 76.0, right: 16.0, top: 12.0, bottom: 48.0 };
+const CURVE_PLOT: PlotSize =
+    PlotSize { width: 900.0, height: 380.0, left: 112.0, right: 16.0, top: 12.0, bottom: 48.0 };
 /// Styles of the curves, in the order of the strategies. A chart with more curves would not be readable.
 const CURVE_STYLES: [&str; 6] = ["curve1", "curve2", "curve3", "curve4", "curve5", "curve6"];
+
+/// Times that may be labelled on the axis, s.
+const TIME_TICKS_S: [f64; 27] = [
+    0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 420.0, 600.0, 900.0, 1200.0, 1800.0,
+    2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0, 86_400.0, 172_800.0, 432_000.0,
+];
+/// Factor of threads by which a curve of one point is made a visible stroke.
+const STROKE_WIDTH: f64 = 1.04;
 
 /// Strategies with the shortest predicted times with any number of threads, the plain run among them.
 fn charted_strategies(points: &[SweepPoint]) -> Vec<Strategy> {
@@ -50,14 +59,18 @@ pub(crate) fn curves_figure(points: &[SweepPoint], case: &AdvisedRun, advice: &A
     }
     let powers = (0..=31).map(|power| f64::from(1u32 << power));
     let threads = Axis::with_logarithmic_scale((1.0, f64::from(max_threads)), powers, "threads", |n| n.to_string());
-    let decades = (-1..9).flat_map(|power| [1.0, 2.0, 5.0].map(|step| step * 10f64.powi(power)));
+    let range_s = (least / 1.3, most * 1.3);
     let time =
-        Axis::with_logarithmic_scale((least / 1.3, most * 1.3), decades, "time of the whole run", format_duration);
+        Axis::with_logarithmic_scale(range_s, TIME_TICKS_S.into_iter(), "time of the whole run", format_duration);
     let mut plot = PlotArea::new(CURVE_PLOT, threads, time);
     let names: Vec<String> = strategies.iter().map(Strategy::to_string).collect();
     let keys: Vec<LegendKey> = CURVE_STYLES.iter().zip(&names).map(|(style, name)| LegendKey { style, name }).collect();
     for (key, &strategy) in keys.iter().zip(&strategies) {
-        plot.add_line(*key, curve(strategy).into_iter().map(Some));
+        let mut points = curve(strategy);
+        if let [(threads, seconds)] = points[..] {
+            points.insert(0, (threads / STROKE_WIDTH, seconds));
+        }
+        plot.add_line(*key, points.into_iter().map(Some));
         for (_, [mean, low, high]) in measured.iter().filter(|(of, _)| *of == strategy) {
             let title = format!("{strategy}: measured {}", format_duration(*mean));
             let point = PlotPoint { x: case.threads as f64, y: *mean, low: *low, high: *high, title };
