@@ -208,6 +208,13 @@ pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> Aligne
     AlignedContig { explanations, ..oriented.add_genome_flanks(contig_changes, ends, family_alleles) }
 }
 
+/// The changes of a contig, each with the range of its bases on the contig.
+pub(crate) fn changes_with_ranges(
+    changes: &[ContigChange],
+) -> impl ExactSizeIterator<Item = (&Change, &std::ops::Range<usize>)> {
+    changes.iter().map(|found| (&found.change, &found.contig_range))
+}
+
 impl OrientedContig<'_> {
     /// Detects short inversions: searches the unaligned gap between two segments of one strand for the reverse
     /// complement of the genome there. Mappers extend alignments through short inversions.
@@ -247,7 +254,8 @@ impl OrientedContig<'_> {
             Some(whole) => (ExplanationKind::WholeAlignment, whole),
             None => (ExplanationKind::Segments, self.changes_of_segments(&first, &last)),
         };
-        let explanation = |kind, changes: &[ContigChange]| Explanation::from_changes(kind, &self.seq, changes);
+        let explanation =
+            |kind, changes: &[ContigChange]| Explanation::from_changes(kind, &self.seq, changes_with_ranges(changes));
         let mut explanations = vec![explanation(kind, &explained.0)];
         let (mut found, ends) = match self.explain_by_copies(explanations[0].cost) {
             Some(copies) => {

@@ -1,8 +1,10 @@
 //! Explanations of a contig that the event model compared, with their costs (docs/model/event.md).
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
-use crate::aligned_contig::ContigChange;
+use crate::change::Change;
 use crate::event_model;
 
 /// How an explanation derives the contig from the genome.
@@ -42,10 +44,14 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The explanation of the contig `seq` by `changes`.
-    pub(crate) fn from_changes(kind: ExplanationKind, seq: &[u8], changes: &[ContigChange]) -> Explanation {
-        let cost = event_model::cost_of_changes(seq, changes.iter().map(|f| (&f.change, &f.contig_range)));
-        Explanation { kind, cost, num_changes: changes.len() }
+    /// The explanation of the contig `seq` by changes, each with the range of its bases on the contig.
+    pub(crate) fn from_changes<'a>(
+        kind: ExplanationKind,
+        seq: &[u8],
+        changes: impl ExactSizeIterator<Item = (&'a Change, &'a Range<usize>)>,
+    ) -> Explanation {
+        let num_changes = changes.len();
+        Explanation { kind, cost: event_model::cost_of_changes(seq, changes), num_changes }
     }
 
     /// Text of all explanations of a contig, the one that counts first.

@@ -11,7 +11,7 @@ use std::ops::Range;
 use genuma_reads::fasta::Reference;
 
 use crate::affine::{self, Alignment, AlignmentOp};
-use crate::aligned_contig::{AlignedContig, ContigChange};
+use crate::aligned_contig::{AlignedContig, ContigChange, changes_with_ranges};
 use crate::change::{Change, left_align_allele};
 use crate::explanation::{Explanation, ExplanationKind};
 use crate::locus::Locus;
@@ -261,8 +261,9 @@ pub(crate) fn split_changes(
         window: &chrom_seq[start..end],
     };
     let mapq = contig.changes.iter().map(|f| f.mapq).max()?;
-    let explain =
-        |changes: &[ContigChange]| Explanation::from_changes(ExplanationKind::NormalHaplotype, &contig.seq, changes);
+    let explain = |changes: &[ContigChange]| {
+        Explanation::from_changes(ExplanationKind::NormalHaplotype, &contig.seq, changes_with_ranges(changes))
+    };
     let [somatic, germline] = germline.contig_changes(&contig.seq, mapq)?;
     let is_known = |f: &ContigChange| contig.changes.iter().any(|known| known.change == f.change);
     // docs/model/event.md (5)
