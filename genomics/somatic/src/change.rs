@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(junction((4, RetainedSide::Left), (9, RetainedSide::Right), b"TT"), allele(5, b"CATG", b"TT"));
         // CATG twice, with GG between the copies: CATG GG CATG. The junction stores the reverse complement.
         assert_eq!(junction((5, RetainedSide::Right), (8, RetainedSide::Left), b""), allele(4, b"C", b"CCATG"));
-        assert_eq!(junction((5, RetainedSide::Right), (8, RetainedSide::Left), b"CC"), allele(7, b"T", b"TGGGCAT"));
+        assert_eq!(junction((5, RetainedSide::Right), (8, RetainedSide::Left), b"CC"), allele(4, b"C", b"CCATGGG"));
         assert_eq!(junction((5, RetainedSide::Left), (8, RetainedSide::Left), b""), None);
     }
 

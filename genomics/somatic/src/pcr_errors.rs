@@ -121,7 +121,7 @@ mod tests {
         for error in [[[8, 500], [0, 480]], [[0, 500], [15, 480]], [[4, 180], [0, 180]], [[11, 46], [0, 39]]] {
             assert!(quality(error, &calls) < 8.0, "{error:?}: {}", quality(error, &calls));
         }
-        for mutation in [[[6, 393], [25, 205]], [[30, 500], [22, 480]], [[37, 63], [3, 27]], [[8, 500], [9, 480]]] {
+        for mutation in [[[12, 393], [19, 205]], [[30, 500], [22, 480]], [[37, 63], [3, 27]], [[8, 500], [9, 480]]] {
             assert!(quality(mutation, &calls) > 20.0, "{mutation:?}: {}", quality(mutation, &calls));
         }
     }
