@@ -5,9 +5,9 @@
 //! The SAM line of one read:
 //!
 //! ```
-//! use genuma_align::engine::genuma::{Genuma, Options, build_index};
+//! use genuma_align::engine::genuma::{GenumaEngine, GenumaEngineOptions, build_index};
 //! use genuma_align::engine::Engine;
-//! use genuma_align::sam::{split_bam_records, write_line};
+//! use genuma_align::sam::{split_bam_records, write_sam_line};
 //! use genuma_reads::{ReadBatch, ReadRef};
 //!
 //! let folder = tempfile::tempdir()?;
@@ -19,7 +19,7 @@
 //! }).collect();
 //! std::fs::write(&fasta, format!(">chr1\n{bases}\n"))?;
 //! build_index(&fasta, &fasta, 1)?;
-//! let engine = Genuma::load_index(&fasta, &fasta, Options::default(), 1)?;
+//! let engine = GenumaEngine::load_index(&fasta, &fasta, GenumaEngineOptions::default(), 1)?;
 //!
 //! let seq = bases[500..650].as_bytes();
 //! let mut reads = ReadBatch::new();
@@ -27,7 +27,7 @@
 //! let (mut records, mut line) = (Vec::new(), Vec::new());
 //! engine.map_block(&mut engine.new_state(), &[reads], &mut Vec::new(), &mut records)?;
 //! for record in split_bam_records(&records) {
-//!     write_line(record?, engine.contigs(), &mut line)?;
+//!     write_sam_line(record?, engine.contigs(), &mut line)?;
 //! }
 //! assert!(line.starts_with(b"read\t0\tchr1\t501\t60\t150M\t"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
