@@ -7,11 +7,13 @@
 //! - [`parallel`] distributes work over threads; [`ordered_section`] lets these threads execute one step in the order of their work items.
 //! - [`cost`], [`progress`] and [`timeline`] measure time, memory, I/O and progress.
 //! - [`counters`] counts what processes used: CPU time, context switches, page faults, cache misses, memory by node.
+//! - [`hash`] has the hash function of 64-bit words.
 //! - [`signals`] ends an interrupted or failed run cleanly.
 
 pub mod cost;
 pub mod counters;
 pub mod folder;
+pub mod hash;
 mod critical_section;
 pub mod proc_parsing;
 pub mod progress;

@@ -1,7 +1,9 @@
 //! Numbers of any width in an array of 64-bit words, from the lowest bit of the first word on.
 
-/// Words are reserved in steps of one part in this many of the present length, to need little memory while growing.
-const GROW_ONE_PART_IN: usize = 8;
+/// Divisor of the present length that gives the number of words to reserve: an array grows by an eighth, to need
+/// little memory while growing.
+const GROWTH_DIVISOR: usize = 8;
+/// Minimum number of words to reserve.
 const MIN_GROWTH_WORDS: usize = 512;
 
 /// Writes numbers one after another.
@@ -52,7 +54,7 @@ impl BitWriter {
 #[inline]
 pub(crate) fn push_word(words: &mut Vec<u64>, word: u64) {
     if words.len() == words.capacity() {
-        words.reserve_exact((words.len() / GROW_ONE_PART_IN).max(MIN_GROWTH_WORDS));
+        words.reserve_exact((words.len() / GROWTH_DIVISOR).max(MIN_GROWTH_WORDS));
     }
     words.push(word);
 }

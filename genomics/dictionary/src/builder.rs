@@ -2,23 +2,25 @@
 
 use std::collections::HashSet;
 
+use genuma_work::hash::mix_bits;
+
 use crate::dictionary::{Dictionary, hash_kmer};
 use crate::error::Error;
 use crate::file::{MAX_NOTE_BYTES, MAX_SAMPLES};
 use crate::kmer_set::{KmerSet, reserve};
-use crate::minimizer::{for_each_kmer, minimizer_length, mix};
+use crate::minimizer::{for_each_kmer, minimizer_length};
 use crate::position_index::{BuiltIndex, MAX_POSITIONS, PositionIndex, build_index};
 use crate::sequence::Strings;
 use crate::simplitigs::{JoinedKmers, join_kmers};
 
-/// Least bytes of the entries of a pass over minimizers.
+/// Minimum memory in bytes for the entries of one pass over the minimizers.
 const MIN_PASS_BYTES: u64 = 1 << 20;
 /// Bytes of buffers that do not depend on the number of k-mers.
 const FIXED_BYTES: u64 = 16 << 20;
-/// Least bytes of strings and counts of a k-mer, while they grow.
+/// Minimum memory in bytes for the strings and counts of each k-mer, while they grow.
 const MIN_JOINED_BYTES_PER_KMER: u64 = 2;
 
-/// What a dictionary is made of.
+/// Size and parameters of a dictionary that is to be built.
 #[derive(Debug, Clone)]
 pub struct DictionarySpec {
     /// Length of the k-mers, 2 to 32.
@@ -139,7 +141,7 @@ fn index_strings(strings: &Strings, k: u32, m: u32, memory: u64) -> Result<(Posi
         let mut last = None;
         for_each_kmer(strings, k, m, |_, _, minimizer| {
             if last != Some(minimizer) {
-                each(mix(minimizer.hash), minimizer.at);
+                each(mix_bits(minimizer.hash), minimizer.at);
                 last = Some(minimizer);
             }
         });
@@ -152,7 +154,7 @@ fn index_strings(strings: &Strings, k: u32, m: u32, memory: u64) -> Result<(Posi
         for_each_kmer(strings, k, m, |start, kmer, minimizer| {
             if last != Some(minimizer.hash) {
                 last = Some(minimizer.hash);
-                is_frequent = frequent_hashes.contains(&mix(minimizer.hash));
+                is_frequent = frequent_hashes.contains(&mix_bits(minimizer.hash));
             }
             if is_frequent {
                 each(hash_kmer(kmer.canonical()), start);

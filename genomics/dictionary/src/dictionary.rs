@@ -1,9 +1,10 @@
 //! Lookups of k-mers.
 
 use genuma_kmers::encode::Kmer;
+use genuma_work::hash::mix_bits;
 
 use crate::counts::Counts;
-use crate::minimizer::{self, find_minimizer, mix};
+use crate::minimizer::{self, find_minimizer};
 use crate::position_index::{IndexEntry, PositionIndex};
 use crate::sequence::{StringStretch, Strings};
 
@@ -69,7 +70,7 @@ impl Dictionary {
         self.strings.num_strings
     }
 
-    /// The note of the one who made the dictionary.
+    /// Metadata that [`crate::DictionarySpec`] gave.
     pub fn note(&self) -> &[u8] {
         &self.note
     }
@@ -117,7 +118,7 @@ impl Dictionary {
         let (canonical, other) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
         let from_end = u64::from(self.k - self.m) - minimizer.at;
         let (mut place, mut is_frequent, mut has_entry) = (None, false, false);
-        self.minimizers.any_entry(mix(minimizer.hash), |entry| {
+        self.minimizers.any_entry(mix_bits(minimizer.hash), |entry| {
             has_entry = true;
             match entry {
                 IndexEntry::ManyPositions => is_frequent = true,
@@ -160,7 +161,7 @@ impl Dictionary {
 /// Hash of a canonical k-mer in the index of k-mers.
 #[inline]
 pub(crate) fn hash_kmer(canonical: u64) -> u64 {
-    mix(canonical.wrapping_add(1))
+    mix_bits(canonical.wrapping_add(1))
 }
 
 /// Looks up the k-mers of sequences one after the other. As long as the next base is that of the string, no index is

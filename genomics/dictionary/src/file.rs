@@ -15,7 +15,7 @@ use crate::position_index::PositionIndex;
 use crate::sequence::Strings;
 
 #[cfg(target_endian = "big")]
-compile_error!("dictionaries are little-endian and are read where they lie");
+compile_error!("dictionaries are little-endian and are read without conversion");
 
 const MAGIC: [u8; 8] = *b"GENUMADI";
 const DICTIONARY_FORMAT_VERSION: u32 = 1;
@@ -193,7 +193,7 @@ fn write_dictionary(dictionary: &Dictionary, path: &Path) -> Result<(PartialFile
     Ok((file.flush_buffer()?, fields.file_bytes()))
 }
 
-/// Whether a file begins as dictionaries do.
+/// Whether a file begins with the magic bytes of dictionaries.
 ///
 /// # Errors
 /// The file cannot be read.

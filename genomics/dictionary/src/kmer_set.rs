@@ -84,7 +84,7 @@ impl KmerSet {
         self.taken[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Takes a k-mer; whether it was free.
+    /// Marks a k-mer as taken. Returns whether it was free.
     #[inline]
     pub(crate) fn take(&mut self, index: usize) -> bool {
         let free = !self.is_taken(index);

@@ -32,15 +32,6 @@ fn hash_mmer(forward: u64, reverse: u64) -> u64 {
     (forward.min(reverse) ^ ORDER_MASK).wrapping_mul(MULTIPLIER) & !PLACE_MASK
 }
 
-/// A hash whose highest bits depend on all bits of `word`. Different words have different hashes (the finalizer of
-/// MurmurHash3).
-#[inline(always)]
-pub(crate) fn mix(word: u64) -> u64 {
-    let word = (word ^ word >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    let word = (word ^ word >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    word ^ word >> 33
-}
-
 /// The minimizer of a k-mer: of equal m-mers the first one on the canonical strand.
 #[inline]
 pub(crate) fn find_minimizer(kmer: Kmer, k: u32, m: u32) -> Minimizer {
@@ -138,6 +129,8 @@ impl MmerWindow {
 
 #[cfg(test)]
 mod tests {
+    use genuma_work::hash::mix_bits;
+
     use super::*;
 
     #[test]
@@ -148,7 +141,7 @@ mod tests {
             for string in 0..40u64 {
                 strings.start_string();
                 for i in 0..u64::from(k) + string {
-                    state = mix(state + 1);
+                    state = mix_bits(state + 1);
                     // Repeats of a few bases have the same m-mer in many places.
                     strings.push_base(if string % 3 == 0 { i % (1 + string % 5) % 4 } else { state & 3 });
                 }

@@ -31,7 +31,7 @@ pub(crate) struct PositionIndex {
     pub(crate) entries: Vec<u64>,
 }
 
-/// What an index has for a hash.
+/// Entry of an index for a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexEntry {
     /// A position.
@@ -224,7 +224,7 @@ impl IndexWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::minimizer::mix;
+    use genuma_work::hash::mix_bits;
 
     #[test]
     fn positions_come_back_in_any_number_of_passes() {
@@ -233,8 +233,8 @@ mod tests {
             let positions = |i: u64| (0..1 + i % 20).map(move |n| i * 20 + n);
             let scan = |each: &mut dyn FnMut(u64, u64)| {
                 for i in 0..num_hashes {
-                    positions(i).for_each(|position| each(mix(i), position));
-                    each(mix(i), i * 20);
+                    positions(i).for_each(|position| each(mix_bits(i), position));
+                    each(mix_bits(i), i * 20);
                 }
             };
             let position_bits = PositionIndex::position_bits(num_hashes * 20);
@@ -242,13 +242,13 @@ mod tests {
             let index = &built.index;
             let words = [&index.entries_before_group, &index.bucket_sizes, &index.entries].map(|w| w.len() as u64);
             assert_eq!(words, PositionIndex::num_words(index.num_buckets, index.num_entries, position_bits));
-            let mut frequent: Vec<u64> = (0..num_hashes).filter(|i| i % 20 >= 16).map(mix).collect();
+            let mut frequent: Vec<u64> = (0..num_hashes).filter(|i| i % 20 >= 16).map(mix_bits).collect();
             frequent.sort_unstable();
             assert_eq!(built.frequent_hashes, frequent);
             let mut num_strange = 0;
             for i in 0..num_hashes {
                 let mut found = Vec::new();
-                assert!(!index.any_entry(mix(i), |entry| {
+                assert!(!index.any_entry(mix_bits(i), |entry| {
                     found.push(entry);
                     false
                 }));

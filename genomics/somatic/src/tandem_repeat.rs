@@ -8,6 +8,7 @@
 use genuma_kmers::encode::{kmer_mask, pack, reverse_complement_kmer, unpack};
 use genuma_kmers::run_with_widest_simd;
 use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_of_bits_after};
+use genuma_work::hash::mix_bits;
 
 use crate::minisatellite::{self, MAX_MINISATELLITE_UNIT_BP, MIN_MINISATELLITE_UNIT_BP};
 
@@ -181,13 +182,6 @@ pub struct RepeatKmer {
     pub kmer: u64,
     /// Whether the read has the orientation in which the flanks were hashed.
     pub forward: bool,
-}
-
-/// Mixes the bits of `x`, so that each input bit changes all output bits (finaliser of MurmurHash3).
-fn mix_bits(mut x: u64) -> u64 {
-    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    x ^ (x >> 33)
 }
 
 /// Computes the artificial k-mer of a tandem repeat. Returns `None` if the read does not contain both flanks without

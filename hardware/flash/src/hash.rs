@@ -1,12 +1,11 @@
 //! Hash function of keys. It selects the filter block, the bits in the block, and the slot among the hot entries.
 
+use genuma_work::hash::mix_bits;
+
 /// 64-bit hash of a key: the finaliser of MurmurHash3.
 #[inline(always)]
 pub(crate) fn hash_key(key: u64) -> u64 {
-    let mut x = key;
-    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    x ^ (x >> 33)
+    mix_bits(key)
 }
 
 /// Maps a hash to a number below `n`, using its high bits (Lemire, "Fast random integer generation in an interval",

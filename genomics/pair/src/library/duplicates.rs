@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use genuma_reads::packed_bases::PackedBases;
+use genuma_work::hash::mix_bits;
 use serde::{Deserialize, Serialize};
 
 use crate::modal_depth::self_weighted_median;
@@ -48,10 +49,7 @@ pub struct DuplicateKeyCounts {
 /// Mixes two words into one hash (finaliser of MurmurHash3).
 #[inline(always)]
 pub fn hash_two_words(a: u64, b: u64) -> u64 {
-    let mut x = a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b.rotate_left(29);
-    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    x ^ (x >> 33)
+    mix_bits(a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b.rotate_left(29))
 }
 
 impl DuplicateKeyCounts {
