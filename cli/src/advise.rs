@@ -144,16 +144,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.json {
         write_json(path, &case, &advice, &mut set)?;
     }
-    let points = sweep::predict_run_times(&case, &advice);
-    let mut add_text = |path: &Option<PathBuf>, text: &dyn Fn() -> String| {
-        let Some(path) = path else { return anyhow::Ok(()) };
+    let points = || sweep::predict_run_times(&case, &advice);
+    let mut add_text = |path: &Path, text: String| {
         let mut file = AtomicFile::create(path)?;
-        file.write_all(text().as_bytes())?;
+        file.write_all(text.as_bytes())?;
         set.add_file(file.flush_buffer()?);
-        Ok(())
+        anyhow::Ok(())
     };
-    add_text(&args.explain, &|| advice::render_page(&case, &advice, &points))?;
-    add_text(&args.sweep, &|| sweep::format_csv(&points, &case, &advice))?;
+    if let Some(path) = &args.explain {
+        add_text(path, advice::render_page(&case, &advice, &points()))?;
+    }
+    if let Some(path) = &args.sweep {
+        add_text(path, sweep::format_csv(&points(), &case, &advice))?;
+    }
     set.publish_all()?;
     for path in [&args.explain, &args.sweep].into_iter().flatten() {
         info!("wrote {}", path.display());

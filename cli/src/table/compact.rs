@@ -77,8 +77,7 @@ fn make_dictionary(args: &Args, scan: &TableScan) -> anyhow::Result<Dictionary> 
         note: scan.note().to_vec(),
         memory_bytes: memory.saturating_sub(reserved),
     };
-    let kept_counts = if args.no_counts { 0 } else { note.samples.len() };
-    fill_dictionary(spec, scan, note.samples.len(), kept_counts).map_err(|error| match error.downcast_ref() {
+    fill_dictionary(spec, scan, note.samples.len()).map_err(|error| match error.downcast_ref() {
         Some(Error::MemoryLimit { needed_bytes, .. }) => {
             let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(needed_bytes + reserved));
             let table = args.table.display();
@@ -91,13 +90,9 @@ fn make_dictionary(args: &Args, scan: &TableScan) -> anyhow::Result<Dictionary> 
     })
 }
 
-/// Adds all k-mers, with the first `kept_counts` of the `num_samples` counts of each.
-fn fill_dictionary(
-    spec: DictionarySpec,
-    scan: &TableScan,
-    num_samples: usize,
-    kept_counts: usize,
-) -> anyhow::Result<Dictionary> {
+/// Adds all k-mers. Of the `num_samples` counts that the table has of each, the dictionary keeps all or none.
+fn fill_dictionary(spec: DictionarySpec, scan: &TableScan, num_samples: usize) -> anyhow::Result<Dictionary> {
+    let kept_counts = spec.num_samples;
     let mut builder = DictionaryBuilder::new(spec)?;
     let mut reader = scan.read_entry_batches(PAGES_PER_BATCH as usize)?;
     let mut batch = EntryBatch::<u32>::default();
