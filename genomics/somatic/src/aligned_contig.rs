@@ -1,5 +1,6 @@
 //! Compares a tumour contig with the genome: its position, and the changes it shows.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use genuma_align::Hit;
@@ -259,12 +260,14 @@ impl OrientedContig<'_> {
         let mut explanations = vec![explanation(kind, &explained.0)];
         let (mut found, ends) = match self.explain_by_copies(explanations[0].cost) {
             Some(copies) => {
-                explanations.push(explanation(ExplanationKind::NearbyCopies, &copies.0));
-                let is_cheaper = explanations[1].cost < explanations[0].cost;
-                if is_cheaper {
-                    explanations.reverse();
+                let by_copies = explanation(ExplanationKind::NearbyCopies, &copies.0);
+                if by_copies.cost < explanations[0].cost {
+                    explanations.insert(0, by_copies);
+                    copies
+                } else {
+                    explanations.push(by_copies);
+                    explained
                 }
-                if is_cheaper { copies } else { explained }
             }
             None => explained,
         };
@@ -379,7 +382,7 @@ impl OrientedContig<'_> {
             .iter()
             .filter(|f| matches!(f.change, Change::Allele { .. }))
             .map(|f| flip(f.contig_range.clone()));
-        let seq = if flipped { reverse_complement(&self.seq) } else { self.seq.clone() };
+        let seq = if flipped { Cow::Owned(reverse_complement(&self.seq)) } else { Cow::Borrowed(&self.seq) };
         let found = family_allele::find_family_alleles(&seq, ranges, &self.segments, hits, self.genome);
         found.into_iter().map(flip).collect()
     }

@@ -175,14 +175,14 @@ pub(crate) fn short_junction_as_allele(change: &Change, genome: &Reference) -> O
         return None;
     }
     let seq = &genome.contigs[first.chrom].seq;
-    let bases = |range: std::ops::Range<usize>| seq.get(range).map(<[u8]>::to_ascii_uppercase);
+    let bases = |range: std::ops::Range<usize>| seq.get(range);
     // The anchor is the base before the deleted bases, or the last base of the first copy.
     let (anchor, deleted, added) = match (first.side, second.side) {
         (RetainedSide::Left, RetainedSide::Right) => (first.pos, bases(first.pos + 1..second.pos)?, inserted.clone()),
         (RetainedSide::Right, RetainedSide::Left) => {
             // Inserted bases are read from the first breakend outwards, which is to the left of the second copy.
             let second_copy = bases(first.pos..second.pos + 1)?;
-            (second.pos, Vec::new(), [reverse_complement(inserted), second_copy].concat())
+            (second.pos, &[][..], [&reverse_complement(inserted), second_copy].concat())
         }
         _ => return None,
     };
@@ -190,7 +190,7 @@ pub(crate) fn short_junction_as_allele(change: &Change, genome: &Reference) -> O
         return None;
     }
     let before = bases(anchor..anchor + 1)?;
-    let (reference, alternative) = ([&before[..], &deleted].concat(), [&before[..], &added].concat());
+    let (reference, alternative) = ([before, deleted].concat(), [before, &added].concat());
     let (pos, reference, alternative) = left_align_allele(seq, anchor, &reference, &alternative);
     Some(Change::Allele { chrom: first.chrom, pos, reference, alternative })
 }

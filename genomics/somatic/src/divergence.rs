@@ -187,16 +187,7 @@ mod tests {
     }
 
     fn normal_vote(pair: u32, supports: bool) -> MoleculeVote {
-        MoleculeVote {
-            pair,
-            log_odds: if supports { 9.0 } else { -9.0 },
-            forward: true,
-            is_f1r2: true,
-            distance_from_end: 30,
-            quality: 30,
-            duplicates: 0,
-            counts_in_fraction: true,
-        }
+        MoleculeVote::for_test(pair, if supports { 9.0 } else { -9.0 })
     }
 
     #[test]

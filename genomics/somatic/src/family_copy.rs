@@ -44,8 +44,8 @@ impl Differences {
         f64::from(self.of_family) * p.family_allele_log_odds + f64::from(self.other) * p.other_allele_log_odds
     }
 
-    /// The same beside another contig that is divergent. Several changes on one haplotype are then differences of a copy
-    /// rather than mutations.
+    /// Log-odds of a copy of another member of the family over mutations, beside another contig that is divergent.
+    /// Several changes on one haplotype are then differences of a copy rather than mutations.
     fn copy_log_odds_beside_divergent(self) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
         let linked = (self.of_family + self.other).saturating_sub(1).min(p.max_linked_differences);

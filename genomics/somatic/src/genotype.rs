@@ -542,16 +542,20 @@ struct NormalWithoutAllele {
 }
 
 impl NormalWithoutAllele {
-    /// Fits the contamination. `in_normal` is the known ratio of the allele fractions in normal and tumour; 0 if none is
-    /// known.
-    fn fit(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], in_normal: f64) -> NormalWithoutAllele {
+    /// Fits the contamination. `pooled` is the support of all tumours together. `in_normal` is the known ratio of the
+    /// allele fractions in normal and tumour; 0 if none is known.
+    fn fit(
+        normal: &[MoleculeVote],
+        tumours: &[Vec<MoleculeVote>],
+        pooled: AlleleSupport,
+        in_normal: f64,
+    ) -> NormalWithoutAllele {
         // The fraction of a tumour with few molecules is uncertain.
         let own = tumours
             .iter()
             .map(|votes| AlleleSupport::from_votes(votes))
             .filter(|own| own.depth() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
-        let pooled = AlleleSupport::from_votes(&pool_votes(tumours)).vote_share();
-        let most = own.map(|own| own.vote_share()).fold(pooled, f64::max);
+        let most = own.map(|own| own.vote_share()).fold(pooled.vote_share(), f64::max);
         let ratio = GENOTYPE_MODEL_PARAMS.contamination_ratio.max(in_normal);
         // Contamination with tumour cells does not give the normal more of an allele than the tumour has.
         let contaminated = GENOTYPE_MODEL_PARAMS.min_contamination.min(most).max(most * ratio);
@@ -567,14 +571,13 @@ impl NormalWithoutAllele {
 
 /// Log-likelihood ratio of a somatic allele of one tumour over an allele that normal and tumour share. `in_normal` is
 /// the known ratio of the allele fractions in normal and tumour; 0 if none is known.
-pub(crate) fn somatic_over_shared_log_ratio(
-    normal: &[MoleculeVote],
-    tumour: &[Vec<MoleculeVote>],
-    in_normal: f64,
-) -> f64 {
+pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec<MoleculeVote>, in_normal: f64) -> f64 {
+    let shared = shared_log_likelihood(normal, &tumour);
+    let support = AlleleSupport::from_votes(&tumour);
+    let tumours = [tumour];
     // docs/model/genotype.md (21)
-    NormalWithoutAllele::fit(normal, tumour, in_normal).pure + joint_somatic_log_likelihood(tumour)
-        - shared_log_likelihood(normal, &pool_votes(tumour))
+    NormalWithoutAllele::fit(normal, &tumours, support, in_normal).pure + joint_somatic_log_likelihood(&tumours)
+        - shared
 }
 
 /// Genotypes a change from the votes of the normal's and of each tumour's molecules.
@@ -589,7 +592,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     // Slippage has the same rate in all tumours.
     let absent = error_log_likelihood(tumour, error_probability, params.slippage_rate);
     let in_normal = params.admixture.tumour_in_normal_ratio;
-    let NormalWithoutAllele { contaminated, clean, pure } = NormalWithoutAllele::fit(normal, tumours, in_normal);
+    let NormalWithoutAllele { contaminated, clean, pure } = NormalWithoutAllele::fit(normal, tumours, t, in_normal);
     // A germline variant has its fraction in the tumour too: one half, or one, without copy number changes.
     let heterozygous =
         log_likelihood(normal, 0.5) + over(&|votes| averaged_log_likelihood(votes, germline_fraction_density));

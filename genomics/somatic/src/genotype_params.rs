@@ -28,8 +28,9 @@ pub(crate) struct GenotypeModelParams {
     /// mutations in a repeat (formula 23). Unit: natural-log units. Source: chosen. If higher: more calls in repeats are
     /// filtered.
     pub(crate) family_allele_log_odds: f64,
-    /// The same for a change to another base (formula 23). Unit: natural-log units. Source: chosen, 40 in 100
-    /// differences of a copy, and 97 in 100 mutations. If higher: more calls in repeats are filtered.
+    /// Log-odds of a copy of another member of a repeat family over a mutation for a change to another base (formula
+    /// 23). Unit: natural-log units. Source: chosen, 40 in 100 differences of a copy, and 97 in 100 mutations. If
+    /// higher: more calls in repeats are filtered.
     pub(crate) other_allele_log_odds: f64,
     /// Log-odds from which a contig comes from a copy of another member of a repeat family (formula 23). Unit:
     /// natural-log units. Source: chosen; two changes, both of the family, suffice. If higher: fewer calls in repeats

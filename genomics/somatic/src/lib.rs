@@ -18,6 +18,7 @@ mod gapless_stack;
 mod gapped_likelihood;
 mod branch_points;
 pub mod assemble;
+mod mixture;
 mod pcr_errors;
 mod per_tumour;
 pub mod group_assembly;

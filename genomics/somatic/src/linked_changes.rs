@@ -22,7 +22,7 @@ pub(crate) struct ChangeWithVotes<'a> {
     pub(crate) pooled: &'a [MoleculeVote],
 }
 
-/// What is known of the other small changes on the haplotype of one change.
+/// Evidence from the other small changes on the haplotype of one change.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Linkage {
     /// Whether the tumours' molecules with the change have another small change that the normal does not have as a
@@ -98,7 +98,7 @@ fn haplotype_log_ratio(haplotype: &[&ChangeWithVotes<'_>], in_normal: f64) -> Op
     }
     let normal = add_votes(haplotype.iter().map(|own| own.normal));
     let tumour = add_votes(haplotype.iter().map(|own| own.pooled));
-    Some(genotype::somatic_over_shared_log_ratio(&normal, &[tumour], in_normal))
+    Some(genotype::somatic_over_shared_log_ratio(&normal, tumour, in_normal))
 }
 
 /// The votes of the molecules on a haplotype with several changes, sorted by pair. The log-odds of the changes are
@@ -124,16 +124,7 @@ mod tests {
     use super::*;
 
     fn vote(pair: u32, supports: bool) -> MoleculeVote {
-        MoleculeVote {
-            pair,
-            log_odds: if supports { 9.0 } else { -9.0 },
-            forward: true,
-            is_f1r2: true,
-            distance_from_end: 30,
-            quality: 37,
-            duplicates: 0,
-            counts_in_fraction: true,
-        }
+        MoleculeVote::for_test(pair, if supports { 9.0 } else { -9.0 })
     }
 
     /// Votes of `depth` pairs from `first` on; the first `alternative` of them support the change.
@@ -172,7 +163,7 @@ mod tests {
         let linkage = linkage_of(&snv(160, b"T", b"C"), 0);
         let own = genotype::somatic_over_shared_log_ratio(
             &votes(200, 0, 30),
-            &[[votes(0, 10, 30), votes(40, 2, 30)].concat()],
+            [votes(0, 10, 30), votes(40, 2, 30)].concat(),
             0.0,
         );
         for one in &linkage {

@@ -88,21 +88,28 @@ impl ChangePairSupport {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn vote(pair: u32, log_odds: f64) -> MoleculeVote {
-        let (forward, first_forward) = (true, true);
+impl MoleculeVote {
+    /// A vote of a good pair for tests.
+    pub(crate) fn for_test(pair: u32, log_odds: f64) -> MoleculeVote {
         MoleculeVote {
             pair,
             log_odds,
-            forward,
-            is_f1r2: first_forward,
+            forward: true,
+            is_f1r2: true,
             distance_from_end: 50,
             quality: 37,
             duplicates: 0,
             counts_in_fraction: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vote(pair: u32, log_odds: f64) -> MoleculeVote {
+        MoleculeVote::for_test(pair, log_odds)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::change::Change;
 use crate::genotype::{AlleleSupport, ErrorFrequency, Filter};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
+use crate::mixture;
 
 /// Numbers of pairs with an allele and of all pairs, for each orientation (F1R2, F2R1).
 type PairCounts = [[u32; 2]; 2];
@@ -64,19 +65,11 @@ fn call_log_ratio(call: &VariantCall) -> f64 {
     each.fold(f64::INFINITY, f64::min)
 }
 
-/// Natural logarithm of the odds of errors of PCR over mutations, learned by expectation–maximisation from the
-/// log-likelihood ratios of alleles.
+/// Natural logarithm of the odds of errors of PCR over mutations, learned from the log-likelihood ratios of alleles.
 fn learn_error_log_odds(log_ratios: &[f64]) -> f64 {
     let p = &GENOTYPE_MODEL_PARAMS;
-    let log_odds = |share: f64| (share / (1.0 - share)).ln();
-    let mut share = p.pcr_error_share;
-    for _ in 0..p.num_fit_rounds {
-        let errors: f64 = log_ratios.iter().map(|ratio| 1.0 / (1.0 + (-ratio - log_odds(share)).exp())).sum();
-        // docs/model/genotype.md (25)
-        share = (errors + p.pcr_error_share * p.pcr_error_share_weight)
-            / (log_ratios.len() as f64 + p.pcr_error_share_weight);
-    }
-    log_odds(share)
+    // docs/model/genotype.md (25)
+    mixture::learn_log_odds(log_ratios, p.pcr_error_share, p.pcr_error_share_weight)
 }
 
 /// Limits the quality of calls that may be errors of PCR, and filters those below `min_quality`. Indels outside repeats and

@@ -6,6 +6,7 @@ use crate::genotype::{Filter, Genotype};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::known_variants::PopulationFrequency;
 use crate::locus::VariantCall;
+use crate::mixture;
 
 /// Distribution of the fraction of heterozygous germline alleles in the tumours: a normal distribution around one half
 /// and, where copy numbers changed, any fraction.
@@ -97,19 +98,13 @@ impl GermlineFractions {
     }
 }
 
-/// Natural logarithm of the odds that an allele is germline rather than somatic, learned by expectation–maximisation.
-/// `germline` has the likelihood of each allele as germline, relative to 1 as somatic; `prior` holds without alleles.
+/// Natural logarithm of the odds that an allele is germline rather than somatic, learned from the likelihood of each
+/// allele as germline, relative to 1 as somatic. `prior` holds without alleles.
 fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
-    let p = &GENOTYPE_MODEL_PARAMS;
-    let log_odds = |share: f64| (share / (1.0 - share)).ln();
+    let log_ratios: Vec<f64> = germline.iter().map(|likelihood| likelihood.ln()).collect();
     let prior_share = 1.0 / (1.0 + (-prior).exp());
-    let mut share = prior_share;
-    for _ in 0..p.num_fit_rounds {
-        let sum: f64 = germline.iter().map(|g| share * g / (share * g + 1.0 - share)).sum();
-        // docs/model/genotype.md (20)
-        share = (sum + prior_share * p.germline_prior_weight) / (germline.len() as f64 + p.germline_prior_weight);
-    }
-    log_odds(share)
+    // docs/model/genotype.md (20)
+    mixture::learn_log_odds(&log_ratios, prior_share, GENOTYPE_MODEL_PARAMS.germline_prior_weight)
 }
 
 /// Sets the quality of all calls from the evidence against an error and against a germline variant, and the filters that
