@@ -27,7 +27,7 @@ use genuma_work::publish::{AtomicFile, FileSet};
 use genuma_work::signals;
 use tracing::{info, warn};
 
-use crate::external_aligner::{self, ReadArgs};
+use crate::external_aligner::{self, ReadFileOptions};
 use crate::report::advice::{self, AdvisedRun, text};
 use crate::{command_line, json_file, logging, machine_profile};
 use trials::{TrialRunner, TrialSettings};
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     threads: Option<u16>,
 
     #[command(flatten)]
-    read_args: ReadArgs,
+    read_args: ReadFileOptions,
     /// Do not advise, but test the advisor on this table of run times; docs/internals/advisor.md describes its columns
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "machine", "strategies", "threads", "reads", "json", "explain", "sweep"], help_heading = "Input")]
     replay: Option<PathBuf>,
@@ -155,13 +155,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         add_text(path, advice::render_page(&case, &advice, &points()))?;
     }
     if let Some(path) = &args.sweep {
-        add_text(path, sweep::format_csv(&points(), &case, &advice))?;
+        add_text(path, sweep::format_sweep_csv(&points(), &case, &advice))?;
     }
     set.publish_all()?;
     for path in [&args.explain, &args.sweep].into_iter().flatten() {
         info!("wrote {}", path.display());
     }
-    logging::print_result(text::format_table(&case, &advice))
+    logging::print_result(text::format_advice_table(&case, &advice))
 }
 
 /// Chooses a strategy for `genuma run --strategy auto`, and returns it with the reason as text. Trials take at most
@@ -285,7 +285,7 @@ impl AdvisedRun {
                         time_share: budget,
                         sample_reads: sample_reads.get(),
                     };
-                    none.insert(TrialRunner::new(invocation, topology, threads, &wish)?)
+                    none.insert(TrialRunner::prepare(invocation, topology, threads, &wish)?)
                 }
             };
             trials.run_trial(strategy)

@@ -29,7 +29,7 @@ use genuma_probe::MachineProfile;
 use genuma_probe::profile::BandwidthKernel;
 use genuma_reads::fasta;
 use genuma_reads::{
-    AlignedInput, AlignedOptions, BatchLimit, CramReference, ProgressCounters, ReadBatch, ReadStream, StreamLane,
+    AlignedInput, AlignedOptions, BatchLimits, CramReference, ProgressCounters, ReadBatch, ReadStream, StreamLane,
     StreamOptions,
 };
 use genuma_work::ProgressListener;
@@ -38,11 +38,11 @@ use genuma_work::publish::{AtomicFile, FileSet};
 use tracing::{debug, info, warn};
 
 use crate::call::memory_limits;
-use crate::errors::{UsageError, require_folder};
-use crate::progress::UnitProgress;
+use crate::errors::{UsageError, require_existing_folder};
+use crate::progress::UnitProgressDisplay;
 use crate::{aligned_files, command_line, counter_table, logging, machine_profile, multiqc, size_format};
 use outcome::{AlignOutcome, IndexPlacementResult, StageTimes};
-use scoring::ScoringArgs;
+use scoring::ScoringAndReportOptions;
 
 /// Minimum memory for sorting (bytes): room for one block of records and the merge buffers.
 const MIN_SORT_MEMORY_BYTES: u64 = 64 << 20;
@@ -140,7 +140,7 @@ pub(crate) struct Args {
     #[arg(long, hide = true, value_parser = crate::index::parse_engine)]
     engine: Option<()>,
     #[command(flatten)]
-    scoring: ScoringArgs,
+    scoring: ScoringAndReportOptions,
 
     /// Threads that align [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
@@ -187,7 +187,7 @@ struct AlignRun<'a> {
     threads: usize,
     /// Memory for sorting (bytes).
     sort_memory_bytes: usize,
-    progress: UnitProgress,
+    progress: UnitProgressDisplay,
     counting: Option<RunCounterRecorder>,
     started: Instant,
 }
@@ -221,12 +221,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         batches_ahead: 4,
         inflate_threads: inflaters,
         progress: Arc::clone(&meter),
-        ..StreamOptions::new(BatchLimit::by_bases(DEFAULT_BATCH_BASES))
+        ..StreamOptions::new(BatchLimits::with_num_bases(DEFAULT_BATCH_BASES))
     };
     let mut stream = ReadStream::open(&lanes, options)?;
     let mut first = ReadBatch::new();
     stream.fill_batch(&mut first)?;
-    let progress = UnitProgress::start();
+    let progress = UnitProgressDisplay::start();
     let to_stdout = matches!(target, AlignmentOutput::Stdout);
     let run = AlignRun {
         args,
@@ -319,7 +319,7 @@ impl Args {
             .into());
         }
         if let Some(work) = &self.work {
-            require_folder(work, &format!("--work {}", work.display()))?;
+            require_existing_folder(work, &format!("--work {}", work.display()))?;
         }
         debug!("{} of memory for sorting", size_format::format_bytes(memory));
         Ok(memory as usize)

@@ -49,14 +49,14 @@ use crate::forecast::input;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::input_files::InputFiles;
 use crate::kmer_length::choose_kmer_length;
-use crate::read_layout::ReadLayoutArgs;
+use crate::read_layout::ReadLayoutOptions;
 use crate::report::markup::{format_count_with_noun, format_duration, group_thousands};
 use crate::{aligned_files, command_line, counter_table, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::{CallInputs, SAM_PLATFORMS};
 use result_check::WarningRule;
-use result_files::{CallOutputs, TablePaths};
+use result_files::{CallOutputs, ResultTablePaths};
 use sample_options::{SampleNameOptions, TumourReads};
 use watcher::CallWatcher;
 
@@ -122,7 +122,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", ignore_case = true, value_parser = PossibleValuesParser::new(SAM_PLATFORMS).map(|name| name.to_uppercase()), hide_possible_values = true, help_heading = "Input")]
     platform: Option<String>,
     #[command(flatten)]
-    layout: ReadLayoutArgs,
+    layout: ReadLayoutOptions,
     /// Reference genome, plain or gzipped FASTA, no index needed. Without it calls are placed on the assembled contigs
     /// of the normal
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
@@ -217,9 +217,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     scratch: Option<u64>,
     #[command(flatten)]
-    gpu: gpu::GpuArgs,
+    gpu: gpu::GpuOptions,
     #[command(flatten)]
-    fpga: fpga::FpgaArgs,
+    fpga: fpga::FpgaOptions,
     /// Resume an interrupted run: the units of the call (count, assemble, recruit) that it finished are not computed
     /// again. Inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
@@ -324,7 +324,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         gpu::log_device_counts(&job.resources.devices);
         fpga::log_scattered_batches(&job.resources.devices);
         input_files.check_unchanged()?;
-        let warnings = result_check::check_result(&finished, warnings, args.warning_rule())?;
+        let warnings = result_check::check_call_result(&finished, warnings, args.warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
     aligned_files::log_record_counts(&job.lanes);
@@ -351,7 +351,7 @@ pub(crate) struct DistributedOutputs<'a> {
     /// Folder of the results; it is created if it is missing.
     pub(crate) out: &'a Path,
     /// Optional tables.
-    pub(crate) tables: &'a TablePaths,
+    pub(crate) tables: &'a ResultTablePaths,
     /// The warnings of the plan.
     pub(crate) warnings: Vec<ResultWarning>,
     /// Which warnings withhold the results.
@@ -370,7 +370,7 @@ pub(crate) fn write_distributed_results(
     let _folder = OutputFolder::open(out)?;
     let outputs = CallOutputs::create(out, tables)?;
     let mut finished = judge()?;
-    let warnings = result_check::check_result(&finished, warnings, rule)?;
+    let warnings = result_check::check_call_result(&finished, warnings, rule)?;
     let outcome = outputs.write_result_files(job, &mut finished, warnings, watched)?;
     log_library_properties(&outcome);
     log_warnings(&outcome);
@@ -399,8 +399,8 @@ impl Args {
         WarningRule::from_options(self.force, self.strict)
     }
 
-    fn table_paths(&self) -> TablePaths {
-        TablePaths { maf: self.maf.clone(), bedpe: self.bedpe.clone() }
+    fn table_paths(&self) -> ResultTablePaths {
+        ResultTablePaths { maf: self.maf.clone(), bedpe: self.bedpe.clone() }
     }
 
     /// The resources of the call, or of one step of a distributed call, which may run on another machine.
@@ -466,7 +466,7 @@ impl Args {
         let panel = self
             .panel
             .as_deref()
-            .map(|table| panel::open_panel(table, params.k, self.panel_min_samples))
+            .map(|table| panel::open_panel_of_normals(table, params.k, self.panel_min_samples))
             .transpose()?;
         let targets = self.targets.clone().map(|path| TargetsOption {
             path,
@@ -577,8 +577,8 @@ fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>
         warn!("reads are {length} bp long in the {name} and {normal} bp in the normal; check that the files are right");
     }
     let Some(path) = &job.reference else { return Ok((None, Vec::new())) };
-    let reference = Reference::read(path)?;
-    let warnings = header_check::find_contradictions(&job.lanes, &reference, path)?;
+    let reference = Reference::read_fasta_file(path)?;
+    let warnings = header_check::find_header_contradictions(&job.lanes, &reference, path)?;
     result_check::refuse_by_rule(&warnings, rule)?;
     warnings.iter().filter(|warning| !warning.withholds_results).for_each(|warning| warn!("{}", warning.message));
     if let Some(option) = &job.targets {
@@ -685,7 +685,7 @@ fn fingerprint_inputs(
 ) -> anyhow::Result<String> {
     let &AdditionalInputs { screen, panel, targets, known, gff } = additional;
     let CallParams { k, min_base_quality, min_tumour_count: least_tumour, min_quality: least_quality, assay } = params;
-    let mut fingerprint = Fingerprint::new()
+    let mut fingerprint = Fingerprint::with_program_version()
         .with_parameter("k", k)
         .with_parameter("min-base-quality", min_base_quality)
         .with_parameter("least-tumour", least_tumour)
@@ -830,6 +830,6 @@ fn log_result(outcome: &CallSummary, out: &Path, start: Instant) {
         if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) },
         start.elapsed().as_secs_f64(),
         size_format::format_bytes(process_cost().peak_bytes),
-        out.join(result_files::REPORT_FILE).display()
+        out.join(result_files::REPORT_FILE_NAME).display()
     );
 }

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use genuma_pair::check::{PairCheck, compare_normal_with_tumours};
-use genuma_pair::library::metrics::PairLibraryMetrics;
-use genuma_pair::pair_summary::PairSummary;
+use genuma_pair::check::{SamplePairCheck, compare_normal_with_tumours};
+use genuma_pair::library::metrics::SamplePairLibraryMetrics;
+use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::sketch::SketchParams;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{AlignedOptions, CramReference, ProgressCounters, check_lanes_for_one_pass};
@@ -23,8 +23,8 @@ use tracing::info;
 
 use crate::call::sample_options::{NormalReads, SampleNameOptions, TumourReads};
 use crate::input_files::InputFiles;
-use crate::progress::UnitProgress;
-use crate::read_layout::ReadLayoutArgs;
+use crate::progress::UnitProgressDisplay;
+use crate::read_layout::ReadLayoutOptions;
 use crate::{aligned_files, command_line, json_file, logging, multiqc, size_format};
 
 /// Check whether tumour and normal are from one person, and estimate contamination and purity.
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
     #[command(flatten)]
-    layout: ReadLayoutArgs,
+    layout: ReadLayoutOptions,
     /// Reference genome, plain or gzipped FASTA. Purity, ploidy and LOH need it: it shows which sites are neighbours in
     /// the genome and thus have the same copy number. The whole genome is held in memory
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
@@ -80,8 +80,8 @@ struct CheckReport<'a> {
     version: &'static str,
     /// Sequenced bases of the normal and of the tumour.
     bases: [u64; 2],
-    pair: &'a PairSummary,
-    library: &'a PairLibraryMetrics,
+    pair: &'a SamplePairSummary,
+    library: &'a SamplePairLibraryMetrics,
     /// Counts of records in BAM and CRAM input; null for FASTQ input.
     aligned: Value,
     /// Results of the second and later tumours; absent if there is one tumour.
@@ -94,8 +94,8 @@ struct CheckReport<'a> {
 struct OtherTumourReport<'a> {
     sample: &'a str,
     bases: [u64; 2],
-    pair: &'a PairSummary,
-    library: &'a PairLibraryMetrics,
+    pair: &'a SamplePairSummary,
+    library: &'a SamplePairLibraryMetrics,
 }
 
 /// Runs `genuma check`: reads the samples, prints the summary, and writes the JSON and MultiQC files.
@@ -110,12 +110,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     check_lanes_for_one_pass(&lanes)?;
     let input_files = InputFiles::from_lanes(&lanes, args.reference.as_deref())?;
-    let genome = args.reference.as_deref().map(Reference::read).transpose()?;
+    let genome = args.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
     let threads = command_line::threads_or_all_cpus(args.threads);
-    let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgress::start());
+    let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgressDisplay::start());
     progress.unit_started("check", Some(meter.clone()));
     let checked = compare_normal_with_tumours(&lanes, samples.tumour_names().len(), SKETCH_PARAMS, threads, &meter)?;
-    let pair = |of: &PairCheck| {
+    let pair = |of: &SamplePairCheck| {
         let evidence = &of.evidence;
         let positions = genome.as_ref().map(|genome| {
             root_positions::locate_roots(genome, &evidence.roots_to_locate(), evidence.sketch_shape, threads)
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let names = genome.as_ref().map(Reference::contig_names).unwrap_or_default();
         evidence.complete_with_purity(&positions.unwrap_or_default(), &names, None)
     };
-    let pairs: Vec<PairSummary> = checked.iter().map(pair).collect();
+    let pairs: Vec<SamplePairSummary> = checked.iter().map(pair).collect();
     drop(progress);
     input_files.check_unchanged()?;
     let mut text = String::new();
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let results = || checked.iter().zip(&pairs);
         let Some((first, pair)) = results().next() else { return Ok(()) };
         let other = |((of, pair), sample)| -> OtherTumourReport<'_> {
-            let (of, pair): (&PairCheck, &PairSummary) = (of, pair);
+            let (of, pair): (&SamplePairCheck, &SamplePairSummary) = (of, pair);
             let sample: &String = sample;
             OtherTumourReport { sample, bases: of.bases, pair, library: &of.libraries }
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::value_parser;
-use genuma_kmers::{CountParams, Devices, MAX_SAMPLES, Partition, SampleKmers, ScatteredSamples, min_memory};
+use genuma_kmers::{CountParams, Devices, MAX_SAMPLES, Partition, SampleKmers, ScatteredSamples, min_memory_bytes};
 use genuma_reads::{
     AlignedOptions, CramReference, Lane, MateLayout, ProgressCounters, check_lanes, check_lanes_for_one_pass,
 };
@@ -17,9 +17,9 @@ use genuma_work::cost::{CostTimer, UnitCost, process_cost};
 use tracing::{debug, info};
 
 use crate::call::{disk_space, memory_limits};
-use crate::errors::{UsageError, require_folder};
+use crate::errors::{UsageError, require_existing_folder};
 use crate::input_files::InputFiles;
-use crate::progress::UnitProgress;
+use crate::progress::UnitProgressDisplay;
 use crate::table_note::TableNote;
 use genuma_work::publish::FileSet;
 use genuma_work::{folder, signals};
@@ -115,9 +115,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
     #[command(flatten)]
-    gpu: gpu::GpuArgs,
+    gpu: gpu::GpuOptions,
     #[command(flatten)]
-    fpga: fpga::FpgaArgs,
+    fpga: fpga::FpgaOptions,
     /// Keep the results of finished units (read, count) in the work folder until all is done, so that an interrupted
     /// run can be resumed: repeat the same command until it succeeds. The number of threads and the memory may change.
     /// Needs disk space for all k-mers
@@ -173,7 +173,7 @@ impl Args {
         let memory = self.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
         let reserve =
             BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64 + MEMORY_PER_FILE_BYTES * files as u64;
-        let min_memory_bytes = reserve + 2 * min_memory(threads);
+        let min_memory_bytes = reserve + 2 * min_memory_bytes(threads);
         if memory < min_memory_bytes {
             let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory_bytes));
             return Err(UsageError(format!(
@@ -205,7 +205,7 @@ impl Args {
         }
         let params = self.count_params(lanes.len())?;
         for folder in [self.output_folder(), &params.work_dir] {
-            require_folder(folder, &folder.display().to_string())?;
+            require_existing_folder(folder, &folder.display().to_string())?;
         }
         // A resumed run reads the files again, so they may not be pipes.
         if self.resume {
@@ -250,7 +250,7 @@ impl Args {
         params: &CountParams,
         resumable: Option<&ResumableCount>,
     ) -> anyhow::Result<()> {
-        let (start, progress, mut costs) = (Instant::now(), UnitProgress::start(), Vec::new());
+        let (start, progress, mut costs) = (Instant::now(), UnitProgressDisplay::start(), Vec::new());
         let input_files = InputFiles::from_lanes(lanes, None)?;
         let sorted = match resumable {
             Some(resumable) => {
@@ -262,7 +262,7 @@ impl Args {
         progress.unit_started("write", None);
         let clock = CostTimer::start();
         let names = samples.iter().map(|(name, _)| name.clone()).collect();
-        let note = TableNote::new(self.k, self.min_count, self.min_base_quality, names);
+        let note = TableNote::of_counted_table(self.k, self.min_count, self.min_base_quality, names);
         let mut set = FileSet::default();
         let written = target.write_kmers(&sorted, &note, params.memory_bytes, &mut set)?;
         costs.push(clock.stop("write"));
@@ -312,7 +312,7 @@ impl Args {
         samples: usize,
         lanes: &[Lane],
         params: &CountParams,
-        progress: &UnitProgress,
+        progress: &UnitProgressDisplay,
         costs: &mut Vec<UnitCost>,
     ) -> anyhow::Result<SampleKmers> {
         let meter = Arc::new(ProgressCounters::default());

@@ -92,7 +92,7 @@ impl DistributedPlan {
             plan: JsonOutput<&'a DistributedPlan>,
             checksum: String,
         }
-        let plan = JsonOutput::new(schema::DISTRIBUTED_PLAN_SCHEMA, self);
+        let plan = JsonOutput::with_schema(schema::DISTRIBUTED_PLAN_SCHEMA, self);
         let checksum = compute_checksum(&serde_json::to_value(&plan)?);
         Ok(serde_json::to_vec_pretty(&ChecksummedPlan { plan, checksum })?)
     }

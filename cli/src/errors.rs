@@ -33,7 +33,7 @@ pub(crate) fn usage_or_read_error(error: genuma_reads::Error) -> anyhow::Error {
 ///
 /// # Errors
 /// [`UsageError`] if it is not a folder; an I/O error if it cannot be examined.
-pub(crate) fn require_folder(path: &Path, name: &str) -> anyhow::Result<()> {
+pub(crate) fn require_existing_folder(path: &Path, name: &str) -> anyhow::Result<()> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Ok(()),
         Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_asked_for_is_no_wrong_usage() {
-        let asked = |name: &str| require_folder(Path::new(name), name).unwrap_err();
+        let asked = |name: &str| require_existing_folder(Path::new(name), name).unwrap_err();
         assert!(asked("/nowhere").is::<UsageError>());
         assert_eq!(asked("/dev/null").to_string(), "/dev/null: is not a folder");
         let long = "x".repeat(300);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use genuma_simulate::evaluate::{ErrorsByRegion, EvaluationInputs, FilterMode, evaluate_calls, format_tables};
+use genuma_simulate::evaluate::{ErrorsByRegion, EvaluationInputs, FilterMode, evaluate_calls, format_evaluation_tables};
 use genuma_work::publish::FileSet;
 
 use crate::{json_file, logging};
@@ -75,6 +75,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         set.publish_all()?;
     }
     logging::print_result(
-        format_tables(&outcome, args.list) + &kinds.map(|kinds| kinds.format_table()).unwrap_or_default(),
+        format_evaluation_tables(&outcome, args.list) + &kinds.map(|kinds| kinds.format_table()).unwrap_or_default(),
     )
 }

@@ -13,7 +13,7 @@ use crate::errors::UsageError;
 
 /// Options that name the reads when the aligner's command does not.
 #[derive(Debug, Args)]
-pub(crate) struct ReadArgs {
+pub(crate) struct ReadFileOptions {
     /// Reads, if the command does not name them: one file of single reads, or files in the order read 1, read 2 of
     /// the first lane, read 1, read 2 of the second lane, and so on; or BAM, CRAM, CBQ or VBQ files
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
@@ -29,9 +29,9 @@ pub(crate) struct ReadArgs {
     reference: Option<PathBuf>,
 }
 
-impl ReadArgs {
+impl ReadFileOptions {
     /// Whether `--reads` is given.
-    pub(crate) fn names_reads(&self) -> bool {
+    pub(crate) fn is_reads_option_given(&self) -> bool {
         !self.reads.is_empty()
     }
 

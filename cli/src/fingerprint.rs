@@ -15,7 +15,7 @@ pub(crate) struct Fingerprint(String);
 
 impl Fingerprint {
     /// Starts with the version of this program.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn with_program_version() -> Self {
         Fingerprint(format!("genuma {}\n", env!("CARGO_PKG_VERSION")))
     }
 

@@ -12,7 +12,7 @@ const FOLDER_VARIABLE: &str = "GENUMA_FPGA_SIM";
 
 /// The option `--fpga`.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct FpgaArgs {
+pub(crate) struct FpgaOptions {
     /// Scatter k-mers on a simulated FPGA (`sim`), to test its design; much slower than threads. The result is the
     /// same. `scripts/fpga.sh sim` builds the simulators; GENUMA_FPGA_SIM is their folder
     #[arg(
@@ -32,7 +32,7 @@ enum FpgaChoice {
     Sim,
 }
 
-impl FpgaArgs {
+impl FpgaOptions {
     /// Adds the chosen device for `k`-mers.
     ///
     /// # Errors

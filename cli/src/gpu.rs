@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::str::FromStr;
 
 use genuma_gpu::{Device, DeviceDescription, DeviceKind, DeviceTestSettings, has_device_files, measure_device_rates};
-use genuma_kmers::{DeviceGain, Devices, ExpectedInput, estimate_gain};
+use genuma_kmers::{DeviceTimeGain, Devices, ExpectedInput, estimate_device_gain};
 use genuma_reads::{Lane, ReadEstimate};
 use tracing::{debug, info, warn};
 
@@ -14,7 +14,7 @@ use crate::report::markup::format_count_with_noun;
 
 /// The option `--gpu`.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct GpuArgs {
+pub(crate) struct GpuOptions {
     /// Also count k-mers on GPUs: `auto` if it saves time, `off`, or devices by the numbers or names that `genuma
     /// topology` shows. The result is the same
     #[arg(long, value_name = "auto|off|DEVICE,...", default_value = "auto", help_heading = "Resources")]
@@ -46,7 +46,7 @@ impl FromStr for GpuChoice {
 /// memory budget does not include. Chosen.
 const MIN_AUTO_MEMORY_BYTES: u64 = 2 << 30;
 
-impl GpuArgs {
+impl GpuOptions {
     /// The devices that count the k-mers of these lanes in addition to `threads` threads, with `memory` bytes for
     /// counting. Logs the choice and the reason if there is a choice.
     ///
@@ -70,7 +70,7 @@ impl GpuArgs {
     ///
     /// # Errors
     /// There are devices, but not a requested one.
-    pub(crate) fn describe_choice(&self, kmers: u64, threads: usize, memory: u64) -> anyhow::Result<String> {
+    pub(crate) fn describe_device_choice(&self, kmers: u64, threads: usize, memory: u64) -> anyhow::Result<String> {
         let (why, devices) = match &self.gpu {
             GpuChoice::Off => return Ok("none (--gpu off)".into()),
             GpuChoice::Auto => find_worthwhile_devices(kmers, threads, memory),
@@ -104,7 +104,7 @@ fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, 
     if !has_device_files() {
         return none("there is no GPU".into());
     }
-    if !DeviceGain::could_be_worthwhile(kmers, threads) {
+    if !DeviceTimeGain::could_be_worthwhile(kmers, threads) {
         return none("there are too few k-mers for a GPU to save time".into());
     }
     if memory < MIN_AUTO_MEMORY_BYTES {
@@ -137,7 +137,7 @@ fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, 
         let why = if missing.is_empty() { "OpenCL finds no usable GPU".into() } else { missing };
         return none(why);
     }
-    let gain = estimate_gain(kmers, threads, &measured);
+    let gain = estimate_device_gain(kmers, threads, &measured);
     let took = format!("{:.0} s expected with GPU, {:.0} s without", gain.with_devices_s, gain.threads_s);
     match gain.is_worthwhile() {
         true => (format!("{} ({took})", names.join(" and ")), Devices::new(devices)),

@@ -9,7 +9,7 @@ use genuma_work::ProgressListener;
 use tracing::{info, warn};
 
 use crate::call::memory_limits;
-use crate::progress::UnitProgress;
+use crate::progress::UnitProgressDisplay;
 use crate::{command_line, size_format};
 
 /// Memory for building the index, in tenths of a byte per base ([`genuma::build_index`]).
@@ -55,13 +55,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let reference = &args.reference;
     let threads = command_line::threads_or_all_cpus(args.threads);
     // Checked here, because the index does not restrict the names of sequences, but SAM does.
-    let bases = Reference::read(reference)?.contigs.iter().map(|contig| contig.seq.len() as u64).sum();
+    let bases = Reference::read_fasta_file(reference)?.contigs.iter().map(|contig| contig.seq.len() as u64).sum();
     if let Some(free) = memory_limits::available_memory_bytes(Path::new("/"))
         && let Some(warning) = index_memory_warning(bases, free)
     {
         warn!("{warning}");
     }
-    let progress = UnitProgress::start();
+    let progress = UnitProgressDisplay::start();
     progress.unit_started("index", None);
     let built = genuma::build_index(reference, reference, threads);
     drop(progress);

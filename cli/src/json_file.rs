@@ -45,7 +45,7 @@ pub(crate) struct JsonOutput<T> {
 
 impl<T: Serialize> JsonOutput<T> {
     /// `content`, which must be a struct or an object, with its schema number.
-    pub(crate) fn new(schema: u32, content: T) -> Self {
+    pub(crate) fn with_schema(schema: u32, content: T) -> Self {
         JsonOutput { schema, content }
     }
 }
@@ -57,7 +57,7 @@ pub(crate) fn add_json_output(
     content: &impl Serialize,
     set: &mut FileSet,
 ) -> anyhow::Result<()> {
-    add_json_file(path, &JsonOutput::new(schema, content), set)
+    add_json_file(path, &JsonOutput::with_schema(schema, content), set)
 }
 
 /// Adds `value` as an indented JSON file to `set`.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use genuma_pair::identity::Relation;
-use genuma_pair::library::metrics::{LibraryMetrics, PairLibraryMetrics};
-use genuma_pair::pair_summary::PairSummary;
+use genuma_pair::library::metrics::{LibraryMetrics, SamplePairLibraryMetrics};
+use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::sample_names;
 use genuma_somatic::sample_summary::{SampleSummary, mutation_contexts};
@@ -340,7 +340,7 @@ fn add_pair_facts(
     tumour: &str,
     normal: &str,
     first: bool,
-    facts: &PairSummary,
+    facts: &SamplePairSummary,
     pair: &mut MultiqcSection,
     general: &mut MultiqcSection,
 ) {
@@ -377,7 +377,7 @@ fn relation_label(relation: Relation) -> &'static str {
 /// first.
 pub(crate) fn build_check_sections(
     names: &[String],
-    looked: &[(&PairLibraryMetrics, &PairSummary)],
+    looked: &[(&SamplePairLibraryMetrics, &SamplePairSummary)],
     prefix: &Path,
 ) -> Vec<MultiqcSection> {
     let rows: Vec<String> = names.iter().map(|sample| row_name(sample, prefix)).collect();

@@ -22,7 +22,7 @@ use crate::forecast::input;
 use crate::forecast::model::{CallForecast, CallInput};
 use crate::forecast::rates::{CostRates, MEASURED_RATES};
 use crate::kmer_length::{choose_kmer_length, kmer_length_for_reads};
-use crate::read_layout::ReadLayoutArgs;
+use crate::read_layout::ReadLayoutOptions;
 use crate::{command_line, gpu, json_file, logging, size_format};
 
 /// Predict the resources of a call: time, memory, disk space, energy, cost.
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
     #[command(flatten)]
-    layout: ReadLayoutArgs,
+    layout: ReadLayoutOptions,
     /// Reference genome, plain or gzipped FASTA; if it has an index (.fai), only the index is read
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
@@ -100,7 +100,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
     scratch: Option<u64>,
     #[command(flatten)]
-    gpu: gpu::GpuArgs,
+    gpu: gpu::GpuOptions,
 
     /// Power of the machine during the call (watts) [default: the power measured in the runs of --from]
     #[arg(long, value_name = "W", value_parser = parse_amount, help_heading = "Energy and cost")]
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (input, rates) = (args.call_input()?, calibrate_rates(&runs));
     let forecast = input.forecast_call(&rates);
     let devices =
-        args.gpu.describe_choice(input.expected_num_kmers(), input.resources.threads, input.resources.memory)?;
+        args.gpu.describe_device_choice(input.expected_num_kmers(), input.resources.threads, input.resources.memory)?;
     let watts = args.watts.or(rates.watts);
     let hours = forecast.wall_s() / 3600.0;
     let energy_kwh = watts.filter(|_| forecast.refused.is_none()).map(|watts| watts * hours / 1000.0);
@@ -186,7 +186,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         json_file::add_json_output(path, json_file::schema::FORECAST_SCHEMA, &serde_json::to_value(&plan)?, &mut set)?;
         set.publish_all()?;
     }
-    logging::print_result(text::render_plan(&plan))?;
+    logging::print_result(text::render_call_plan(&plan))?;
     if !plan.forecast.fits {
         bail!("the call does not fit: {}", plan.forecast.advice.join("; "));
     }
@@ -203,7 +203,7 @@ impl Args {
         };
         let read_length = u64::from(self.read_length);
         let panel_bytes = |k: u32| -> anyhow::Result<_> {
-            let open = |table| Ok(input::measure_panel_size(panel::open_panel(table, k, None)?.table_path())?);
+            let open = |table| Ok(input::measure_panel_size(panel::open_panel_of_normals(table, k, None)?.table_path())?);
             self.panel.as_deref().map(open).transpose()
         };
         if let (Some(genome), Some(depths)) = (self.genome, self.depth) {

@@ -13,7 +13,7 @@ use genuma_gpu::{Device, DeviceTestSettings, measure_device_rates};
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_probe::local_machine::LocalMachine;
 use genuma_probe::measure::{MachineDescription, measure_profile};
-use genuma_probe::placement_check::{PlacementOutcome, check_placement};
+use genuma_probe::placement_check::{PlacementOutcome, check_memory_and_thread_placement};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::DeviceProfile;
 use genuma_probe::{MachineProfile, smbios};
@@ -22,9 +22,9 @@ use tracing::{info, warn};
 
 use crate::device_list;
 use crate::json_file::{JsonOutput, schema};
-use crate::progress::PlanProgress;
+use crate::progress::MeasurementProgressDisplay;
 use crate::{logging, report};
-use machine_load::PressureWatch;
+use machine_load::CpuPressureMeter;
 
 /// Measure this machine's memory: latency, bandwidth, contention.
 ///
@@ -127,12 +127,12 @@ fn measure_machine(quick: bool, force: bool) -> anyhow::Result<MachineProfile> {
         unix_time_s: SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs()),
         topology: topology.clone(),
     };
-    let steps = PlanProgress::start(plan.expected_s());
+    let steps = MeasurementProgressDisplay::start(plan.expected_s());
     let mut native = LocalMachine::new(&topology);
     let watch = &mut |progress: &genuma_probe::measure::MeasurementProgress| {
         steps.show_step(progress.done_s, &progress.next_job)
     };
-    let pressure = PressureWatch::start();
+    let pressure = CpuPressureMeter::start();
     let mut profile = measure_profile(machine, &plan, &mut native, watch)?;
     profile.load = load.or_else(|| {
         let load = pressure.describe_load()?;
@@ -187,14 +187,14 @@ fn write_results(profile: &MachineProfile, folder: &Path, new: bool) -> anyhow::
 
 /// Requests memory and threads with each placement and prints where the kernel put them.
 fn print_placement_check(json: bool) -> anyhow::Result<()> {
-    let report = check_placement(&Sysfs::new().topology()?);
+    let report = check_memory_and_thread_placement(&Sysfs::new().topology()?);
     let text = if json {
-        format!("{}\n", serde_json::to_string_pretty(&JsonOutput::new(schema::PLACEMENT_SCHEMA, &report))?)
+        format!("{}\n", serde_json::to_string_pretty(&JsonOutput::with_schema(schema::PLACEMENT_SCHEMA, &report))?)
     } else {
         report.to_string()
     };
     logging::print_result(text)?;
-    match report.count_rows(PlacementOutcome::Elsewhere) {
+    match report.num_rows_with_outcome(PlacementOutcome::Elsewhere) {
         0 => Ok(()),
         1 => anyhow::bail!("one request was placed elsewhere: memory placement does not work on this machine"),
         n => anyhow::bail!("{n} requests were placed elsewhere: memory placement does not work on this machine"),

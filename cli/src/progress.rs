@@ -24,13 +24,13 @@ pub(crate) fn with_hidden_progress_bars<T>(write: impl FnOnce() -> T) -> T {
 }
 
 /// Shows which unit is running and how far it is. Ends when dropped.
-pub(crate) struct UnitProgress {
+pub(crate) struct UnitProgressDisplay {
     unit: Arc<Mutex<Option<RunningUnit>>>,
     ticker: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 /// Shows the progress of measurements whose duration is known from their plan. Ends when dropped.
-pub(crate) struct PlanProgress {
+pub(crate) struct MeasurementProgressDisplay {
     total_s: f64,
     started: Instant,
     /// `None` if progress is shown as log lines.
@@ -39,7 +39,7 @@ pub(crate) struct PlanProgress {
     last_line: Mutex<Option<Instant>>,
 }
 
-impl PlanProgress {
+impl MeasurementProgressDisplay {
     /// Starts the display for measurements that take `all_s` seconds, unless logging is quiet.
     pub(crate) fn start(all_s: f64) -> Self {
         let shown = enabled!(tracing::Level::INFO) && !PROGRESS_BARS.is_hidden();
@@ -48,7 +48,7 @@ impl PlanProgress {
             let bar = ProgressBar::new(1000);
             PROGRESS_BARS.add(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
         });
-        PlanProgress { total_s: all_s, started: Instant::now(), bar, last_line: Mutex::new(None) }
+        MeasurementProgressDisplay { total_s: all_s, started: Instant::now(), bar, last_line: Mutex::new(None) }
     }
 
     /// Updates the display: `done_s` seconds of the plan are done, and `next` is the next step.
@@ -72,7 +72,7 @@ impl PlanProgress {
     }
 }
 
-impl Drop for PlanProgress {
+impl Drop for MeasurementProgressDisplay {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -88,7 +88,7 @@ struct RunningUnit {
     bar: Option<ProgressBar>,
 }
 
-impl UnitProgress {
+impl UnitProgressDisplay {
     /// Starts showing progress, unless logging is quiet.
     pub(crate) fn start() -> Self {
         let unit = Arc::new(Mutex::new(None));
@@ -107,7 +107,7 @@ impl UnitProgress {
             // If no thread can be started, only the start and end of units are shown.
             thread::Builder::new().spawn(tick).ok().map(|thread| (stop, thread))
         });
-        UnitProgress { unit, ticker: ticker.flatten() }
+        UnitProgressDisplay { unit, ticker: ticker.flatten() }
     }
 
     /// Ends the running unit.
@@ -118,7 +118,7 @@ impl UnitProgress {
     }
 }
 
-impl ProgressListener for UnitProgress {
+impl ProgressListener for UnitProgressDisplay {
     fn unit_started(&self, name: &str, meter: Option<Arc<ProgressCounters>>) {
         if self.ticker.is_none() {
             return;
@@ -132,7 +132,7 @@ impl ProgressListener for UnitProgress {
     }
 }
 
-impl Drop for UnitProgress {
+impl Drop for UnitProgressDisplay {
     fn drop(&mut self) {
         self.end();
         if let Some((stop, ticker)) = self.ticker.take() {

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use genuma_dictionary::{Dictionary, KmerStream, is_dictionary};
 use genuma_flash::{CachedTable, LookupResults, Table, TableOptions};
 use genuma_kmers::encode::kmers;
-use genuma_reads::{BatchLimit, ReadBatch, ReadStream, StreamLane, StreamOptions};
+use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions};
 use tracing::info;
 
 use crate::errors::UsageError;
@@ -85,7 +85,7 @@ fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
 
     let twentieth =
         || CachedTable::cache_bytes_for_entries(table.len().div_ceil(CACHE_ONE_ENTRY_IN), table.value_bytes());
-    let cached = CachedTable::new(&table, args.cache.unwrap_or_else(twentieth))?;
+    let cached = CachedTable::allocate(&table, args.cache.unwrap_or_else(twentieth))?;
     let mut lookup =
         KmerLookup { cached, note: &note, threads, answers: LookupResults::new(), num_looked_up: 0, num_found: 0 };
     let (mut batch, mut positions, mut keys) = (ReadBatch::new(), Vec::new(), Vec::new());
@@ -112,7 +112,7 @@ fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
 
 fn open_sequences(args: &Args) -> anyhow::Result<ReadStream> {
     let lanes: Vec<StreamLane> = args.sequences.iter().cloned().map(StreamLane::Single).collect();
-    Ok(ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_bases(BASES_PER_BATCH)))?)
+    Ok(ReadStream::open(&lanes, StreamOptions::new(BatchLimits::with_num_bases(BASES_PER_BATCH)))?)
 }
 
 /// Opens a dictionary of k-mer counts, and its note.
@@ -134,7 +134,7 @@ fn look_up_in_dictionary(args: &Args, mut out: impl Write) -> anyhow::Result<()>
     let num_samples = dictionary.num_samples();
     let columns = if num_samples == 0 { PRESENCE_COLUMN.to_owned() } else { note.samples.join("\t") };
     writeln!(out, "sequence\tposition\tkmer\t{columns}")?;
-    let mut stream = KmerStream::new(&dictionary);
+    let mut stream = KmerStream::for_dictionary(&dictionary);
     let (mut batch, mut num_looked_up, mut num_found) = (ReadBatch::new(), 0u64, 0u64);
     while sequences.fill_batch(&mut batch)? {
         for sequence in batch.iter() {

@@ -9,7 +9,7 @@ use crate::errors::{UsageError, usage_or_read_error};
 
 /// How the reads of all samples are stored.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct ReadLayoutArgs {
+pub(crate) struct ReadLayoutOptions {
     /// Each FASTQ file of any sample is one lane in which read 1 and read 2 alternate
     #[arg(long, conflicts_with = "single", help_heading = "Input")]
     interleaved: bool,
@@ -33,7 +33,7 @@ pub(crate) enum ReadStructureOption {
     Tumour,
 }
 
-impl ReadLayoutArgs {
+impl ReadLayoutOptions {
     /// Whether the reads have no mates.
     pub(crate) fn is_single(&self) -> bool {
         self.single

@@ -23,8 +23,8 @@ use genuma_work::signals;
 use tracing::{debug, info, warn};
 
 use crate::errors::UsageError;
-use crate::external_aligner::{self, ReadArgs};
-use crate::progress::UnitProgress;
+use crate::external_aligner::{self, ReadFileOptions};
+use crate::progress::UnitProgressDisplay;
 use crate::{advise, aligned_files, command_line, logging};
 use outcome::RunOutcome;
 
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     threads: Option<u16>,
 
     #[command(flatten)]
-    read_args: ReadArgs,
+    read_args: ReadFileOptions,
 
     /// File for the records [default: the output named in the command, else standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -93,7 +93,7 @@ pub(crate) struct Args {
 
 /// Runs the aligner's command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if !args.read_args.names_reads() && command_presets::is_unknown_without_reads(&args.command) {
+    if !args.read_args.is_reads_option_given() && command_presets::is_unknown_without_reads(&args.command) {
         return placed::run(args);
     }
     let invocation = args.read_args.parse_command(&args.command)?;
@@ -230,7 +230,7 @@ fn refuse_binary_output(out: Option<&Path>) -> Result<(), UsageError> {
 /// closed it.
 fn run_plan(plan: &RunPlan, out: Option<&PathBuf>, set: &mut FileSet) -> anyhow::Result<Option<RunSummary>> {
     let meter = Arc::new(ProgressCounters::default());
-    let progress = UnitProgress::start();
+    let progress = UnitProgressDisplay::start();
     progress.unit_started("run", Some(Arc::clone(&meter)));
     match out {
         Some(path) => {

@@ -15,7 +15,7 @@ use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
 use crate::call::result_check::WarningRule;
-use crate::call::result_files::TablePaths;
+use crate::call::result_files::ResultTablePaths;
 use crate::call::watcher::CallWatcher;
 use crate::call::{DistributedOutputs, write_distributed_results};
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
@@ -181,7 +181,7 @@ fn run_step(
         provenance: plan.provenance.clone(),
     };
     let rule = WarningRule::from_options(args.force, args.strict);
-    let tables = TablePaths { maf: args.maf.clone(), bedpe: args.bedpe.clone() };
+    let tables = ResultTablePaths { maf: args.maf.clone(), bedpe: args.bedpe.clone() };
     let outputs = DistributedOutputs { out, tables: &tables, warnings: plan.warnings.clone(), rule };
     write_distributed_results(&job, outputs, &watched, || runner.run_finish_step())?;
     Ok(format!("; the run store {run_store} is no longer needed"))
@@ -309,7 +309,7 @@ fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Resul
     }
     text += &format!(
         "results   {}\n",
-        if plan.out.join(crate::call::result_files::REPORT_FILE).exists() {
+        if plan.out.join(crate::call::result_files::REPORT_FILE_NAME).exists() {
             plan.out.display().to_string()
         } else {
             "not written yet".into()

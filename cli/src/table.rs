@@ -22,12 +22,12 @@ use genuma_work::publish::FileSet;
 use tracing::{info, warn};
 
 use crate::call::memory_limits;
-use crate::count::outputs::{KmerOutput, keep_finished_steps_on_interruption, table_spec};
-use crate::errors::{UsageError, require_folder};
+use crate::count::outputs::{KmerOutput, keep_finished_steps_on_interruption, kmer_table_spec};
+use crate::errors::{UsageError, require_existing_folder};
 use crate::table_note::{TableDerivation, TableNote};
 use crate::{command_line, size_format};
 use kmer_ranges::KmerRange;
-use merge::{NO_KMER, TableKmerCounts, TableMerger};
+use merge::{INVALID_KMER, TableKmerCounts, TableMerger};
 use read_ahead::{KmerRangeQueue, NUM_READING_THREADS};
 use rule::{CombineRule, CountMode, SetOperation};
 use write::SharedOutput;
@@ -166,7 +166,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn read_count_note(scan: &TableScan) -> anyhow::Result<TableNote> {
     TableNote::parse(scan.note())
         .filter(|note| note.value_bytes() == scan.value_bytes())
-        .filter(|_| scan.min_and_max_key().is_none_or(|(_, last)| last < NO_KMER))
+        .filter(|_| scan.min_and_max_key().is_none_or(|(_, last)| last < INVALID_KMER))
         .with_context(|| {
             format!("{}: is a table, but not of k-mer counts: make one with `genuma count`", scan.path().display())
         })
@@ -230,7 +230,7 @@ impl CombineArgs {
         let inherited_min_count = if counts == CountMode::Samples { None } else { lowest_min_count };
         let min_count = inherited_min_count.unwrap_or(1).max(u32::try_from(self.limits.min).unwrap_or(u32::MAX)).max(1);
         let first = &tables[0].note;
-        let mut note = TableNote::new(first.k, min_count, first.min_base_quality, samples);
+        let mut note = TableNote::of_counted_table(first.k, min_count, first.min_base_quality, samples);
         note.made = Some(provenance(&tables, operation, counts));
         warn_about_differences(&tables);
         CombineJob { tables, rule, note, out: &self.out, resources: self.resources }.run()
@@ -334,7 +334,7 @@ fn pages_per_range(scans: &[TableScan], threads: usize, memory: u64) -> Vec<u64>
 }
 
 impl ResourceArgs {
-    /// Memory for reading and writing (bytes). `page_bytes` is the memory of one page of each table in all k-mer ranges.
+    /// Memory for reading and writing (bytes). `base_page_bytes` is the memory of one page of each table in all k-mer ranges.
     fn usable_memory_bytes(self, tables: usize, page_bytes: u64) -> Result<u64, UsageError> {
         let threads = command_line::threads_or_all_cpus(self.threads);
         let memory = self.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
@@ -463,7 +463,7 @@ impl CombineJob<'_> {
         let CombineJob { tables, rule, note, out, resources: means } = self;
         let target = KmerOutput::from_path(out)?;
         let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        require_folder(folder, &folder.display().to_string())?;
+        require_existing_folder(folder, &folder.display().to_string())?;
         for table in &tables {
             check_output_is_not_input(table.scan.path(), out)?;
         }
@@ -478,13 +478,13 @@ impl CombineJob<'_> {
         let range_bytes = page_bytes.zip(&steps).map(|(bytes, pages)| bytes * pages).sum();
         let spec = genuma_flash::TableSpec {
             memory_bytes: usable_bytes.saturating_sub(range_bytes),
-            ..table_spec(&note, all)?
+            ..kmer_table_spec(&note, all)?
         };
-        let feed = KmerRangeQueue::new(&scans, &steps, num_range_slots(threads))?;
+        let feed = KmerRangeQueue::allocate(&scans, &steps, num_range_slots(threads))?;
         let ((), done) = write::write_output(&target, &note, spec, |out| {
             std::thread::scope(|scope| {
                 for _ in 0..NUM_READING_THREADS {
-                    std::thread::Builder::new().name("read".to_owned()).spawn_scoped(scope, || feed.run_reader())?;
+                    std::thread::Builder::new().name("read".to_owned()).spawn_scoped(scope, || feed.run_reading_thread())?;
                 }
                 let work = || combine_ranges(&rule, &scans, &feed, &out);
                 let begun = (0..threads)

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let text = match args.json {
         true => format!(
             "{}\n",
-            serde_json::to_string_pretty(&JsonOutput::new(
+            serde_json::to_string_pretty(&JsonOutput::with_schema(
                 schema::TOPOLOGY_SCHEMA,
                 TopologyJson { topology, devices: found }
             ))?

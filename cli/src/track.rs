@@ -18,8 +18,8 @@ use tracing::{info, warn};
 
 use crate::errors::UsageError;
 use crate::input_files::InputFiles;
-use crate::progress::UnitProgress;
-use crate::read_layout::{ReadLayoutArgs, ReadStructureOption};
+use crate::progress::UnitProgressDisplay;
+use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 use crate::{aligned_files, command_line, json_file, logging, size_format};
 
 /// Track known variants in later samples: relapse, residual disease.
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
     #[command(flatten)]
-    layout: ReadLayoutArgs,
+    layout: ReadLayoutOptions,
     /// Reference genome of the VCF file, plain or gzipped FASTA, no index needed
     #[arg(long, value_name = "FASTA", required = true, help_heading = "Input")]
     reference: PathBuf,
@@ -102,12 +102,12 @@ fn parse_named_reads(text: &str) -> Result<(String, Vec<PathBuf>), String> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let TrackRequest { job, filtered, text } = args.build_request()?;
-    let progress = UnitProgress::start();
+    let progress = UnitProgressDisplay::start();
     let input_files = InputFiles::from_lanes(&job.lanes, [job.reference.as_path(), args.calls.as_path()])?;
     let tracking = job.track_changes(&progress)?;
     input_files.check_unchanged()?;
     drop(progress);
-    let table = table::render_table(&tracking);
+    let table = table::render_tracking_table(&tracking);
     let mut set = FileSet::default();
     if let Some(path) = &args.json {
         let mut value = table::tracking_to_json(&tracking);
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     match &args.out {
         Some(path) if annotated_vcf::is_vcf_path(path) => {
-            annotated_vcf::add_vcf_file(path, &annotated_vcf::render_vcf(&text, &tracking), &mut set)?;
+            annotated_vcf::add_vcf_file(path, &annotated_vcf::render_annotated_vcf(&text, &tracking), &mut set)?;
         }
         Some(path) => {
             use std::io::Write as _;
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     aligned_files::log_record_counts(&job.lanes);
     log_skipped_records(&tracking, filtered);
-    for line in table::summarize_samples(&tracking) {
+    for line in table::summarise_samples(&tracking) {
         info!("{line}");
     }
     let seconds = start.elapsed().as_secs_f64();

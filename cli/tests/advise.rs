@@ -214,7 +214,7 @@ fn profile(topology: Topology, path: &Path) {
         unix_time_s: None,
     };
     let profile =
-        measure_profile(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile");
+        measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {}).expect("a profile");
     profile.write_json(&mut fs::File::create(path).expect("a file")).expect("a profile");
 }
 

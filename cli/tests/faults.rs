@@ -37,14 +37,14 @@ fn run_trials(folder: &str, verbs: &[&str], choose: impl Fn(Vec<FaultTrial>) -> 
         all.iter().filter(|case| verbs.contains(&case.subcommand())).filter(cheap).filter(possible).collect();
     let folder = scratch(folder);
     let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
-    let mut bench = FaultBench::new(program, folder, &cases).expect("a bench");
+    let mut bench = FaultBench::create(program, folder, &cases).expect("a bench");
     let mut tally = CampaignTally::default();
     for case in cases {
         let extent = CampaignLimits { max_call_numbers: 100, regions: 20, pairs: 4 };
         let plan = list_trials(&mut bench, case, extent).expect("a case runs without faults");
         for trial in choose(plan) {
             if let Some(judged) = run_trial_or_report(&trial, &mut bench, case) {
-                tally.add_trial(case, &trial, &judged);
+                tally.count_trial(case, &trial, &judged);
             }
         }
     }

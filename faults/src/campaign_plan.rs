@@ -33,7 +33,7 @@ pub enum FaultTrial {
 impl FaultTrial {
     /// Returns the two names under which result tables count the trial: the system call and the effect of its fault,
     /// `twice` and `twice`, or `damage` and the kind of damage.
-    pub fn tally_key(&self) -> (&'static str, &'static str) {
+    pub fn tally_names(&self) -> (&'static str, &'static str) {
         match self {
             FaultTrial::Fault(fault) => (fault.kind.call_kind_name(), fault.what.effect_name()),
             FaultTrial::Twice(_) => ("twice", "twice"),

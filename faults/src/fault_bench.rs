@@ -13,8 +13,8 @@ use crate::fault::{FaultEffect, InjectedFault};
 use crate::oracle::{ObservedRun, ReferenceRun, RunOutcome, RunVerdict, new_verdict};
 use crate::process::{ExitKind, ProcessResult, start_process};
 use crate::shim::{CallLog, FaultShim};
-use crate::snapshot::{FolderSnapshot, copy_tree, take_snapshot};
-use crate::test_cases::{TestCase, create_inputs, split_command};
+use crate::snapshot::{FolderSnapshot, copy_tree, read_folder_snapshot};
+use crate::test_cases::{TestCase, create_inputs, split_command_line};
 
 /// A run and the verdict on it.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl FaultBench {
     ///
     /// # Errors
     /// The folder cannot be created, or a command that creates an input fails.
-    pub fn new(program: &Path, root: PathBuf, cases: &[&TestCase]) -> anyhow::Result<FaultBench> {
+    pub fn create(program: &Path, root: PathBuf, cases: &[&TestCase]) -> anyhow::Result<FaultBench> {
         remove_folder(&root)?;
         let given = root.join("given");
         create_inputs(cases, program, &given)?;
@@ -64,13 +64,13 @@ impl FaultBench {
         for (from, to) in case.initial_files {
             copy_tree(&self.given.join(from), &made.join(to)).with_context(|| format!("{from} for {}", case.name))?;
         }
-        Ok(take_snapshot(&made)?)
+        Ok(read_folder_snapshot(&made)?)
     }
 
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
         command
-            .args(split_command(line, &self.given, &self.output_folder()))
+            .args(split_command_line(line, &self.given, &self.output_folder()))
             .env("TMPDIR", self.output_folder().join("tmp"));
         // Device drivers run foreign code in the same process, and PoCL aborts when a thread cannot start: hide all
         // drivers.
@@ -100,7 +100,7 @@ impl FaultBench {
             self.prepare_output_folder(case)?;
             let ended = start_process(self.command(&case.line), &self.root, "one")?.wait_for_exit()?;
             ensure!(ended.how == ExitKind::Exit(0), "{} fails without a fault: {}", case.name, ended.stderr);
-            let made = ReferenceRun { stdout: ended.stdout, files: take_snapshot(&self.output_folder())? };
+            let made = ReferenceRun { stdout: ended.stdout, files: read_folder_snapshot(&self.output_folder())? };
             self.undisturbed.insert(case.name, made);
         }
         self.reference_run(case)
@@ -133,7 +133,7 @@ impl FaultBench {
         seen: Option<&CallLog>,
     ) -> anyhow::Result<RunVerdict> {
         let want = self.reference_run(case)?;
-        let after = take_snapshot(&self.output_folder())?;
+        let after = read_folder_snapshot(&self.output_folder())?;
         Ok(ObservedRun { case, ended, before, after: &after, reference: want, root: &self.root, damaged_file: None }
             .judge_run(fault, seen))
     }
@@ -170,7 +170,7 @@ impl FaultBench {
             copy_tree(&made, &kept)?;
             let ended = start_process(self.command(&format!("{} {more}", case.line)), &self.root, "one")?;
             let ended = ended.wait_for_exit()?;
-            let mut after = take_snapshot(&made)?;
+            let mut after = read_folder_snapshot(&made)?;
             // Files that a killed process left behind may stay.
             let want = self.reference_run(case)?;
             after.retain(|name, _| want.files.contains_key(name));
@@ -209,7 +209,7 @@ impl FaultBench {
         std::thread::sleep(apart);
         let second = start_process(self.command(&case.line), &self.root, "two")?;
         let ended = [first.wait_for_exit()?, second.wait_for_exit()?];
-        let after = take_snapshot(&self.output_folder())?;
+        let after = read_folder_snapshot(&self.output_folder())?;
         let want = self.reference_run(case)?;
         // Files that one run leaves unchanged may have been created by the other.
         let any = ended.iter().any(|ended| ended.how == ExitKind::Exit(0));
@@ -254,7 +254,7 @@ impl FaultBench {
         write(bytes)?;
         let before = self.prepare_output_folder(case)?;
         let ended = start_process(self.command(&case.line), &self.root, "one")?.wait_for_exit()?;
-        let (after, want) = (take_snapshot(&self.output_folder())?, self.reference_run(case)?);
+        let (after, want) = (read_folder_snapshot(&self.output_folder())?, self.reference_run(case)?);
         let damaged = Path::new(file).file_name().and_then(|name| name.to_str());
         let run = ObservedRun {
             case,

@@ -61,7 +61,7 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let begun = Instant::now();
     let folder = |i: usize| args.scratch.join(i.to_string());
-    let benches = (0..args.jobs.max(1)).map(|i| FaultBench::new(&program, folder(i), &cases));
+    let benches = (0..args.jobs.max(1)).map(|i| FaultBench::create(&program, folder(i), &cases));
     let mut benches = benches.collect::<anyhow::Result<Vec<FaultBench>>>()?;
 
     // Run a complete trial and show its output.
@@ -99,10 +99,10 @@ fn main() -> anyhow::Result<ExitCode> {
                     let Some((case, trial)) = plan.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                     let Some(judged) = run_trial_or_report(trial, bench, case) else { continue };
                     let mut tally = tally.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                    tally.0.add_trial(case, trial, &judged);
+                    tally.0.count_trial(case, trial, &judged);
                     if judged.verdict.outcome.is_violation() {
                         // Report the first violation of a kind at once.
-                        let alike = tally.1.entry((case.name, trial.tally_key(), judged.verdict.outcome)).or_insert(0);
+                        let alike = tally.1.entry((case.name, trial.tally_names(), judged.verdict.outcome)).or_insert(0);
                         *alike += 1;
                         if *alike == 1 {
                             eprintln!("{} {trial}: {}", case.name, judged.verdict);

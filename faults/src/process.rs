@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 /// Time limit of a run; a longer run counts as hanging.
-pub(crate) const RUN_TIME_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const MAX_RUN_TIME: Duration = Duration::from_secs(30);
 
 /// How a run ended, with its output.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub enum ExitKind {
     Exit(i32),
     /// The process was ended by the signal with this number.
     Signal(i32),
-    /// The process exceeded [`RUN_TIME_LIMIT`] and was killed.
+    /// The process exceeded [`MAX_RUN_TIME`] and was killed.
     Hung,
 }
 
@@ -67,7 +67,7 @@ impl RunningProcess<'_> {
             if let Some(status) = self.child.try_wait()? {
                 break Some(status);
             }
-            if self.begun.elapsed() > RUN_TIME_LIMIT {
+            if self.begun.elapsed() > MAX_RUN_TIME {
                 break None;
             }
             std::thread::sleep(Duration::from_micros(500));

@@ -14,7 +14,7 @@ pub(crate) type FolderSnapshot = BTreeMap<String, Vec<u8>>;
 ///
 /// # Errors
 /// A file or folder cannot be read.
-pub(crate) fn take_snapshot(folder: &Path) -> io::Result<FolderSnapshot> {
+pub(crate) fn read_folder_snapshot(folder: &Path) -> io::Result<FolderSnapshot> {
     let mut found = FolderSnapshot::new();
     add_folder(folder, "", &mut found)?;
     Ok(found)

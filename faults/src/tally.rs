@@ -46,8 +46,8 @@ pub struct CampaignTally {
 
 impl CampaignTally {
     /// Counts a run with a fault by its outcome, and keeps its violation if there is one.
-    pub fn add_trial(&mut self, case: &TestCase, trial: &FaultTrial, judged: &JudgedRun) {
-        let (kind, what) = trial.tally_key();
+    pub fn count_trial(&mut self, case: &TestCase, trial: &FaultTrial, judged: &JudgedRun) {
+        let (kind, what) = trial.tally_names();
         let outcome = judged.verdict.outcome;
         let cell = self.cells.entry((case.subcommand(), kind, what, outcome)).or_default();
         cell.add(RunAndFaultCount { runs: 1, faults: judged.num_faults });

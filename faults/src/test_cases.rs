@@ -72,7 +72,7 @@ impl TestInput {
     }
 
     fn create_input(self, program: &Path, given: &Path) -> anyhow::Result<()> {
-        let genuma = |line: &str| run_checked(Command::new(program).args(split_command(line, given, given)));
+        let genuma = |line: &str| run_checked(Command::new(program).args(split_command_line(line, given, given)));
         let reference = "--reference {given}/pair/genome.fa";
         match self {
             TestInput::Pair => {
@@ -161,7 +161,7 @@ fn run_checked(command: &mut Command) -> anyhow::Result<()> {
 }
 
 /// Splits a command line at blanks and replaces the folder placeholders.
-pub fn split_command(line: &str, given: &Path, made: &Path) -> Vec<String> {
+pub fn split_command_line(line: &str, given: &Path, made: &Path) -> Vec<String> {
     let folder = |path: &Path| path.to_string_lossy().into_owned();
     let word = |word: &str| word.replace("{given}", &folder(given)).replace("{made}", &folder(made));
     line.split_whitespace().map(word).collect()

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use genuma_reads::{BatchLimit, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
+use genuma_reads::{BatchLimits, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
 
 /// A temporary file in memory (/dev/shm) with a fuzz input; removed on drop.
 pub struct InputFile(PathBuf);
@@ -32,7 +32,7 @@ impl Drop for InputFile {
 pub type ReadFields = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// Reads until the end or the first error. Returns the reads and the error.
-pub fn read_all(lane: StreamLane, limit: BatchLimit) -> (Vec<ReadFields>, Option<Error>) {
+pub fn read_all(lane: StreamLane, limit: BatchLimits) -> (Vec<ReadFields>, Option<Error>) {
     let mut reads = Vec::new();
     let mut stream = match ReadStream::open(&[lane], StreamOptions::new(limit)) {
         Ok(stream) => stream,

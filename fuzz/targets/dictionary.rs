@@ -45,6 +45,6 @@ fuzz_target!(|bytes: &[u8]| {
         dictionary.find_kmer(kmer).into_iter().for_each(show);
     }
     let sequence: Vec<u8> = bytes.iter().map(|byte| b"ACGT"[usize::from(byte & 3)]).collect();
-    let mut stream = KmerStream::new(&dictionary);
+    let mut stream = KmerStream::for_dictionary(&dictionary);
     kmers(&sequence, k).filter_map(|(start, kmer)| stream.find_kmer(start, kmer)).for_each(show);
 });

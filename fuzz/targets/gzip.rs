@@ -5,7 +5,7 @@ use std::io::Write;
 
 use flate2::{Compression, GzBuilder};
 use genuma_fuzz::{InputFile, read_all};
-use genuma_reads::{BatchLimit, StreamLane};
+use genuma_reads::{BatchLimits, StreamLane};
 use libfuzzer_sys::fuzz_target;
 
 /// Compresses text as one BGZF block: a gzip member with an extra field.
@@ -41,10 +41,10 @@ fuzz_target!(|input: &[u8]| {
         packed[at] ^= 1 << (how & 7);
     }
     let file = InputFile::new("gzip", &packed);
-    let (unpacked, error) = read_all(StreamLane::Single(file.path().to_path_buf()), BatchLimit::by_reads(1000));
+    let (unpacked, error) = read_all(StreamLane::Single(file.path().to_path_buf()), BatchLimits::with_num_reads(1000));
     if error.is_none() && how != 255 {
         let plain = InputFile::new("plain", text);
-        let (wanted, _) = read_all(StreamLane::Single(plain.path().to_path_buf()), BatchLimit::by_reads(1000));
+        let (wanted, _) = read_all(StreamLane::Single(plain.path().to_path_buf()), BatchLimits::with_num_reads(1000));
         assert!(unpacked == wanted, "damage was not detected");
     }
 });

@@ -6,5 +6,5 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {
     let Ok(text) = std::str::from_utf8(text) else { return };
-    let _ = published_runs::parse_runs("table.csv", text);
+    let _ = published_runs::parse_published_runs("table.csv", text);
 });

@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
     let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
     let options = TableOptions { access: PageReadMethod::Pread, placement, ..TableOptions::default() };
     let Ok(table) = Table::open(input.path(), &options) else { return };
-    let Ok(mut entries) = table.read_entries() else { return };
+    let Ok(mut entries) = table.entry_reader() else { return };
     let mut keys = Vec::new();
     while let Ok(Some((key, value))) = entries.next_entry() {
         assert_eq!(value.len(), table.value_bytes());

@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
     let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
     let options = TableOptions { access: PageReadMethod::Pread, placement, ..TableOptions::default() };
     let table = Table::open(input.path(), &options).expect("only the page is unusual");
-    let mut entries = table.read_entries().expect("memory");
+    let mut entries = table.entry_reader().expect("memory");
     let (mut keys, mut values) = (Vec::new(), Vec::new());
     while let Ok(Some((key, value))) = entries.next_entry() {
         keys.push(key);

@@ -17,7 +17,7 @@ use object_store::{
 };
 use tokio::time::timeout;
 
-use crate::bucket_client::{BucketClient, classify_error, error_message, is_not_implemented, is_range_not_satisfiable};
+use crate::bucket_client::{BucketClient, classify_request_error, error_message, is_not_implemented, is_range_not_satisfiable};
 use crate::bucket_options::BucketOptions;
 use crate::error::Error;
 use crate::network_thread::NetworkThread;
@@ -244,7 +244,7 @@ impl BucketStore {
     }
 
     fn classify(&self, task: RequestDescription<'_>, error: &object_store::Error) -> AttemptError {
-        classify_error(&self.location, task, error)
+        classify_request_error(&self.location, task, error)
     }
 
     fn retry<T>(

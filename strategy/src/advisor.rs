@@ -58,7 +58,7 @@ pub struct ConsideredStrategy {
 /// Reason why there were no more trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StopReason {
+pub enum TrialStopReason {
     /// Only the plain run is feasible.
     NoChoice,
     /// No trials were requested.
@@ -87,7 +87,7 @@ pub struct Advice {
     /// Time that the trials took, s.
     pub spent_s: f64,
     /// Reason why there were no more trials.
-    pub stopped: StopReason,
+    pub stopped: TrialStopReason,
 }
 
 /// Minimum gain (ratio of the time of the plain run to that of a strategy) for which the strategy is advised instead of
@@ -141,11 +141,11 @@ pub fn advise_strategy<E>(
     let mut spending = TrialBudget { budget_s: question.budget.unwrap_or(0.0) * foretold.seconds, spent_s: 0.0 };
     let mut first = None;
     let mut stopped = match (feasible.len(), question.budget) {
-        (1, _) => StopReason::NoChoice,
-        (_, None) => StopReason::NotWanted,
-        _ => StopReason::TooShort,
+        (1, _) => TrialStopReason::NoChoice,
+        (_, None) => TrialStopReason::NotWanted,
+        _ => TrialStopReason::TooShort,
     };
-    if stopped == StopReason::TooShort && spending.can_afford(expected_s(&app, foretold)) {
+    if stopped == TrialStopReason::TooShort && spending.can_afford(expected_s(&app, foretold)) {
         let trial = run(Strategy::PLAIN_RUN)?;
         spending.spent_s += trial.spent_s;
         app = app.calibrated_to_measured_run(machine, threads, trial.read_s);
@@ -159,7 +159,7 @@ pub fn advise_strategy<E>(
         (trial.spent_s / foretold.seconds).clamp(RaceRules::default().sample, 1.0)
     });
     let rules = RaceRules { budget: f64::INFINITY, sample, ..RaceRules::default() };
-    let mut race = TrialRace::new(&select_race_candidates(&ranked), foretold, rules);
+    let mut race = TrialRace::of_candidates(&select_race_candidates(&ranked), foretold, rules);
     let mut considered: Vec<ConsideredStrategy> = ranked.iter().map(ConsideredStrategy::from_candidate).collect();
     if !ranked.iter().any(|one| one.strategy == Strategy::PLAIN_RUN) {
         let plain = RaceCandidate { strategy: Strategy::PLAIN_RUN, prediction: foretold };
@@ -175,11 +175,11 @@ pub fn advise_strategy<E>(
     if let Some(trial) = first {
         note(&mut race, Strategy::PLAIN_RUN, trial);
         let mut longest_s = trial.spent_s;
-        stopped = StopReason::Clear;
+        stopped = TrialStopReason::Clear;
         for _ in 1..MAX_TRIALS {
-            let Some(strategy) = race.next_strategy() else { break };
+            let Some(strategy) = race.next_strategy_to_try() else { break };
             if !spending.can_afford(longest_s) {
-                stopped = StopReason::Spent;
+                stopped = TrialStopReason::Spent;
                 break;
             }
             let trial = run(strategy)?;

@@ -23,7 +23,7 @@ pub struct AlignerPreset {
     pub spread: f64,
 }
 
-/// Presets of all aligners: geometric means of the fits of [`crate::replay::fit_server`] on both servers and both
+/// Presets of all aligners: geometric means of the fits of [`crate::replay::fit_aligners_of_server`] on both servers and both
 /// data sets. The first that fits a program name is used. The preset for other programs is the geometric mean of the
 /// four aligners.
 pub(crate) const ALIGNER_PRESETS: [AlignerPreset; 6] = [
@@ -108,12 +108,12 @@ impl ApplicationModel {
 mod tests {
     use super::*;
     use crate::model::predict_run;
-    use crate::replay::{fit_server, published_runs, published_servers};
+    use crate::replay::{fit_aligners_of_server, published_runs, published_servers};
 
     #[test]
     fn presets_are_what_the_published_runs_show() {
-        let runs = published_runs::parse_runs("t.csv", include_str!("../data/lenis2017.csv")).unwrap();
-        let fitted = ["amd", "intel"].map(|server| fit_server(&runs, server).unwrap());
+        let runs = published_runs::parse_published_runs("t.csv", include_str!("../data/lenis2017.csv")).unwrap();
+        let fitted = ["amd", "intel"].map(|server| fit_aligners_of_server(&runs, server).unwrap());
         let mean = |of: &[f64]| (of.iter().map(|x| x.ln()).sum::<f64>() / of.len() as f64).exp();
         let numbers: [fn(&ApplicationModel) -> f64; 5] =
             [|a| a.cpu, |a| a.touches, |a| a.bytes_per_touch, |a| a.handovers, |a| a.spread];

@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use genuma_reads::{
-    AlignedInput, AlignedOptions, BatchLimit, Error, FileFault, ReadBatch, ReadRef, ReadStream, StreamLane,
+    AlignedInput, AlignedOptions, BatchLimits, Error, FileFault, ReadBatch, ReadRef, ReadStream, StreamLane,
 };
 
-use crate::invocation::{InputMode, Invocation, ReadDependence, ReadFiles};
+use crate::invocation::{ReadInputMode, Invocation, ReadDependence, ReadFiles};
 
-/// Bases of a chunk, bp: about 1 MB of FASTQ.
+/// Number of bases (bp) at which a text chunk ends: about 1 MB of FASTQ.
 const CHUNK_BASES: u64 = 400_000;
 
-/// Limits at which a chunk ends.
-pub(crate) const TEXT_CHUNK_LIMIT: BatchLimit =
-    BatchLimit { target_bases: CHUNK_BASES, max_reads: 8192, min_reads: 0, max_bases: CHUNK_BASES };
+/// Limits at which a text chunk (the text of consecutive templates, handed to an instance as a whole) ends.
+pub(crate) const TEXT_CHUNK_LIMITS: BatchLimits =
+    BatchLimits { target_bases: CHUNK_BASES, max_reads: 8192, min_reads: 0, max_bases: CHUNK_BASES };
 
 /// Returns the lanes of `reads`. Files of aligned reads are read with the options `aligned`.
 ///
@@ -107,12 +107,12 @@ impl TextChunk {
         }
     }
 
-    fn push_template(&mut self, template: &[ReadRef<'_>], feed: InputMode) {
+    fn push_template(&mut self, template: &[ReadRef<'_>], feed: ReadInputMode) {
         let start = self.texts[0].len() + 1;
         let name = start..start + template_name_in_record(template[0].name).len();
         self.templates.push(ChunkTemplate { name, reads: template.len() as u32 });
         for (mate, read) in template.iter().enumerate() {
-            self.write_read(read, if feed == InputMode::Two { mate } else { 0 });
+            self.write_read(read, if feed == ReadInputMode::Two { mate } else { 0 });
         }
     }
 
@@ -176,14 +176,14 @@ struct BatchState {
 
 impl InstanceBatch {
     /// An empty batch with this number; `first` is the number of its first template in the whole input.
-    pub(crate) fn new(number: u64, first: u64) -> Self {
+    pub(crate) fn empty(number: u64, first: u64) -> Self {
         InstanceBatch { number, first_read: first, filling: Mutex::default(), filled: Condvar::new() }
     }
 
     /// Creates a complete batch of one chunk.
     #[cfg(fuzzing)]
-    pub fn from_templates(number: u64, first: u64, templates: &[[ReadRef<'_>; 2]], feed: InputMode) -> Self {
-        let batch = InstanceBatch::new(number, first);
+    pub fn from_templates(number: u64, first: u64, templates: &[[ReadRef<'_>; 2]], feed: ReadInputMode) -> Self {
+        let batch = InstanceBatch::empty(number, first);
         let mut chunk = TextChunk::default();
         templates.iter().for_each(|template| chunk.push_template(template, feed));
         batch.push_chunk(chunk, 2 * templates.len() as u64);
@@ -233,25 +233,25 @@ impl InstanceBatch {
     }
 
     /// Returns the number of templates whose records have been delivered to the merger.
-    pub(crate) fn num_delivered_templates(&self) -> usize {
+    pub(crate) fn num_templates_delivered_to_merger(&self) -> usize {
         self.lock_state().delivered
     }
 
     /// Sets the number of templates whose records have been delivered to the merger.
-    pub(crate) fn set_num_delivered_templates(&self, templates: usize) {
+    pub(crate) fn set_num_templates_delivered_to_merger(&self, templates: usize) {
         self.lock_state().delivered = templates;
     }
 }
 
 /// Limits at which a block ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct BlockLimit {
+struct BlockLimits {
     bases: u64,
     min_reads: u64,
     even: bool,
 }
 
-impl BlockLimit {
+impl BlockLimits {
     fn is_reached(&self, bases: u64, reads: u64) -> bool {
         bases >= self.bases && reads >= self.min_reads && (!self.even || reads.is_multiple_of(2))
     }
@@ -259,8 +259,8 @@ impl BlockLimit {
 
 /// Cuts the reads into batches.
 pub(crate) struct BatchCutter {
-    feed: InputMode,
-    block: Option<BlockLimit>,
+    feed: ReadInputMode,
+    block: Option<BlockLimits>,
     /// Whether adjacent reads with the same name are mates.
     mixed: bool,
     /// The file of each lane, if instances accept pairs only.
@@ -279,11 +279,11 @@ pub(crate) struct BatchCutter {
 
 impl BatchCutter {
     /// Creates a cutter for the instances of `invocation`, whose plain run has `threads` threads.
-    pub(crate) fn new(invocation: &Invocation, threads: usize) -> Self {
+    pub(crate) fn for_instances(invocation: &Invocation, threads: usize) -> Self {
         let block = match invocation.depends {
             ReadDependence::Blocks { even, min_reads: least_reads, .. } => {
                 let bases = invocation.depends.block_bases(threads).unwrap_or(u64::MAX);
-                Some(BlockLimit { bases, min_reads: least_reads, even })
+                Some(BlockLimits { bases, min_reads: least_reads, even })
             }
             ReadDependence::Nothing | ReadDependence::Everything => None,
         };
@@ -293,7 +293,7 @@ impl BatchCutter {
             mixed: matches!(invocation.reads, ReadFiles::Mixed(_)),
             pairs_only: match &invocation.reads {
                 ReadFiles::Interleaved(files)
-                    if !invocation.unpaired_in_interleaved || invocation.feed == InputMode::Two =>
+                    if !invocation.unpaired_in_interleaved || invocation.feed == ReadInputMode::Two =>
                 {
                     Some(files.clone())
                 }
@@ -354,7 +354,7 @@ impl BatchCutter {
                 self.end_batch();
             }
             if self.open.is_none() {
-                let batch = Arc::new(InstanceBatch::new(self.begun, self.all));
+                let batch = Arc::new(InstanceBatch::empty(self.begun, self.all));
                 self.begun += 1;
                 self.open = Some(Arc::clone(&batch));
                 if !begin(batch) {

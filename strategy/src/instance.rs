@@ -29,7 +29,7 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 
 use crate::cpu_layout::CpuSlot;
-use crate::invocation::{InputMode, Invocation};
+use crate::invocation::{ReadInputMode, Invocation};
 use crate::page_placement::processes_of_group;
 
 /// Size of a pipe, bytes: the maximum for an unprivileged process (`/proc/sys/fs/pipe-max-size`).
@@ -118,10 +118,10 @@ impl InstanceLauncher<'_> {
             Ok((reader, writer))
         };
         let feed = self.invocation.feed;
-        let pipes: io::Result<Vec<_>> = (0..if feed == InputMode::Two { 2 } else { 1 }).map(|_| pipe()).collect();
+        let pipes: io::Result<Vec<_>> = (0..if feed == ReadInputMode::Two { 2 } else { 1 }).map(|_| pipe()).collect();
         let (mut readers, feeds): (Vec<_>, Vec<_>) = pipes.map_err(StartError::Pipe)?.into_iter().unzip();
         let named = match feed {
-            InputMode::Stdin => Vec::new(),
+            ReadInputMode::Stdin => Vec::new(),
             _ => readers.iter().map(|r| PathBuf::from(format!("/proc/self/fd/{}", r.as_raw_fd()))).collect(),
         };
         let paths: Vec<&Path> = named.iter().map(PathBuf::as_path).collect();
@@ -131,7 +131,7 @@ impl InstanceLauncher<'_> {
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
         kill_with_parent_thread(&mut command);
-        if feed == InputMode::Stdin {
+        if feed == ReadInputMode::Stdin {
             command.stdin(Stdio::from(readers.remove(0)));
         }
 
@@ -142,7 +142,7 @@ impl InstanceLauncher<'_> {
             return Err(StartError::Ending);
         }
         let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
-        let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::new).transpose()?;
+        let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set).transpose()?;
         for reader in &readers {
             fcntl_setfd(reader.as_fd(), FdFlags::empty()).map_err(|e| StartError::Pipe(e.into()))?;
         }
@@ -216,9 +216,9 @@ impl Instance {
             .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
             .map(Arc::new);
         let patient = || process.clone();
-        self.feeds = feeds.into_iter().map(|feed| ProcessPipe::new(feed, patient())).collect::<io::Result<_>>()?;
-        self.stdout = stdout.map(|out| ProcessPipe::new(out, patient())).transpose()?;
-        self.stderr = stderr.map(|err| ProcessPipe::new(err, patient())).transpose()?;
+        self.feeds = feeds.into_iter().map(|feed| ProcessPipe::set_up(feed, patient())).collect::<io::Result<_>>()?;
+        self.stdout = stdout.map(|out| ProcessPipe::set_up(out, patient())).transpose()?;
+        self.stderr = stderr.map(|err| ProcessPipe::set_up(err, patient())).transpose()?;
         Ok(())
     }
 

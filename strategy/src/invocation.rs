@@ -21,7 +21,7 @@ pub struct Invocation {
     /// Options for reading files of aligned reads (BAM, CRAM, CBQ) among the reads.
     pub aligned: AlignedOptions,
     /// How an instance reads its input.
-    pub feed: InputMode,
+    pub feed: ReadInputMode,
     /// Whether the aligner accepts unpaired reads in an interleaved file, by their names.
     pub(crate) unpaired_in_interleaved: bool,
     /// Number of threads given; `None` if missing or `{threads}`, so that genuma chooses.
@@ -55,7 +55,7 @@ pub enum WordPart {
     Reads1,
     /// The file of read 2 of pairs.
     Reads2,
-    /// Bases of a block of reads, bp; see [`ReadDependence::Blocks`].
+    /// Replaced by the number of bases (bp) of a block of reads; see [`ReadDependence::Blocks`].
     Block,
 }
 
@@ -77,7 +77,7 @@ pub enum ReadFiles {
 
 /// How an instance reads its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputMode {
+pub enum ReadInputMode {
     /// Standard input: single or interleaved reads. The command line has no word for reads.
     Stdin,
     /// One file or pipe: single or interleaved reads.
@@ -292,7 +292,7 @@ impl Invocation {
         }
         match (&reads, self.feed) {
             (ReadFiles::Unnamed, _) => return wrong("no reads; name them with --reads"),
-            (ReadFiles::Single(_), InputMode::Two) => {
+            (ReadFiles::Single(_), ReadInputMode::Two) => {
                 return wrong("{reads1} and {reads2} are mates; name two files of reads for each lane");
             }
             _ => {}

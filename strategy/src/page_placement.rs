@@ -10,7 +10,7 @@ use genuma_machine::placement::MemoryPolicy;
 use genuma_work::proc_parsing::{resident_bytes_by_node, stat_fields_after_name};
 use serde::Serialize;
 
-pub(crate) use index_files::IndexFiles;
+pub(crate) use index_files::AlignerIndexFiles;
 
 /// A memory range counts as index if it has at least 1/16 of the index's bytes.
 const INDEX_RANGE_DIVISOR: u64 = 16;
@@ -32,7 +32,7 @@ pub struct PagePlacement {
 }
 
 /// Returns the memory of all processes of a process group; `None` if they have ended or the kernel does not report it.
-pub(crate) fn page_placement_of_group(group: u32, index: &IndexFiles) -> Option<PagePlacement> {
+pub(crate) fn page_placement_of_group(group: u32, index: &AlignerIndexFiles) -> Option<PagePlacement> {
     let mut pages = PagePlacement::default();
     for id in processes_of_group(group) {
         if let Ok(maps) = fs::read_to_string(format!("/proc/{id}/numa_maps")) {
@@ -87,7 +87,7 @@ impl PagePlacement {
     }
 
     /// Adds the pages of all ranges in the text of a `numa_maps` file (numa(7)).
-    fn add_numa_maps(&mut self, maps: &str, index: &IndexFiles) {
+    fn add_numa_maps(&mut self, maps: &str, index: &AlignerIndexFiles) {
         for line in maps.lines() {
             let on = resident_bytes_by_node(line);
             // Program and library files are where any process first read them.
@@ -167,12 +167,12 @@ mod tests {
     #[test]
     fn ranges_are_summed_by_node() {
         let mut pages = PagePlacement::default();
-        let files = IndexFiles::new(Some(&AlignerIndex {
+        let files = AlignerIndexFiles::of_index(Some(&AlignerIndex {
             files: vec!["/data/my index".into()],
             loading: IndexLoading::Mapped,
             made_by: None,
         }));
-        pages.add_numa_maps(MAPS, &IndexFiles { bytes: 16 << 20, ..files });
+        pages.add_numa_maps(MAPS, &AlignerIndexFiles { bytes: 16 << 20, ..files });
         assert_eq!(pages.all, [(0, 633 * 4096 + (2 << 20)), (1, 1500 * 4096 + (2 << 20))].into());
         assert_eq!(pages.index, [(0, 600 * 4096 + (2 << 20)), (1, 1000 * 4096 + (2 << 20))].into());
         assert_eq!(format_node_shares(&[(0, 25), (3, 75)].into()), "node 0 25%, node 3 75%");
@@ -202,9 +202,9 @@ mod tests {
         let group = parse_process(std::process::id(), &stat).expect("a process").group;
         // The kernel may be built without NUMA.
         if fs::metadata("/proc/self/numa_maps").is_ok() {
-            let pages = page_placement_of_group(group, &IndexFiles::default()).expect("pages of a living process");
+            let pages = page_placement_of_group(group, &AlignerIndexFiles::default()).expect("pages of a living process");
             assert!(pages.all.values().sum::<u64>() > 0);
         }
-        assert_eq!(page_placement_of_group(u32::MAX, &IndexFiles::default()), None);
+        assert_eq!(page_placement_of_group(u32::MAX, &AlignerIndexFiles::default()), None);
     }
 }

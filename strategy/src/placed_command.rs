@@ -44,7 +44,7 @@ pub struct SeveralInstancesError {
 
 impl PlacedCommand {
     /// Creates the command from its words, the program first. `{threads}` stands for the number of threads.
-    pub fn new(words: &[OsString], has_counters: bool) -> PlacedCommand {
+    pub fn from_words(words: &[OsString], has_counters: bool) -> PlacedCommand {
         PlacedCommand { words: words.to_vec(), has_counters }
     }
 
@@ -123,7 +123,7 @@ impl PlacedCommand {
         command.args(self.words.iter().skip(1).map(|word| replace_threads(word, &threads)));
         kill_with_parent_thread(&mut command);
         let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
-        let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::new).transpose()?;
+        let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set).transpose()?;
         let child = command.spawn().map_err(|source| self.start_error(source))?;
         forward_signals_to(child.id());
         Ok(child)
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     fn command(words: &[&str]) -> PlacedCommand {
-        PlacedCommand::new(&words.iter().map(OsString::from).collect::<Vec<_>>(), true)
+        PlacedCommand::from_words(&words.iter().map(OsString::from).collect::<Vec<_>>(), true)
     }
 
     fn slot() -> CpuSlot {

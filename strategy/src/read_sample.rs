@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use genuma_reads::{
-    AlignedOptions, BatchLimit, Lane, LaneFiles, NORMAL_SAMPLE, ReadBatch, ReadEstimate, ReadRef, ReadStream,
+    AlignedOptions, BatchLimits, Lane, LaneFiles, NORMAL_SAMPLE, ReadBatch, ReadEstimate, ReadRef, ReadStream,
     StreamLane, StreamOptions,
 };
 
@@ -77,7 +77,7 @@ impl ReadSample {
         let options = StreamOptions {
             whole_headers: true,
             batches_ahead: 1,
-            ..StreamOptions::new(BatchLimit::by_reads(READS_PER_BATCH))
+            ..StreamOptions::new(BatchLimits::with_num_reads(READS_PER_BATCH))
         };
         let mut stream = ReadStream::open(&lanes, options)?;
         let two = matches!(reads, ReadFiles::Paired(_));
@@ -218,7 +218,7 @@ impl SampleFiles {
         let two = self.files.len() == 2;
         let all = if two { ReadFiles::Paired(Vec::new()) } else { ReadFiles::Single(Vec::new()) };
         let all = whole.as_read_files(&all);
-        let cut = BatchLimit::by_reads(wanted.clamp(2, READS_PER_BATCH as u64) as usize);
+        let cut = BatchLimits::with_num_reads(wanted.clamp(2, READS_PER_BATCH as u64) as usize);
         let options = StreamOptions { whole_headers: true, ..StreamOptions::new(cut) };
         let mut stream = ReadStream::open(&lanes_of_read_files(&all, &AlignedOptions::default())?, options)?;
         let (mut batch, mut reads) = (ReadBatch::new(), 0);

@@ -1,7 +1,7 @@
 //! Evaluates the advisor on published run times: which strategies it would have chosen, and how much slower they are
 //! than the best.
 //!
-//! [`fit_server`] uses the runs of one server.
+//! [`fit_aligners_of_server`] uses the runs of one server.
 //! [`rank_by_predicted_time`](crate::trial_race::rank_by_predicted_time) uses the parameters fitted there, the
 //! description of the other server and the names of the strategies, never its run times. Only
 //! [`ReplayCase::relative_regret`] compares choices with run times.
@@ -81,7 +81,7 @@ fn server_model(server: &str) -> Result<MachineModel, Error> {
 ///
 /// # Errors
 /// The server, an aligner or a data set is not described.
-pub fn fit_server(runs: &[PublishedRun], server: &str) -> Result<FittedApplications, Error> {
+pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<FittedApplications, Error> {
     let machine = server_model(server)?;
     let of_server = || runs.iter().filter(|run| run.server == server);
     let most = of_server().map(|run| run.threads).max().unwrap_or(0);
@@ -217,7 +217,7 @@ impl BaselineRule {
     }
 
     /// Returns the strategy that the rule chooses.
-    pub fn choose_strategy(self, case: &ReplayCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
+    pub fn apply_rule(self, case: &ReplayCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
         let interleave = Strategy { instances: 1, memory: InstanceMemoryPolicy::Interleave };
         let most = case.measured_strategies().iter().map(|strategy| strategy.instances).max().unwrap_or(1);
         let instances = Strategy { instances: most, memory: InstanceMemoryPolicy::Bind };

@@ -26,7 +26,7 @@ use genuma_work::cost::process_cost;
 use genuma_work::counters::{NumaBalancingCounters, ProcessCounters, RunCounterRecorder};
 use serde::Serialize;
 
-use crate::batching::{BatchCutter, TEXT_CHUNK_LIMIT, lanes_of_read_files};
+use crate::batching::{BatchCutter, TEXT_CHUNK_LIMITS, lanes_of_read_files};
 use crate::cpu_layout::CpuSlot;
 use crate::instance::{self, StderrLogging};
 use crate::invocation::{Invocation, ReadDependence};
@@ -219,7 +219,7 @@ impl RunPlan {
             whole_headers: true,
             progress: meter,
             batches_ahead: 4,
-            ..StreamOptions::new(TEXT_CHUNK_LIMIT)
+            ..StreamOptions::new(TEXT_CHUNK_LIMITS)
         };
         let lanes = lanes_of_read_files(&invocation.reads, &invocation.aligned)?;
         let mut stream = ReadStream::open(&lanes, options)?;
@@ -230,7 +230,7 @@ impl RunPlan {
             .max(block.unwrap_or(0).saturating_mul(2 * RECORD_BYTES_PER_BASE * instances as u64));
         let max_unfinished = |cpu_slot: &CpuSlot| block.map_or(usize::MAX, |_| cpu_slot.threads + EXTRA_BLOCKS);
         let broker = BatchBroker::new(ahead, room as usize, self.cpu_slots.iter().map(max_unfinished).collect());
-        let mut dealer = BatchCutter::new(invocation, self.threads);
+        let mut dealer = BatchCutter::for_instances(invocation, self.threads);
 
         let (reads, written, instances) = thread::scope(|scope| {
             let keepers: Vec<_> = (0..instances)

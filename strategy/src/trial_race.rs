@@ -1,6 +1,6 @@
 //! A race of short trials: chooses the strategy to try next, when to stop, and the winner.
 //!
-//! The race runs nothing itself. [`TrialRace::next_strategy`] names a strategy; the caller aligns a sample of the
+//! The race runs nothing itself. [`TrialRace::next_strategy_to_try`] names a strategy; the caller aligns a sample of the
 //! reads under it and records the time with [`TrialRace::record_trial`]. Real and simulated trials are handled alike.
 //! After one trial of each candidate, the next trial goes to the candidate for which it has the highest expected
 //! value: the knowledge gradient of Frazier, Powell and Dayanik (2008), minus its price.
@@ -86,7 +86,7 @@ pub(crate) struct TrialRace {
 
 impl TrialRace {
     /// Creates a race of `candidates`. The plain run is always the first candidate; `plain` is its prediction.
-    pub(crate) fn new(candidates: &[RaceCandidate], plain: RunPrediction, rules: RaceRules) -> Self {
+    pub(crate) fn of_candidates(candidates: &[RaceCandidate], plain: RunPrediction, rules: RaceRules) -> Self {
         let plain = RaceCandidate { strategy: Strategy::PLAIN_RUN, prediction: plain };
         let others = candidates.iter().copied().filter(|c| c.strategy != Strategy::PLAIN_RUN);
         let runners = std::iter::once(plain).chain(others);
@@ -96,7 +96,7 @@ impl TrialRace {
 
     /// Returns the strategy to try next; `None` if no trial is expected to save more time than it takes, or if the time
     /// for trials is used up.
-    pub(crate) fn next_strategy(&self) -> Option<Strategy> {
+    pub(crate) fn next_strategy_to_try(&self) -> Option<Strategy> {
         if let Some(fresh) = self.runners.iter().find(|runner| runner.trials.is_empty()) {
             return Some(fresh.candidate.strategy);
         }
@@ -269,7 +269,7 @@ mod tests {
 
     fn run(race: &mut TrialRace, seconds: impl Fn(Strategy, usize) -> f64) -> usize {
         let mut trials = 0;
-        while let Some(strategy) = race.next_strategy() {
+        while let Some(strategy) = race.next_strategy_to_try() {
             race.record_trial(strategy, seconds(strategy, trials) * race.rules.sample);
             trials += 1;
         }
@@ -278,7 +278,7 @@ mod tests {
 
     fn race() -> TrialRace {
         let ranked = [candidate("interleave", 50.0), candidate("2xbind", 60.0), candidate("default", 100.0)];
-        TrialRace::new(&select_race_candidates(&ranked), ranked[2].prediction, RaceRules::default())
+        TrialRace::of_candidates(&select_race_candidates(&ranked), ranked[2].prediction, RaceRules::default())
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn clear_cases_need_one_trial_each() {
         let mut race = race();
-        assert_eq!(race.next_strategy(), Some(Strategy::PLAIN_RUN));
+        assert_eq!(race.next_strategy_to_try(), Some(Strategy::PLAIN_RUN));
         let trials = run(&mut race, |strategy, _| if strategy == Strategy::PLAIN_RUN { 20.0 } else { 90.0 });
         assert_eq!(trials, 3);
         let verdict = race.verdict_so_far();

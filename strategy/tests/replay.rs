@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use genuma_strategy::replay::report::{EvaluatedCase, ReplayReport, maximum, mean, replay_runs_of_table};
-use genuma_strategy::replay::{BaselineRule, PublishedRun, fit_server, list_replay_cases, published_runs};
+use genuma_strategy::replay::{BaselineRule, PublishedRun, fit_aligners_of_server, list_replay_cases, published_runs};
 
 const FILE: &str = "lenis2017.csv";
 const TEXT: &str = include_str!("../data/lenis2017.csv");
@@ -15,7 +15,7 @@ fn report() -> &'static ReplayReport {
 }
 
 fn runs() -> Vec<PublishedRun> {
-    published_runs::parse_runs(FILE, TEXT).unwrap()
+    published_runs::parse_published_runs(FILE, TEXT).unwrap()
 }
 
 #[test]
@@ -66,12 +66,12 @@ fn fitting_does_not_see_the_judged_server() {
             _ => run.clone(),
         })
         .collect();
-    let fitted = fit_server(&honest, "amd").unwrap();
-    assert_eq!(fitted, fit_server(&poisoned, "amd").unwrap());
+    let fitted = fit_aligners_of_server(&honest, "amd").unwrap();
+    assert_eq!(fitted, fit_aligners_of_server(&poisoned, "amd").unwrap());
     let without: Vec<PublishedRun> = honest.iter().filter(|run| run.server == "amd").cloned().collect();
-    assert_eq!(fitted, fit_server(&without, "amd").unwrap());
+    assert_eq!(fitted, fit_aligners_of_server(&without, "amd").unwrap());
     // The order of lines must not change the fit except for rounding; the times of the fitted server must.
-    assert_ne!(fit_server(&poisoned, "intel").unwrap(), fit_server(&honest, "intel").unwrap());
+    assert_ne!(fit_aligners_of_server(&poisoned, "intel").unwrap(), fit_aligners_of_server(&honest, "intel").unwrap());
 }
 
 #[test]

@@ -45,13 +45,13 @@ pub fn process_cost() -> ProcessCost {
     ProcessCost {
         cpu_s: seconds(11) + seconds(12),
         children_cpu_s: seconds(13) + seconds(14),
-        peak_bytes: peak_resident_bytes(&status).unwrap_or_else(|| rusage::own_usage().max_resident_bytes),
+        peak_bytes: peak_resident_bytes(&status).unwrap_or_else(|| rusage::usage_of_this_process().max_resident_bytes),
     }
 }
 
 /// [`process_cost`] by getrusage(2), for systems where `/proc` is not mounted.
 fn rusage_cost() -> ProcessCost {
-    let own = rusage::own_usage();
+    let own = rusage::usage_of_this_process();
     ProcessCost { cpu_s: own.cpu_s(), children_cpu_s: rusage::children_cpu_s(), peak_bytes: own.max_resident_bytes }
 }
 

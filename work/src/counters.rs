@@ -244,7 +244,7 @@ impl OwnCounters {
     /// Returns the counters up to now.
     fn finish(self) -> ProcessCounters {
         let samples = self.sampler.finish();
-        let usage = ResourceUsage { max_resident_bytes: process_cost().peak_bytes, ..rusage::own_usage() };
+        let usage = ResourceUsage { max_resident_bytes: process_cost().peak_bytes, ..rusage::usage_of_this_process() };
         ProcessCounters::new(usage, self.perf.read(), samples)
     }
 }

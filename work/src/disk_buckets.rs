@@ -65,8 +65,8 @@ impl DiskBuckets {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open(contents: &'static str, path: &Path, buckets: Vec<DiskBucket>) -> Result<DiskBuckets, Error> {
-        Ok(DiskBuckets::with_spill_file(SpillFile::open(contents, path)?, buckets.into_iter()))
+    pub fn open_for_reading(contents: &'static str, path: &Path, buckets: Vec<DiskBucket>) -> Result<DiskBuckets, Error> {
+        Ok(DiskBuckets::with_spill_file(SpillFile::open_for_reading(contents, path)?, buckets.into_iter()))
     }
 
     /// Opens for reading the buckets in an object of the run store; `buckets` is what [`DiskBuckets::finish_writing`]
@@ -198,13 +198,13 @@ mod tests {
         let left = buckets.finish_writing().unwrap();
         assert_eq!((left[0].num_values, left[1].num_values, size()), (300, 0, before));
 
-        let again = DiskBuckets::open("test", &path, left.clone()).unwrap();
+        let again = DiskBuckets::open_for_reading("test", &path, left.clone()).unwrap();
         assert!(again.read_bucket::<(usize, Vec<u8>)>(0).unwrap().into_iter().eq((0..300).map(value)));
         let mut bytes = std::fs::read(&path).unwrap();
         let at = bytes.len() / 2;
         bytes[at] ^= 1;
         std::fs::write(&path, bytes).unwrap();
-        let again = DiskBuckets::open("test", &path, left).unwrap();
+        let again = DiskBuckets::open_for_reading("test", &path, left).unwrap();
         let message = again.read_bucket::<(usize, Vec<u8>)>(0).unwrap_err().to_string();
         assert!(message.contains("x.bins is damaged"), "{message}");
     }

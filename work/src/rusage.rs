@@ -69,7 +69,7 @@ fn get_rusage(who: libc::c_int) -> ResourceUsage {
 
 /// Resource usage of all threads of this process. The kernel may report the memory of the parent process instead, so
 /// `/proc` is preferred where it is available.
-pub(crate) fn own_usage() -> ResourceUsage {
+pub(crate) fn usage_of_this_process() -> ResourceUsage {
     get_rusage(libc::RUSAGE_SELF)
 }
 

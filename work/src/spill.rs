@@ -163,11 +163,11 @@ impl SpillFile {
         )
     }
 
-    /// Opens the spill file at `path` for reading.
+    /// Opens an existing spill file at `path` for reading; [`SpillFile::create_unnamed`] makes a new one.
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open(contents: &'static str, path: &Path) -> Result<SpillFile, Error> {
+    pub fn open_for_reading(contents: &'static str, path: &Path) -> Result<SpillFile, Error> {
         SpillFile::open_with_options(contents, path, File::options().read(true), "read")
     }
 
@@ -274,7 +274,7 @@ impl SpillFile {
     }
 
     /// Releases all disk space of the file, which must not be read afterwards.
-    pub fn truncate(&self) {
+    pub fn release_disk_space(&self) {
         if let Some(file) = self.file.get() {
             // If truncation fails, the space is released when the file is closed.
             let _ = file.set_len(0);
@@ -362,7 +362,7 @@ mod tests {
         let spill = SpillFile::create("k-mer", &path).unwrap();
         let pieces = [1, 2].map(|byte| spill.write_block(&[byte; 3000], 4096).unwrap());
         spill.sync_to_disk().unwrap();
-        let spill = SpillFile::open("k-mer", &path).unwrap();
+        let spill = SpillFile::open_for_reading("k-mer", &path).unwrap();
         File::options().write(true).open(&path).unwrap().write_all_at(&[2 ^ 64], 4096 + 1234).unwrap();
         let mut buffer = Vec::new();
         spill.read_block(&pieces[0], &mut buffer).unwrap();

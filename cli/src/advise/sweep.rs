@@ -26,7 +26,7 @@ pub(crate) fn predict_run_times(case: &AdvisedRun, advice: &Advice) -> Vec<Sweep
 
 /// The table as CSV. `measured_s` is the mean of the trials with the run's own number of threads, without loading the
 /// index.
-pub(crate) fn format_csv(points: &[SweepPoint], case: &AdvisedRun, advice: &Advice) -> String {
+pub(crate) fn format_sweep_csv(points: &[SweepPoint], case: &AdvisedRun, advice: &Advice) -> String {
     let mut csv =
         "strategy,instances,memory_policy,threads,predicted_s,predicted_low_s,predicted_high_s,measured_s,not_possible\n"
             .to_owned();

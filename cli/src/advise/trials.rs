@@ -83,7 +83,7 @@ pub(crate) struct TrialRunner<'a> {
 
 impl<'a> TrialRunner<'a> {
     /// Prepares the trials: copies the first reads to temporary files.
-    pub(crate) fn new(
+    pub(crate) fn prepare(
         invocation: &'a Invocation,
         topology: &'a Topology,
         threads: usize,

@@ -25,7 +25,7 @@ impl FromStr for NumberPair {
 /// Alignment scores, and which alignments are reported.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Scores and records (letters as in bwa mem)")]
-pub(crate) struct ScoringArgs {
+pub(crate) struct ScoringAndReportOptions {
     /// Score of a matching base; the defaults of -B, -O, -E, -L, -U and -T are multiplied by it [default: 1]
     #[arg(short = 'A', long = "match", value_name = "N")]
     match_score: Option<u8>,
@@ -68,7 +68,7 @@ pub(crate) struct ScoringArgs {
     max_xa_placements: Option<NumberPair>,
 }
 
-impl ScoringArgs {
+impl ScoringAndReportOptions {
     /// The engine's options: given values, else the defaults, which scale with the match score.
     ///
     /// # Errors
@@ -113,11 +113,11 @@ mod tests {
 
     #[test]
     fn a_match_scales_what_was_not_said() {
-        let said = ScoringArgs {
+        let said = ScoringAndReportOptions {
             match_score: Some(2),
             mismatch_penalty: Some(3),
             gap_open_penalty: Some(NumberPair([7, 8])),
-            ..ScoringArgs::default()
+            ..ScoringAndReportOptions::default()
         };
         let scores = said.to_engine_options(Vec::new()).unwrap().scores;
         let plain = ScoringOptions {
@@ -135,7 +135,7 @@ mod tests {
         for wrong in ["", "6,", "-1", "1,2,3", "x"] {
             assert!(wrong.parse::<NumberPair>().is_err(), "{wrong}");
         }
-        let none = ScoringArgs { match_score: Some(0), ..ScoringArgs::default() };
+        let none = ScoringAndReportOptions { match_score: Some(0), ..ScoringAndReportOptions::default() };
         assert!(none.to_engine_options(Vec::new()).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Derives ID, platform and platform unit of a read group from flowcell and lane in the read names.
 
-use genuma_reads::{BatchLimit, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
+use genuma_reads::{BatchLimits, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
 
 /// The flowcell and lane that reads were sequenced on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(crate) fn complete_read_group(fields: &str, lane: &StreamLane) -> Result<Opt
 
 fn read_first_header(lane: &StreamLane) -> Result<Option<String>, Error> {
     let options =
-        StreamOptions { batches_ahead: 1, whole_headers: true, ..StreamOptions::new(BatchLimit::by_reads(1)) };
+        StreamOptions { batches_ahead: 1, whole_headers: true, ..StreamOptions::new(BatchLimits::with_num_reads(1)) };
     let (mut stream, mut batch) = (ReadStream::open(std::slice::from_ref(lane), options)?, ReadBatch::new());
     stream.fill_batch(&mut batch)?;
     Ok(batch.iter().next().map(|read| String::from_utf8_lossy(read.name).into_owned()))

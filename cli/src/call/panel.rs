@@ -17,7 +17,7 @@ const DEFAULT_MIN_NORMALS: u32 = 2;
 ///
 /// # Errors
 /// The file cannot be read, is not a panel, has another k, or has fewer normals than `least`.
-pub(crate) fn open_panel(table: &Path, k: u32, least: Option<u32>) -> anyhow::Result<PanelOfNormals> {
+pub(crate) fn open_panel_of_normals(table: &Path, k: u32, least: Option<u32>) -> anyhow::Result<PanelOfNormals> {
     let (path, least) = (table.display(), least.unwrap_or(DEFAULT_MIN_NORMALS));
     let scan = TableScan::open(table)?;
     let make = "create one with `genuma table union --counts samples`";

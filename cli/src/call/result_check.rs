@@ -30,7 +30,7 @@ impl WarningRule {
 ///
 /// # Errors
 /// A warning withholds the results according to `rule`.
-pub(super) fn check_result(
+pub(super) fn check_call_result(
     finished: &FinishedCall,
     mut warnings: Vec<ResultWarning>,
     rule: WarningRule,

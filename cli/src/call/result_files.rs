@@ -11,10 +11,10 @@ use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::export_tables::{ExportTable, MafGenes};
 use genuma_somatic::gene_annotation::{AnnotationSummary, GeneFile};
-use genuma_somatic::output::ReadsSource;
+use genuma_somatic::output::SupportingReadsOrigin;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::ResultWarning;
-use genuma_somatic::vcf::HeaderContent;
+use genuma_somatic::vcf::VcfHeaderContent;
 use genuma_somatic::vcf_record::VcfRecord;
 use genuma_somatic::{export_tables, output, screen_hits, vcf, vcf_record};
 use genuma_work::publish::{self, AtomicFile, FileSet};
@@ -22,14 +22,14 @@ use genuma_work::{ProgressCounters, ProgressListener};
 use serde::Serialize;
 use tracing::info;
 
-use super::summary::RecordFindings;
+use super::summary::RecordAnnotations;
 use super::watcher::CallWatcher;
 use super::{provenance, summary, targets, why};
 use crate::json_file::{JsonOutput, schema};
 use crate::{multiqc, report};
 
 /// Name of the HTML report.
-pub(crate) const REPORT_FILE: &str = "report.html";
+pub(crate) const REPORT_FILE_NAME: &str = "report.html";
 
 const VCF_FILE: &str = "somatic.vcf.gz";
 const CONTIGS_FILE: &str = "contigs.fa";
@@ -47,7 +47,7 @@ const TARGETS_FILE: &str = "targets.tsv";
 
 /// Paths of optional tables of the results.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct TablePaths {
+pub(crate) struct ResultTablePaths {
     /// Small variants as MAF.
     pub(crate) maf: Option<PathBuf>,
     /// Structural variants as BEDPE.
@@ -103,8 +103,8 @@ impl<'a> CallOutputs<'a> {
     ///
     /// # Errors
     /// The folder is read-only or full, or another run writes its results there.
-    pub(crate) fn create(folder: &'a Path, tables: &TablePaths) -> Result<Self, publish::Error> {
-        let page = AtomicFile::create(folder.join(REPORT_FILE))?;
+    pub(crate) fn create(folder: &'a Path, tables: &ResultTablePaths) -> Result<Self, publish::Error> {
+        let page = AtomicFile::create(folder.join(REPORT_FILE_NAME))?;
         let (maf, bedpe) = (OpenTable::create(&tables.maf)?, OpenTable::create(&tables.bedpe)?);
         let existing = earlier_results(folder, tables);
         if !existing.is_empty() {
@@ -149,7 +149,7 @@ impl<'a> CallOutputs<'a> {
         let settings = result_settings(job);
         let mut records = vcf_record::build_records(&finished.events, genome);
         let reference = provenance::identify_reference(genome, job.reference.as_deref(), job.resources.threads)?;
-        let mut header = vcf::format_vcf_header(&HeaderContent {
+        let mut header = vcf::format_vcf_header(&VcfHeaderContent {
             genome,
             samples: &finished.samples,
             reference: &reference,
@@ -179,24 +179,24 @@ impl<'a> CallOutputs<'a> {
         output::write_supporting_pairs(
             &file(SUPPORTING_READS_FILE),
             finished,
-            ReadsSource { provenance: &job.provenance, reference: &reference },
+            SupportingReadsOrigin { provenance: &job.provenance, reference: &reference },
             &job.resources,
             &job.store.work_folder,
             &meter,
             &mut set,
         )?;
-        let outcome = summary::build_summary(
+        let outcome = summary::build_call_summary(
             job,
             finished,
             &records,
-            RecordFindings { screened_calls, annotation },
+            RecordAnnotations { screened_calls, annotation },
             watched.timeline(),
         )?;
         let counters = watched.take_counters();
         let outcome = CallSummary { warnings, counters, reference_identity: reference, ..outcome };
         output::write_json(
             &file(SUMMARY_FILE),
-            &JsonOutput::new(schema::SUMMARY_SCHEMA, summarize(&outcome)),
+            &JsonOutput::with_schema(schema::SUMMARY_SCHEMA, summarize(&outcome)),
             &mut set,
         )?;
         multiqc::add_section_files(
@@ -222,13 +222,13 @@ fn annotate_records(
     genes.annotate_records(genome, records);
     vcf::add_annotation_lines(header, &gff.file_name());
     let bytes = fs::metadata(&gff.path).with_context(|| gff.path.display().to_string())?.len();
-    Ok(genes.summarize_annotation(&gff.path, bytes, records))
+    Ok(genes.summarise_annotation(&gff.path, bytes, records))
 }
 
 /// Names of the files of an earlier run that this run replaces or removes.
-fn earlier_results(folder: &Path, tables: &TablePaths) -> Vec<String> {
+fn earlier_results(folder: &Path, tables: &ResultTablePaths) -> Vec<String> {
     let ours = |name: &str| {
-        [REPORT_FILE, CONTIGS_FILE, SUPPORTING_READS_FILE, SUMMARY_FILE, WHY_FILE, TARGETS_FILE].contains(&name)
+        [REPORT_FILE_NAME, CONTIGS_FILE, SUPPORTING_READS_FILE, SUMMARY_FILE, WHY_FILE, TARGETS_FILE].contains(&name)
             || SUPPORTING_READS_INDEX_FILES.contains(&name)
             || name.starts_with(VCF_FILE)
             || name.starts_with(MULTIQC_PREFIX) && name.ends_with("_mqc.json")

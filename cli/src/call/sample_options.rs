@@ -12,7 +12,7 @@ use genuma_somatic::sample_names::SampleNames;
 use tracing::warn;
 
 use crate::errors::UsageError;
-use crate::read_layout::{ReadLayoutArgs, ReadStructureOption};
+use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 
 /// The values of all `--tumor` options, in the given order. `REQUIRED`: whether the command needs at least one.
 #[derive(Debug, Clone, Default)]
@@ -209,7 +209,7 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
         &self,
         normal: NormalReads<'_>,
         names_given: SampleNameOptions<'_>,
-        layout: &ReadLayoutArgs,
+        layout: &ReadLayoutOptions,
         options: &AlignedOptions,
     ) -> anyhow::Result<(SampleNames, Vec<Lane>)> {
         let mut tumours: Vec<TumourFiles> = Vec::new();

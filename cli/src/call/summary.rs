@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use genuma_kmers::MAX_SAMPLES;
 use genuma_pair::library::LibraryMetrics;
-use genuma_pair::library::metrics::PairLibraryMetrics;
+use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::{AdditionalTumour, CallSummary, EventPileup, ReportedEvent};
@@ -13,7 +13,7 @@ use genuma_somatic::genotype::Genotype;
 use genuma_somatic::locus::{Locus, VariantCall};
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::provenance::ReferenceIdentity;
-use genuma_somatic::read_pileup::{PileupInput, draw_pileup};
+use genuma_somatic::read_pileup::{PileupInput, build_pileup};
 use genuma_somatic::read_placement::PlacedRead;
 use genuma_somatic::recruit::RecruitedPair;
 use genuma_somatic::sample_names::SampleNames;
@@ -28,7 +28,7 @@ use crate::report::call::choose_calls_with_pileups;
 use crate::report::markup::format_date;
 
 /// Annotations of the records, which are computed after the records: screened sequences, genes and consequences.
-pub(crate) struct RecordFindings {
+pub(crate) struct RecordAnnotations {
     /// Calls whose new sequence is that of a screened sequence.
     pub(crate) screened_calls: Vec<ScreenHit>,
     /// The annotation with genes.
@@ -39,11 +39,11 @@ pub(crate) struct RecordFindings {
 ///
 /// # Errors
 /// Spilled data cannot be read back.
-pub(crate) fn build_summary(
+pub(crate) fn build_call_summary(
     job: &CallJob,
     finished: &mut FinishedCall,
     records: &[VcfRecord],
-    findings: RecordFindings,
+    findings: RecordAnnotations,
     timeline: Timeline,
 ) -> Result<CallSummary, spill::Error> {
     let firsts = first_records(records, finished.events.len());
@@ -89,10 +89,10 @@ pub(crate) fn build_summary(
 }
 
 /// The library metrics. In a tumour-only call, those of the reference that replaces the normal are removed.
-fn reported_libraries(libraries: PairLibraryMetrics, samples: &SampleNames) -> PairLibraryMetrics {
+fn reported_libraries(libraries: SamplePairLibraryMetrics, samples: &SampleNames) -> SamplePairLibraryMetrics {
     match samples.has_normal() {
         true => libraries,
-        false => PairLibraryMetrics { normal: LibraryMetrics::default(), telomeres: None, ..libraries },
+        false => SamplePairLibraryMetrics { normal: LibraryMetrics::default(), telomeres: None, ..libraries },
     }
 }
 
@@ -131,7 +131,7 @@ fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
         id: vcf_record::event_id(record.event),
         chrom: name(record.chrom),
         pos: record.pos as u64,
-        other: record.other_end().map(|(chrom, pos)| (name(chrom), pos as u64)),
+        other: record.position_of_other_end().map(|(chrom, pos)| (name(chrom), pos as u64)),
         alleles: [record.reference.clone(), record.alt_text(genome)],
         class: record.class,
         quality: *quality,
@@ -191,5 +191,5 @@ fn draw_picture(call: &VariantCall, loci: &[Locus], pairs: &[RecruitedPair], err
     let evidence = locus.compute_evidence_of_reads(&recruits, loci, pairs, errors);
     let votes = evidence.molecule_votes(call.change_index).concat();
     let scene = PileupInput { contig: &locus.contig, change: finding, reads: &recruits, pairs, votes: &votes };
-    draw_pileup(&scene, |pair| evidence.molecule_assignment().is_duplicate(pair))
+    build_pileup(&scene, |pair| evidence.molecule_assignment().is_duplicate(pair))
 }

@@ -8,11 +8,11 @@ use genuma_work::counters::{RunCounterRecorder, RunCounters};
 use genuma_work::timeline::{Timeline, TimelineRecorder};
 
 use crate::allocator;
-use crate::progress::UnitProgress;
+use crate::progress::UnitProgressDisplay;
 
 /// Reports the start of each unit to the progress display and to the timeline recorder.
 pub(crate) struct CallWatcher {
-    progress: UnitProgress,
+    progress: UnitProgressDisplay,
     recorder: TimelineRecorder,
     counting: Mutex<Option<RunCounterRecorder>>,
 }
@@ -21,7 +21,7 @@ impl CallWatcher {
     /// Starts the progress display and the timeline recorder. `counting` has begun with the command.
     pub(crate) fn start(counting: Option<RunCounterRecorder>) -> CallWatcher {
         CallWatcher {
-            progress: UnitProgress::start(),
+            progress: UnitProgressDisplay::start(),
             recorder: TimelineRecorder::start(),
             counting: Mutex::new(counting),
         }

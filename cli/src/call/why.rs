@@ -24,7 +24,7 @@ pub(crate) fn parse_traced_variants(asked: &[String], reference: Option<&Path>) 
     let Some(reference) = reference else {
         return Err(UsageError("--why needs a reference: give one with --reference".into()).into());
     };
-    let genome = Reference::read(reference)?;
+    let genome = Reference::read_fasta_file(reference)?;
     let mut questions = Vec::new();
     for asked in asked {
         if Path::new(asked).is_file() {

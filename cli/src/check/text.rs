@@ -5,8 +5,8 @@ use std::fmt::Write;
 use genuma_pair::coverage::CoverageMetrics;
 use genuma_pair::identity::Relation;
 use genuma_pair::interval::Estimate;
-use genuma_pair::library::metrics::PairLibraryMetrics;
-use genuma_pair::pair_summary::PairSummary;
+use genuma_pair::library::metrics::SamplePairLibraryMetrics;
+use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 
 use crate::size_format;
@@ -31,7 +31,7 @@ fn format_estimate(value: &Estimate) -> String {
 
 /// Formats the comparison of one tumour with the normal as text, one property a line. `bases` are the sequenced bases
 /// of the normal and of the tumour.
-pub(crate) fn format_pair_summary(pair: &PairSummary, libraries: &PairLibraryMetrics, bases: [u64; 2]) -> String {
+pub(crate) fn format_pair_summary(pair: &SamplePairSummary, libraries: &SamplePairLibraryMetrics, bases: [u64; 2]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<28}{value}");
@@ -89,7 +89,7 @@ pub(crate) fn format_pair_summary(pair: &PairSummary, libraries: &PairLibraryMet
     text
 }
 
-fn describe_identity(pair: &PairSummary) -> String {
+fn describe_identity(pair: &SamplePairSummary) -> String {
     let identity = &pair.identity;
     let distance = identity.genetic_distance.as_ref().map_or_else(String::new, |d| {
         format!("; genetic distance {} (0: same person, 0.5: close relatives, 1: unrelated)", format_estimate(d))
@@ -111,7 +111,7 @@ fn describe_identity(pair: &PairSummary) -> String {
     format!("{relation}{distance}")
 }
 
-fn describe_contamination(pair: &PairSummary, sample: usize) -> String {
+fn describe_contamination(pair: &SamplePairSummary, sample: usize) -> String {
     let Some(contamination) = &pair.contamination[sample] else {
         return "not determined: depth too low, or different people".into();
     };

@@ -76,7 +76,7 @@ pub(crate) fn keep_finished_steps_on_interruption(folder: Option<PathBuf>) {
 }
 
 /// The specification of a k-mer table of at most `max_kmers` k-mers.
-pub(crate) fn table_spec(note: &TableNote, max_kmers: u64) -> anyhow::Result<TableSpec> {
+pub(crate) fn kmer_table_spec(note: &TableNote, max_kmers: u64) -> anyhow::Result<TableSpec> {
     let hot_entries = (max_kmers / HOT_KMER_ONE_IN).min(MAX_HOT_KMERS) as usize;
     let bytes = serde_json::to_vec(note)?;
     if bytes.len() > MAX_NOTE_BYTES {
@@ -98,7 +98,7 @@ fn write_table(
     set: &mut FileSet,
 ) -> anyhow::Result<WrittenSize> {
     let entries = sorted.num_kept();
-    let spec = TableSpec { memory_bytes: memory / 2, ..table_spec(note, entries)? };
+    let spec = TableSpec { memory_bytes: memory / 2, ..kmer_table_spec(note, entries)? };
     sorted.shrink_to(memory.saturating_sub(spec.max_memory_bytes()))?;
     let mut writer = TableWriter::create(path, spec)?;
     sorted.for_each_kmer(|kmer, counts| {

@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use super::NamedFiles;
 use crate::call::disk_space;
 use crate::fingerprint::Fingerprint;
-use crate::progress::UnitProgress;
+use crate::progress::UnitProgressDisplay;
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 
@@ -37,7 +37,7 @@ pub(crate) fn fingerprint_of_count(
     samples: &[NamedFiles],
     lanes: &[Lane],
 ) -> anyhow::Result<String> {
-    let mut fingerprint = Fingerprint::new()
+    let mut fingerprint = Fingerprint::with_program_version()
         .with_parameter("k", params.k)
         .with_parameter("min-count", min_count)
         .with_parameter("min-base-quality", params.min_base_quality);
@@ -75,7 +75,7 @@ impl ResumableCount {
         lanes: &[Lane],
         params: &CountParams,
         min_count: u32,
-        progress: &UnitProgress,
+        progress: &UnitProgressDisplay,
         costs: &mut Vec<UnitCost>,
     ) -> anyhow::Result<SampleKmers> {
         // Signals are deferred between finishing the bins and recording the stage: one is useless without the other.

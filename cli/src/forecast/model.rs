@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use genuma_align::scan;
-use genuma_kmers::{CountForecast, CountParams, ExpectedInput, MAX_PARTITIONS, min_memory};
+use genuma_kmers::{CountForecast, CountParams, ExpectedInput, MAX_PARTITIONS, min_memory_bytes};
 use genuma_reads::ReadEstimate;
 use genuma_somatic::count::{
     CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE, KMER_SKETCH_PARAMS, packed_reads_budget, plan_counting,
@@ -34,7 +34,7 @@ const LIBRARY_SATURATION_PAIRS: f64 = 65_536.0;
 
 /// Minimum memory of a call with this many threads, without a reference (bytes). A call with less is refused.
 pub(crate) fn min_memory_for_threads(threads: usize) -> u64 {
-    (BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64).max(2 * min_memory(threads))
+    (BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64).max(2 * min_memory_bytes(threads))
 }
 
 /// Minimum memory of a call (bytes): the reference is held in memory with one byte a base. Rounded up to MiB, so that

@@ -8,7 +8,7 @@ use crate::report::markup::{format_count_with_noun, format_duration, format_with
 use crate::size_format;
 
 /// The whole output of `genuma plan`.
-pub(crate) fn render_plan(plan: &CallPlan) -> String {
+pub(crate) fn render_call_plan(plan: &CallPlan) -> String {
     let mut text = render_input(plan);
     let forecast = &plan.forecast;
     if forecast.refused.is_none() {

@@ -44,15 +44,15 @@ fn read_pressure(root: &Path) -> Option<CpuPressure> {
 }
 
 /// Measures how long tasks wait for a CPU from a moment on.
-pub(super) struct PressureWatch {
+pub(super) struct CpuPressureMeter {
     start: Instant,
     total_us: Option<f64>,
 }
 
-impl PressureWatch {
-    pub(super) fn start() -> PressureWatch {
+impl CpuPressureMeter {
+    pub(super) fn start() -> CpuPressureMeter {
         let total_us = read_pressure(Path::new("/")).map(|pressure| pressure.total_us);
-        PressureWatch { start: Instant::now(), total_us }
+        CpuPressureMeter { start: Instant::now(), total_us }
     }
 
     /// Describes the load since the start; `None` if the machine was idle but for this process, or if the kernel does

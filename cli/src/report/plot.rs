@@ -77,7 +77,7 @@ pub(crate) struct PlotSize {
 }
 
 /// Size of a plot that shares a row with one or two others.
-pub(crate) const SMALL_PLOT: PlotSize =
+pub(crate) const SMALL_PLOT_SIZE: PlotSize =
     PlotSize { width: 440.0, height: 250.0, left: 62.0, right: 10.0, top: 10.0, bottom: 46.0 };
 
 /// A plot under construction: the area between two axes.
@@ -90,7 +90,7 @@ pub(crate) struct PlotArea<'a> {
 
 impl<'a> PlotArea<'a> {
     /// An empty plot of this size with an x and a y axis.
-    pub(crate) fn new(size: PlotSize, x: Axis<'a>, y: Axis<'a>) -> PlotArea<'a> {
+    pub(crate) fn empty(size: PlotSize, x: Axis<'a>, y: Axis<'a>) -> PlotArea<'a> {
         let mut field = PlotArea { size, x, y, svg: String::new() };
         let PlotSize { width, height, left, right, top, bottom } = size;
         let mut svg = String::new();
@@ -142,7 +142,7 @@ impl<'a> PlotArea<'a> {
 
     /// Tints every other range of the x axis and writes the range names at the top where they fit. `bands`: start,
     /// end, name.
-    pub(crate) fn add_bands(&mut self, bands: &[(f64, f64, &str)]) {
+    pub(crate) fn add_axis_bands(&mut self, bands: &[(f64, f64, &str)]) {
         let (top, high) = (self.size.top, self.baseline() - self.size.top);
         for (i, &(from, to, name)) in bands.iter().enumerate() {
             let (x, end) = (self.x_position(from), self.x_position(to));
@@ -204,7 +204,7 @@ impl<'a> PlotArea<'a> {
     }
 
     /// Adds a column from the x axis up to `height`; `title` is its tooltip.
-    pub(crate) fn add_column(&mut self, style: &str, (from, to): (f64, f64), height: f64, title: &str) {
+    pub(crate) fn add_vertical_bar(&mut self, style: &str, (from, to): (f64, f64), height: f64, title: &str) {
         let (x, end, top) = (self.x_position(from), self.x_position(to), self.y_position(height.min(self.y.to)));
         let _ = write!(
             self.svg,
@@ -292,7 +292,7 @@ impl<'a> PlotArea<'a> {
     }
 
     /// Adds a line through points, each with its interval as a whisker and its title as a tooltip.
-    pub(crate) fn add_series(&mut self, key: LegendKey, points: &[PlotPoint]) {
+    pub(crate) fn add_line_with_intervals(&mut self, key: LegendKey, points: &[PlotPoint]) {
         let mut line = String::new();
         let mut dots = String::new();
         for point in points {
@@ -354,19 +354,19 @@ pub(crate) struct HorizontalBar<'a> {
 /// Draws horizontal bars below each other. `names` and `texts` are the widths reserved for the names and for the
 /// texts, in SVG units.
 pub(crate) fn horizontal_bars(rows: &[HorizontalBar], (names, texts): (f64, f64), described: &str) -> String {
-    let step = ((SMALL_PLOT.height - 8.0) / rows.len().max(1) as f64).clamp(19.0, 34.0);
+    let step = ((SMALL_PLOT_SIZE.height - 8.0) / rows.len().max(1) as f64).clamp(19.0, 34.0);
     let total = |bar: &HorizontalBar| bar.parts.iter().map(|p| p.1).sum::<f64>();
     let longest = rows.iter().map(total).fold(0.0, f64::max);
-    let scale = (SMALL_PLOT.width - names - texts) / if longest > 0.0 { longest } else { 1.0 };
-    let height = SMALL_PLOT.height.max(step * rows.len() as f64 + 8.0);
+    let scale = (SMALL_PLOT_SIZE.width - names - texts) / if longest > 0.0 { longest } else { 1.0 };
+    let height = SMALL_PLOT_SIZE.height.max(step * rows.len() as f64 + 8.0);
     let thick = step * 0.62;
     let mut svg = format!(
         r#"<svg viewBox="0 0 {} {height}" role="img" aria-label="{}">"#,
-        SMALL_PLOT.width,
+        SMALL_PLOT_SIZE.width,
         escape_html(described)
     );
     if rows.is_empty() {
-        let _ = write!(svg, r#"<text x="{}" y="20">none</text>"#, SMALL_PLOT.left);
+        let _ = write!(svg, r#"<text x="{}" y="20">none</text>"#, SMALL_PLOT_SIZE.left);
     }
     for (i, bar) in rows.iter().enumerate() {
         let y = step * i as f64 + 8.0;

@@ -14,7 +14,7 @@ use crate::errors::{ProgramExit, UsageError};
 
 /// Runs the command in one process and ends with its exit code.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
-    let command = PlacedCommand::new(&args.command, args.counters);
+    let command = PlacedCommand::from_words(&args.command, args.counters);
     let program = command.program_name();
     if let Some(out) = &args.out {
         return Err(UsageError(format!(

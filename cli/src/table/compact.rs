@@ -10,7 +10,7 @@ use tracing::info;
 use super::{BASE_MEMORY_BYTES, PAGE_BYTES, check_output_is_not_input, read_count_note};
 use crate::call::memory_limits;
 use crate::count::outputs::keep_finished_steps_on_interruption;
-use crate::errors::{UsageError, require_folder};
+use crate::errors::{UsageError, require_existing_folder};
 use crate::size_format;
 
 /// Extension of dictionaries.
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Err(UsageError(format!("-o {}: give a name that ends in .gkd", out.display())).into());
     }
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    require_folder(folder, &folder.display().to_string())?;
+    require_existing_folder(folder, &folder.display().to_string())?;
     let scan = TableScan::open(table)?;
     check_output_is_not_input(table, out)?;
     keep_finished_steps_on_interruption(None);
@@ -93,8 +93,8 @@ fn make_dictionary(args: &Args, scan: &TableScan) -> anyhow::Result<Dictionary> 
 /// Adds all k-mers. Of the `num_samples` counts that the table has of each, the dictionary keeps all or none.
 fn fill_dictionary(spec: DictionarySpec, scan: &TableScan, num_samples: usize) -> anyhow::Result<Dictionary> {
     let kept_counts = spec.num_samples;
-    let mut builder = DictionaryBuilder::new(spec)?;
-    let mut reader = scan.read_entry_batches(PAGES_PER_BATCH as usize)?;
+    let mut builder = DictionaryBuilder::with_spec(spec)?;
+    let mut reader = scan.entry_batch_reader(PAGES_PER_BATCH as usize)?;
     let mut batch = EntryBatch::<u32>::default();
     loop {
         reader.next_batch(&mut batch)?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use genuma_flash::{Error, TableScan};
 
-use super::merge::NO_KMER;
+use super::merge::INVALID_KMER;
 
 /// Number of ranges whose index entries are read at once from a table.
 const RANGES_PER_INDEX_READ: u64 = 16;
@@ -14,7 +14,7 @@ const RANGES_PER_INDEX_READ: u64 = 16;
 #[derive(Debug, Default)]
 pub(crate) struct KmerRange {
     pub(crate) low: u64,
-    /// First k-mer after the range; [`NO_KMER`] for the last range.
+    /// First k-mer after the range; [`INVALID_KMER`] for the last range.
     pub(crate) high: u64,
     /// The pages of each table.
     pub(crate) table_pages: Vec<TablePages>,
@@ -42,20 +42,20 @@ struct TableCursor {
 
 /// Divides tables into ranges, one after another.
 #[derive(Debug)]
-pub(crate) struct RangeCutter {
+pub(crate) struct KmerRangeCutter {
     tables: Vec<TableCursor>,
     low: u64,
     ended: bool,
 }
 
-impl RangeCutter {
+impl KmerRangeCutter {
     /// A divider of these tables into ranges of at most `steps` pages of each table.
-    pub(crate) fn new(scans: &[TableScan], steps: &[u64]) -> RangeCutter {
+    pub(crate) fn for_tables(scans: &[TableScan], steps: &[u64]) -> KmerRangeCutter {
         let table = |(scan, &step): (&TableScan, &u64)| {
             let (pages, index) = (scan.num_pages(), Vec::new());
             TableCursor { next_page: 0, num_pages: pages, max_pages: step.max(1), first_kmers: index }
         };
-        RangeCutter { tables: scans.iter().zip(steps).map(table).collect(), low: 0, ended: false }
+        KmerRangeCutter { tables: scans.iter().zip(steps).map(table).collect(), low: 0, ended: false }
     }
 
     /// Replaces `range` by the next range. Returns false if there is none.
@@ -66,7 +66,7 @@ impl RangeCutter {
         if self.ended {
             return Ok(false);
         }
-        let mut high = NO_KMER;
+        let mut high = INVALID_KMER;
         for (table, scan) in self.tables.iter_mut().zip(scans) {
             high = high.min(table.range_end(scan)?);
         }
@@ -74,7 +74,7 @@ impl RangeCutter {
         range.high = high;
         range.table_pages.resize(self.tables.len(), TablePages::default());
         self.tables.iter_mut().zip(&mut range.table_pages).for_each(|(table, share)| table.take_pages(high, share));
-        self.ended = high == NO_KMER;
+        self.ended = high == INVALID_KMER;
         Ok(true)
     }
 }
@@ -90,7 +90,7 @@ impl TableCursor {
                 &mut self.first_kmers,
             )?;
         }
-        Ok(self.first_kmers.get(self.max_pages as usize).copied().unwrap_or(NO_KMER))
+        Ok(self.first_kmers.get(self.max_pages as usize).copied().unwrap_or(INVALID_KMER))
     }
 
     /// Takes the pages that have k-mers before `high`.
@@ -131,9 +131,9 @@ mod tests {
         };
         let scans: Vec<TableScan> = all.iter().enumerate().map(table).collect();
         for steps in [[1; 6], [3, 2, 1, 1, 1, 4], [200, 1, 1, 1, 1, 3], [512; 6]] {
-            let mut cuts = RangeCutter::new(&scans, &steps);
+            let mut cuts = KmerRangeCutter::for_tables(&scans, &steps);
             let (mut stretch, mut found) = (KmerRange::default(), vec![Vec::new(); all.len()]);
-            let (mut before, mut raw) = (0, UncheckedPages::new(512).expect("memory"));
+            let (mut before, mut raw) = (0, UncheckedPages::allocate(512).expect("memory"));
             while cuts.next_range(&scans, &mut stretch).expect("whole tables") {
                 assert!(stretch.low == before && stretch.low < stretch.high);
                 before = stretch.high;
@@ -146,7 +146,7 @@ mod tests {
                         .extend_from_slice(&piece.keys[entry_range_of_kmers(&piece, stretch.low, stretch.high)]);
                 }
             }
-            assert!(before == NO_KMER && found == all, "{steps:?}");
+            assert!(before == INVALID_KMER && found == all, "{steps:?}");
         }
     }
 }

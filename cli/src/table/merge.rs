@@ -8,7 +8,7 @@ use genuma_machine::processor::SimdLevel;
 use super::rule::{self, CombineRule, CountMode, CountReducer, SetOperation};
 
 /// A value that is no canonical k-mer: a canonical k-mer begins or ends with A or C.
-pub(crate) const NO_KMER: u64 = u64::MAX;
+pub(crate) const INVALID_KMER: u64 = u64::MAX;
 
 /// Number of keys that are compared at once with vector instructions.
 const KEYS_PER_VECTOR: usize = 8;
@@ -120,7 +120,7 @@ impl TableMerger {
         let largest = ranges.iter().map(Range::len).enumerate().max_by_key(|&(_, n)| n);
         let middle = largest
             .filter(|&(_, n)| n > 0)
-            .map_or(NO_KMER, |(table, n)| entries[table].keys[ranges[table].start + n / 2]);
+            .map_or(INVALID_KMER, |(table, n)| entries[table].keys[ranges[table].start + n / 2]);
         let mut inputs: Vec<MergeInput<'_>> = entries
             .iter()
             .zip(ranges)
@@ -360,7 +360,7 @@ struct InputCursor<'a> {
 
 impl InputCursor<'_> {
     fn next_kmer(&self) -> u64 {
-        self.keys.first().copied().unwrap_or(NO_KMER)
+        self.keys.first().copied().unwrap_or(INVALID_KMER)
     }
 }
 
@@ -380,7 +380,7 @@ fn merge_many<W: CountReducer>(
             InputCursor { keys: &piece.keys[range.clone()], counts, num_samples: samples }
         })
         .collect();
-    let mut heads = vec![NO_KMER; inputs.len().next_multiple_of(KEYS_PER_VECTOR)];
+    let mut heads = vec![INVALID_KMER; inputs.len().next_multiple_of(KEYS_PER_VECTOR)];
     for (head, input) in heads.iter_mut().zip(&inputs) {
         *head = input.next_kmer();
     }
@@ -402,7 +402,7 @@ fn merge_many_with_vectors<W: CountReducer>(
     let each = rule.samples_per_table();
     loop {
         let key = min_kmer(heads);
-        if key == NO_KMER {
+        if key == INVALID_KMER {
             return;
         }
         row.fill(0);
@@ -425,13 +425,13 @@ fn merge_many_with_vectors<W: CountReducer>(
 /// The smallest key. The number of keys is a multiple of [`KEYS_PER_VECTOR`].
 #[inline(always)]
 fn min_kmer(heads: &[u64]) -> u64 {
-    let mut lanes = [NO_KMER; KEYS_PER_VECTOR];
+    let mut lanes = [INVALID_KMER; KEYS_PER_VECTOR];
     for some in heads.as_chunks::<KEYS_PER_VECTOR>().0 {
         for (least, &key) in lanes.iter_mut().zip(some) {
             *least = (*least).min(key);
         }
     }
-    lanes.into_iter().fold(NO_KMER, u64::min)
+    lanes.into_iter().fold(INVALID_KMER, u64::min)
 }
 
 /// Indices of the entries from k-mer `low` to before `high`.

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use genuma_flash::{Error, TableScan, UncheckedPages};
 
-use super::kmer_ranges::{KmerRange, RangeCutter};
+use super::kmer_ranges::{KmerRange, KmerRangeCutter};
 
 /// Number of reading threads.
 pub(crate) const NUM_READING_THREADS: usize = 4;
@@ -31,7 +31,7 @@ pub(crate) struct KmerRangeQueue<'a> {
 
 #[derive(Debug)]
 struct ReadAheadState {
-    cutter: RangeCutter,
+    cutter: KmerRangeCutter,
     free_slots: Vec<KmerRangeSlot>,
     /// Ranges that were read, or the error of reading, by their numbers.
     ready: BTreeMap<u64, Result<KmerRangeSlot, Error>>,
@@ -60,18 +60,18 @@ impl<'a> KmerRangeQueue<'a> {
     ///
     /// # Errors
     /// The buffers cannot be allocated.
-    pub(crate) fn new(
+    pub(crate) fn allocate(
         scans: &'a [TableScan],
         steps: &[u64],
         slots: usize,
     ) -> Result<KmerRangeQueue<'a>, genuma_machine::placement::Error> {
-        let raw = |(scan, &step): (&TableScan, &u64)| UncheckedPages::new(step.min(scan.num_pages()) as usize);
+        let raw = |(scan, &step): (&TableScan, &u64)| UncheckedPages::allocate(step.min(scan.num_pages()) as usize);
         let slot = |_| {
             let raw = scans.iter().zip(steps).map(raw).collect::<Result<_, _>>()?;
             Ok(KmerRangeSlot { kmer_range: KmerRange::default(), raw_pages: raw })
         };
         let state = ReadAheadState {
-            cutter: RangeCutter::new(scans, steps),
+            cutter: KmerRangeCutter::for_tables(scans, steps),
             free_slots: (0..slots).map(slot).collect::<Result<_, _>>()?,
             ready: BTreeMap::new(),
             num_begun: 0,
@@ -101,7 +101,7 @@ impl<'a> KmerRangeQueue<'a> {
     }
 
     /// Reads ranges until there are no more; called by each reading thread.
-    pub(crate) fn run_reader(&self) {
+    pub(crate) fn run_reading_thread(&self) {
         let _watch = PanicGuard(self);
         let mut state = self.lock();
         loop {

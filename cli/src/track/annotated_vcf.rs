@@ -10,7 +10,7 @@ use genuma_track::pipeline::TrackingResult;
 use genuma_track::verdict::ChangeResult;
 use genuma_work::publish::{AtomicFile, FileSet};
 
-use super::table::summarize_samples;
+use super::table::summarise_samples;
 
 /// Number of leading VCF columns that are copied, CHROM to INFO.
 const KEPT_COLUMNS: usize = 8;
@@ -44,7 +44,7 @@ enum AlleleResult<'a> {
 }
 
 /// Returns the annotated VCF as text. `text` is the original VCF.
-pub(crate) fn render_vcf(text: &str, tracking: &TrackingResult) -> String {
+pub(crate) fn render_annotated_vcf(text: &str, tracking: &TrackingResult) -> String {
     let mut results: HashMap<(usize, usize), AlleleResult<'_>> = HashMap::new();
     for (i, change) in tracking.changes.iter().enumerate() {
         let each = tracking.samples.iter().map(|sample| &sample.changes[i]).collect();
@@ -64,7 +64,7 @@ pub(crate) fn render_vcf(text: &str, tracking: &TrackingResult) -> String {
             for meant in HEADER_LINES {
                 let _ = writeln!(out, "##{meant}");
             }
-            for (name, whole) in names.iter().zip(summarize_samples(tracking)) {
+            for (name, whole) in names.iter().zip(summarise_samples(tracking)) {
                 let _ = writeln!(out, "##genumaTrack=<ID={name},Description=\"{}\">", whole.replace('"', "'"));
             }
             let kept: Vec<&str> = line.split('\t').take(KEPT_COLUMNS).collect();
@@ -150,7 +150,7 @@ pub(crate) fn add_vcf_file(path: &Path, text: &str, set: &mut FileSet) -> anyhow
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("vcf")) {
         file.write_all(text.as_bytes())?;
     } else {
-        let (mut deflater, mut packed) = (BlockCompressor::new(CompressionLevel::default()), Vec::new());
+        let (mut deflater, mut packed) = (BlockCompressor::with_level(CompressionLevel::default()), Vec::new());
         for block in text.as_bytes().chunks(MAX_BLOCK_DATA_BYTES) {
             packed.clear();
             deflater.compress_block(block, &mut packed);

@@ -37,7 +37,7 @@ fn format_share(value: f64) -> String {
 }
 
 /// One line for each sample: whether tumour was detected, and the tumour fraction.
-pub(crate) fn summarize_samples(tracking: &TrackingResult) -> Vec<String> {
+pub(crate) fn summarise_samples(tracking: &TrackingResult) -> Vec<String> {
     tracking.samples.iter().map(summarize_sample).collect()
 }
 
@@ -73,9 +73,9 @@ fn variant_columns(record: &VcfRecord) -> String {
 }
 
 /// Returns the table: comment lines that begin with `#`, a header line, and one line for each sample and variant.
-pub(crate) fn render_table(tracking: &TrackingResult) -> String {
+pub(crate) fn render_tracking_table(tracking: &TrackingResult) -> String {
     let mut text = String::new();
-    for line in summarize_samples(tracking) {
+    for line in summarise_samples(tracking) {
         let _ = writeln!(text, "# {line}");
     }
     let meant = COLUMNS.iter().filter(|(_, what)| !what.is_empty());

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         match arg.as_str() {
             "--threads" => threads = value()?.parse()?,
             "--memory" => memory = value()?.parse()?,
-            "--level" => level = CompressionLevel::new(value()?.parse()?).ok_or("the level is 1 to 9")?,
+            "--level" => level = CompressionLevel::from_number(value()?.parse()?).ok_or("the level is 1 to 9")?,
             "--work" => work = value()?.into(),
             "--mark" => marking = Some(marking.unwrap_or_default()),
             "--cram" => genome = Some(CramReference::new(Some(value()?.into()))),
@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     eprintln!("blocks   {:6.2} s", begin.elapsed().as_secs_f64());
     let clock = CostTimer::start();
     let summary = match output.as_str() {
-        "-" => sorter.write_stream(&header, level, std::io::stdout())?,
+        "-" => sorter.write_unindexed_bam(&header, level, std::io::stdout())?,
         path => {
             let mut set = FileSet::default();
             let path = Path::new(path);

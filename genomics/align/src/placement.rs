@@ -228,7 +228,7 @@ impl<E: Engine> LoadedIndex<E> {
             let made = std::thread::scope(|scope| {
                 let load = &load;
                 let loading = scope.spawn(move || {
-                    let _policy = ScopedMemoryPolicy::new(&policy)?;
+                    let _policy = ScopedMemoryPolicy::set(&policy)?;
                     Ok(LoadedIndex::Single(load()?))
                 });
                 loading.join()

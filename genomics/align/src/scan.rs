@@ -25,7 +25,7 @@ use genuma_work::ProgressCounters;
 use genuma_work::parallel::map_in_order;
 
 use self::extend::{GappedAlignment, ScoredRange, count_matching_bases, extend_gapped, extend_ungapped};
-use self::seeds::{LookupScratch, SEED_BP, Seed, SeedIndex, SeedPosition, for_each_seed_batch};
+use self::seeds::{SeedLookupBuffers, SEED_BP, Seed, SeedIndex, SeedPosition, for_each_seed_batch};
 use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
 /// Memory (bytes) that the scan needs per base of the sequences.
@@ -256,7 +256,7 @@ struct ChunkSegments {
 
 /// Buffers of a thread.
 struct ScanScratch {
-    scratch: LookupScratch,
+    scratch: SeedLookupBuffers,
     seed_matches: Vec<SeedMatch>,
     found: ChunkSegments,
 }
@@ -369,7 +369,7 @@ impl SequenceBatch {
         let seeds = self.index_seeds(|_| true);
         let counts: Vec<AtomicU32> = (0..seeds.num_distinct_seeds()).map(|_| AtomicU32::new(0)).collect();
         let chunks = scan.chunks();
-        let count = |scratch: &mut LookupScratch, i: usize| {
+        let count = |scratch: &mut SeedLookupBuffers, i: usize| {
             seeds.look_up_seeds(scratch, scan.chunk_bases(&chunks[i]), |number, _| {
                 if counts[number].load(Relaxed) <= MAX_COUNT_RAREST_SEED {
                     counts[number].fetch_add(1, Relaxed);
@@ -377,7 +377,7 @@ impl SequenceBatch {
             });
             scan.meter.add_bytes(chunks[i].1.len() as u64);
         };
-        map_in_order(chunks.len(), scan.threads, LookupScratch::default, count);
+        map_in_order(chunks.len(), scan.threads, SeedLookupBuffers::default, count);
         // Number of occurrences in the reference of the seed at each base.
         let mut count_at = vec![0; self.bases.len()];
         for (number, count) in counts.iter().enumerate() {
@@ -422,7 +422,7 @@ impl SequenceBatch {
                 positions.extend(wanted.map(|seed| SeedPosition::from_seed(seed, number)));
             });
         }
-        SeedIndex::new(positions)
+        SeedIndex::build(positions)
     }
 
     /// Extends every occurrence of the seeds in the reference without gaps. Returns the segments of each sequence and
@@ -470,7 +470,7 @@ impl SequenceBatch {
             all
         };
         let state = || ScanScratch {
-            scratch: LookupScratch::default(),
+            scratch: SeedLookupBuffers::default(),
             seed_matches: Vec::with_capacity(SEED_MATCHES_PER_BATCH),
             found: ChunkSegments {
                 segments_by_sequence: vec![(Vec::new(), MIN_SEGMENTS_TO_THIN); self.len()],

@@ -97,7 +97,7 @@ impl CodingSequence {
 
     /// Predicts the effects of changes on one haplotype. Changes act together if they touch the same codon, or if the
     /// reading frame between them is shifted. Changes that overlap an earlier one are judged on their own.
-    pub fn predict_changes(&self, mut edits: Vec<CodingEdit>) -> Vec<ProteinChange> {
+    pub fn predict_protein_changes(&self, mut edits: Vec<CodingEdit>) -> Vec<ProteinChange> {
         edits.sort_by_key(|edit| (edit.range.start, edit.range.end, edit.change));
         let mut groups: Vec<Vec<CodingEdit>> = Vec::new();
         for edit in edits {
@@ -185,14 +185,14 @@ impl CodingSequence {
             let retained = if old_stop.is_some() { Consequence::StopRetained } else { Consequence::Synonymous };
             consequences.insert(if touches_start && codons.len() == 1 { Consequence::StartRetained } else { retained });
         } else {
-            consequences.insert_if(old_stop.is_none() && new_stop.is_some(), Consequence::StopGained);
-            consequences.insert_if(old_stop.is_some() && new_stop.is_none(), Consequence::StopLost);
+            consequences.insert_consequence_if(old_stop.is_none() && new_stop.is_some(), Consequence::StopGained);
+            consequences.insert_consequence_if(old_stop.is_some() && new_stop.is_none(), Consequence::StopLost);
             let alike = old_stop.zip(new_stop).is_some_and(|(a, b)| old[..a] == new[..b]);
-            consequences.insert_if(alike, Consequence::StopRetained);
-            consequences.insert_if(shift < 0 && !alike, Consequence::InframeDeletion);
-            consequences.insert_if(shift > 0 && !alike, Consequence::InframeInsertion);
+            consequences.insert_consequence_if(alike, Consequence::StopRetained);
+            consequences.insert_consequence_if(shift < 0 && !alike, Consequence::InframeDeletion);
+            consequences.insert_consequence_if(shift > 0 && !alike, Consequence::InframeInsertion);
             let is_named = !consequences.is_empty();
-            consequences.insert_if(shift == 0 && !is_named, Consequence::Missense);
+            consequences.insert_consequence_if(shift == 0 && !is_named, Consequence::Missense);
             let has_indels = edits.iter().any(|edit| edit.range.len() != edit.bases.len());
             if shift == 0 && has_indels && edits.len() > 1 {
                 // Before a new stop the reading frame is not restored.
@@ -235,12 +235,12 @@ impl CodingSequence {
         let new = self.code.translate_to_stop(&rest);
         let mut consequences: ConsequenceSet = [Consequence::Frameshift].into_iter().collect();
         let loses_start = codons.start == 0 && self.has_start() && new.first() != Some(&b'M');
-        consequences.insert_if(loses_start, Consequence::StartLost);
+        consequences.insert_consequence_if(loses_start, Consequence::StartLost);
         let touches_stop = codons.end == protein.len() && protein.last() == Some(&b'*');
         let keeps_stop = new.last() == Some(&b'*') && 3 * new.len() <= num_coding_bases + 2;
-        consequences.insert_if(touches_stop && !keeps_stop, Consequence::StopLost);
+        consequences.insert_consequence_if(touches_stop && !keeps_stop, Consequence::StopLost);
         let is_stop_in_place = keeps_stop && codons.start + new.len() == protein.len();
-        consequences.insert_if(touches_stop && is_stop_in_place, Consequence::StopRetained);
+        consequences.insert_consequence_if(touches_stop && is_stop_in_place, Consequence::StopRetained);
         let name = match loses_start {
             true => "p.Met1?".to_owned(),
             false => hgvs::format_frameshift(&protein, &[&protein[..codons.start], &new].concat(), codons.start),

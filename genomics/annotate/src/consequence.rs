@@ -100,7 +100,7 @@ impl ConsequenceSet {
     }
 
     /// Adds a consequence if `condition` holds.
-    pub fn insert_if(&mut self, condition: bool, consequence: Consequence) {
+    pub fn insert_consequence_if(&mut self, condition: bool, consequence: Consequence) {
         if condition {
             self.0.insert(consequence);
         }

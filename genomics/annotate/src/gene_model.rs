@@ -23,7 +23,7 @@ pub struct Gene {
 
 /// Why a transcript is preferred to others of its gene. Earlier values are preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TranscriptTag {
+pub enum TranscriptPreference {
     /// The transcript that NCBI and Ensembl chose for the gene (tag `MANE_Select`).
     ManeSelect,
     /// The transcript that Ensembl chose for the gene (tag `Ensembl_canonical`).
@@ -75,7 +75,7 @@ pub struct Transcript {
     /// Coding sequence; `None` for non-coding transcripts.
     pub coding: Option<CodingRegion>,
     /// Whether a database chose this transcript to represent the gene.
-    pub tag: TranscriptTag,
+    pub tag: TranscriptPreference,
 }
 
 impl Transcript {
@@ -107,7 +107,7 @@ impl Transcript {
 
     /// Sort key: transcripts that represent their gene best come first. MANE Select, then Ensembl canonical, then the
     /// longest coding sequence, then the longest transcript, then the ID.
-    fn preference(&self) -> (TranscriptTag, std::cmp::Reverse<usize>, std::cmp::Reverse<usize>, &str) {
+    fn preference(&self) -> (TranscriptPreference, std::cmp::Reverse<usize>, std::cmp::Reverse<usize>, &str) {
         let coding_bases = self.coding.as_ref().map_or(0, CodingRegion::num_bases);
         let bases = self.exons.iter().map(Range::len).sum();
         (self.tag, std::cmp::Reverse(coding_bases), std::cmp::Reverse(bases), &self.id)
@@ -137,7 +137,7 @@ pub struct GeneModel {
 
 impl GeneModel {
     /// Sorts and indexes transcripts. `num_contigs`: of the reference.
-    pub fn new(genes: Vec<Gene>, mut transcripts: Vec<Transcript>, num_contigs: usize) -> GeneModel {
+    pub fn from_genes_and_transcripts(genes: Vec<Gene>, mut transcripts: Vec<Transcript>, num_contigs: usize) -> GeneModel {
         transcripts.sort_by(|a, b| {
             let key = |t: &Transcript| (t.contig, t.span().start, t.span().end);
             key(a).cmp(&key(b)).then_with(|| a.id.cmp(&b.id))
@@ -174,7 +174,7 @@ impl GeneModel {
     }
 
     /// The gene that transcript number `transcript` belongs to.
-    pub fn gene_of(&self, transcript: usize) -> &Gene {
+    pub fn gene_of_transcript(&self, transcript: usize) -> &Gene {
         &self.genes[self.transcripts[transcript].gene]
     }
 
@@ -193,7 +193,7 @@ impl GeneModel {
 mod tests {
     use super::*;
 
-    fn transcript(id: &str, gene: usize, exons: &[(usize, usize)], tag: TranscriptTag) -> Transcript {
+    fn transcript(id: &str, gene: usize, exons: &[(usize, usize)], tag: TranscriptPreference) -> Transcript {
         Transcript {
             id: id.into(),
             version: None,
@@ -213,10 +213,10 @@ mod tests {
         for i in 0..200usize {
             let start = i * 7919 % 1_000;
             let length = 1 + i * i % 97 * (1 + i % 5);
-            transcripts.push(transcript(&format!("t{i}"), i, &[(start, start + length)], TranscriptTag::Untagged));
+            transcripts.push(transcript(&format!("t{i}"), i, &[(start, start + length)], TranscriptPreference::Untagged));
         }
         let genes = (0..200).map(|i| Gene { id: i.to_string(), name: i.to_string() }).collect();
-        let model = GeneModel::new(genes, transcripts, 2);
+        let model = GeneModel::from_genes_and_transcripts(genes, transcripts, 2);
         for start in (0..1_600).step_by(13) {
             let range = start..start + 1 + start % 40;
             let scan: Vec<usize> = (0..200)
@@ -232,18 +232,18 @@ mod tests {
 
     #[test]
     fn tags_come_before_lengths() {
-        let of = |tags: [TranscriptTag; 3]| {
+        let of = |tags: [TranscriptPreference; 3]| {
             let [a, b, c] = tags;
             let transcripts = vec![
                 transcript("a", 0, &[(10, 20), (30, 40)], a),
                 transcript("b", 0, &[(10, 40)], b),
                 transcript("c", 0, &[(10, 12)], c),
             ];
-            let model = GeneModel::new(vec![Gene { id: "g".into(), name: "g".into() }], transcripts, 1);
+            let model = GeneModel::from_genes_and_transcripts(vec![Gene { id: "g".into(), name: "g".into() }], transcripts, 1);
             let best = (0..3).find(|&t| model.is_representative(t)).unwrap();
             model.transcripts[best].id.clone()
         };
-        use TranscriptTag::{Canonical, ManeSelect, Untagged};
+        use TranscriptPreference::{Canonical, ManeSelect, Untagged};
         assert_eq!(of([Untagged, Untagged, Untagged]), "b");
         assert_eq!(of([Untagged, Untagged, Canonical]), "c");
         assert_eq!(of([ManeSelect, Untagged, Canonical]), "a");

@@ -14,7 +14,7 @@ use genuma_reads::fasta::Reference;
 use noodles_gff::feature::record::Phase;
 use noodles_gff::{Line, Record};
 
-use crate::gene_model::{CodingRegion, Gene, GeneModel, Strand, Transcript, TranscriptTag};
+use crate::gene_model::{CodingRegion, Gene, GeneModel, Strand, Transcript, TranscriptPreference};
 
 /// Why a GFF3 file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum Error {
         /// Number of the line, from 1.
         line: u64,
         /// Why the line cannot be used.
-        fault: LineFault,
+        fault: GffLineFault,
     },
     /// No feature is on a contig of the reference.
     #[error("{path}: no contig of the file is in the reference (the file has {gff}, the reference {reference}): use the GFF3 file of the same assembly, with the same contig names", path = path.display())]
@@ -57,7 +57,7 @@ pub enum Error {
 
 /// What is wrong with a line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LineFault {
+pub enum GffLineFault {
     /// The columns cannot be parsed.
     #[error("no GFF3 feature: {0}: a feature has 9 columns separated by tabs")]
     Columns(String),
@@ -133,7 +133,7 @@ pub fn read_genes(path: &Path, genome: &Reference) -> Result<(GeneModel, GffCoun
             break;
         }
         let Some(record) = line.as_record() else { continue };
-        let fault = |e: io::Error| LineFault::Columns(e.to_string());
+        let fault = |e: io::Error| GffLineFault::Columns(e.to_string());
         let added = record.map_err(fault).and_then(|record| features.add_record(&record));
         added.map_err(|fault| Error::Line { path: path.into(), line: number, fault })?;
     }
@@ -161,7 +161,7 @@ struct NodeAttributes {
     biotype: Option<String>,
     transcript_id: Option<String>,
     version: Option<String>,
-    tag: Option<TranscriptTag>,
+    tag: Option<TranscriptPreference>,
 }
 
 /// An exon, or a part of a coding sequence.
@@ -212,7 +212,7 @@ impl<'a> FeatureCollector<'a> {
         number
     }
 
-    fn add_record(&mut self, record: &Record<'_>) -> Result<(), LineFault> {
+    fn add_record(&mut self, record: &Record<'_>) -> Result<(), GffLineFault> {
         self.counts.features += 1;
         let contig_name = record.reference_sequence_name().to_string();
         self.first_contig.get_or_insert_with(|| contig_name.clone());
@@ -229,7 +229,7 @@ impl<'a> FeatureCollector<'a> {
                 Some(Ok(Phase::Zero)) => 0,
                 Some(Ok(Phase::One)) => 1,
                 Some(Ok(Phase::Two)) => 2,
-                _ => return Err(LineFault::MissingPhase),
+                _ => return Err(GffLineFault::MissingPhase),
             }),
             _ => return self.add_node(record, contig),
         };
@@ -241,7 +241,7 @@ impl<'a> FeatureCollector<'a> {
             }
         })?;
         if parents.is_empty() {
-            return Err(LineFault::MissingParent(feature_type.to_string()));
+            return Err(GffLineFault::MissingParent(feature_type.to_string()));
         }
         for parent in parents {
             let parent = self.id_number(&parent);
@@ -250,21 +250,21 @@ impl<'a> FeatureCollector<'a> {
         Ok(())
     }
 
-    fn feature_range(&self, record: &Record<'_>, contig: usize) -> Result<Range<usize>, LineFault> {
-        let fault = |e: io::Error| LineFault::Columns(e.to_string());
+    fn feature_range(&self, record: &Record<'_>, contig: usize) -> Result<Range<usize>, GffLineFault> {
+        let fault = |e: io::Error| GffLineFault::Columns(e.to_string());
         let (start, end) = (record.start().map_err(fault)?.get(), record.end().map_err(fault)?.get());
         if end < start {
-            return Err(LineFault::EmptyFeature { start, end });
+            return Err(GffLineFault::EmptyFeature { start, end });
         }
         let contig = &self.genome.contigs[contig];
         if end > contig.seq.len() {
-            return Err(LineFault::BeyondContig { end, contig: contig.name.clone(), contig_bases: contig.seq.len() });
+            return Err(GffLineFault::BeyondContig { end, contig: contig.name.clone(), contig_bases: contig.seq.len() });
         }
         Ok(start - 1..end)
     }
 
     /// Adds a feature that may be a gene or a transcript.
-    fn add_node(&mut self, record: &Record<'_>, contig: usize) -> Result<(), LineFault> {
+    fn add_node(&mut self, record: &Record<'_>, contig: usize) -> Result<(), GffLineFault> {
         let (mut id, mut parent, mut attributes) = (None, None, NodeAttributes::default());
         for_each_attribute(record, |tag, value| match tag {
             b"ID" => id = Some(value.to_owned()),
@@ -285,7 +285,7 @@ impl<'a> FeatureCollector<'a> {
             Ok(noodles_gff::feature::record::Strand::Forward) => Some(Strand::Forward),
             Ok(noodles_gff::feature::record::Strand::Reverse) => Some(Strand::Reverse),
             Ok(_) => None,
-            Err(e) => return Err(LineFault::Columns(e.to_string())),
+            Err(e) => return Err(GffLineFault::Columns(e.to_string())),
         };
         let parent = parent.map(|parent| self.id_number(parent.split(',').next().unwrap_or(&parent)));
         let number = self.id_number(&id) as usize;
@@ -340,7 +340,7 @@ impl<'a> FeatureCollector<'a> {
             self.counts.irregular_coding_transcripts += u64::from(is_irregular);
             transcripts.push(transcript);
         }
-        (GeneModel::new(genes, transcripts, self.genome.contigs.len()), self.counts)
+        (GeneModel::from_genes_and_transcripts(genes, transcripts, self.genome.contigs.len()), self.counts)
     }
 
     fn build_gene(&self, number: u32) -> Gene {
@@ -387,7 +387,7 @@ impl<'a> FeatureCollector<'a> {
             strand,
             exons: merge_overlapping(exons),
             coding,
-            tag: attributes.tag.unwrap_or(TranscriptTag::Untagged),
+            tag: attributes.tag.unwrap_or(TranscriptPreference::Untagged),
         }
     }
 }
@@ -407,11 +407,11 @@ fn merge_overlapping(ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-fn parse_tag(tag: &str) -> Option<TranscriptTag> {
+fn parse_tag(tag: &str) -> Option<TranscriptPreference> {
     match tag {
         // With a blank in RefSeq.
-        "MANE_Select" | "MANE Select" => Some(TranscriptTag::ManeSelect),
-        "Ensembl_canonical" => Some(TranscriptTag::Canonical),
+        "MANE_Select" | "MANE Select" => Some(TranscriptPreference::ManeSelect),
+        "Ensembl_canonical" => Some(TranscriptPreference::Canonical),
         _ => None,
     }
 }
@@ -423,12 +423,12 @@ fn strip_prefix(id: &str) -> &str {
 }
 
 /// Passes the attributes of a feature. Values are percent-decoded unless they are lists.
-fn for_each_attribute(record: &Record<'_>, mut each: impl FnMut(&[u8], &str)) -> Result<(), LineFault> {
+fn for_each_attribute(record: &Record<'_>, mut each: impl FnMut(&[u8], &str)) -> Result<(), GffLineFault> {
     let attributes = record.attributes();
     for field in attributes.iter() {
         let (tag, value) = field.map_err(|e| {
             let is_gtf = attributes.as_ref().starts_with(b"gene_id \"");
-            if is_gtf { LineFault::Gtf } else { LineFault::Columns(format!("attributes: {e}")) }
+            if is_gtf { GffLineFault::Gtf } else { GffLineFault::Columns(format!("attributes: {e}")) }
         })?;
         each(&tag, &String::from_utf8_lossy(value.as_ref()));
     }
@@ -475,7 +475,7 @@ mod tests {
         assert_eq!(transcript.exons, [100..300, 800..900]);
         let coding = transcript.coding.clone().unwrap();
         assert_eq!((coding.parts, coding.phase, coding.is_regular), (vec![200..300, 800..850], 1, true));
-        assert_eq!((transcript.tag, transcript.strand), (TranscriptTag::ManeSelect, Strand::Reverse));
+        assert_eq!((transcript.tag, transcript.strand), (TranscriptPreference::ManeSelect, Strand::Reverse));
         assert_eq!(counts.unknown_contigs.into_iter().collect::<Vec<_>>(), [("chr7".to_owned(), 1)]);
         assert_eq!((counts.features, counts.parts_without_parent), (9, 1));
 
@@ -504,7 +504,7 @@ mod tests {
             .map(|t| {
                 let of = &model.transcripts[t];
                 let coding = of.coding.as_ref().map(CodingRegion::num_bases);
-                format!("{} {} {} {:?} {:?}", model.gene_of(t).name, of.id, of.biotype, of.tag, coding)
+                format!("{} {} {} {:?} {:?}", model.gene_of_transcript(t).name, of.id, of.biotype, of.tag, coding)
             })
             .collect();
         let expected = [

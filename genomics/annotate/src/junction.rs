@@ -312,23 +312,23 @@ impl StructuralEffect {
     pub fn consequences(&self, transcript: usize, event: Option<IntervalEvent>) -> ConsequenceSet {
         let mut set = ConsequenceSet::default();
         let is_partner = |fusion: &Fusion| [fusion.five_prime, fusion.three_prime].contains(&transcript);
-        set.insert_if(self.fusions.iter().any(is_partner), Consequence::GeneFusion);
+        set.insert_consequence_if(self.fusions.iter().any(is_partner), Consequence::GeneFusion);
         let change = self.exon_changes.iter().find(|change| change.transcript == transcript);
         match (change, event) {
             (Some(change), Some(IntervalEvent::Deletion)) => {
-                set.insert_if(change.is_complete, Consequence::TranscriptAblation);
-                set.insert_if(!change.is_complete && change.exons.is_some(), Consequence::ExonLoss);
+                set.insert_consequence_if(change.is_complete, Consequence::TranscriptAblation);
+                set.insert_consequence_if(!change.is_complete && change.exons.is_some(), Consequence::ExonLoss);
                 let is_coding = !change.is_complete && change.exons.is_some();
-                set.insert_if(is_coding && change.frame == ReadingFrame::OutOfFrame, Consequence::Frameshift);
-                set.insert_if(is_coding && change.frame == ReadingFrame::InFrame, Consequence::InframeDeletion);
-                set.insert_if(change.exons.is_none(), Consequence::Intron);
+                set.insert_consequence_if(is_coding && change.frame == ReadingFrame::OutOfFrame, Consequence::Frameshift);
+                set.insert_consequence_if(is_coding && change.frame == ReadingFrame::InFrame, Consequence::InframeDeletion);
+                set.insert_consequence_if(change.exons.is_none(), Consequence::Intron);
             }
             (Some(change), Some(IntervalEvent::Duplication)) => {
-                set.insert_if(change.is_complete, Consequence::TranscriptAmplification);
-                set.insert_if(!change.is_complete && change.exons.is_some(), Consequence::FeatureElongation);
-                set.insert_if(change.exons.is_none(), Consequence::Intron);
+                set.insert_consequence_if(change.is_complete, Consequence::TranscriptAmplification);
+                set.insert_consequence_if(!change.is_complete && change.exons.is_some(), Consequence::FeatureElongation);
+                set.insert_consequence_if(change.exons.is_none(), Consequence::Intron);
             }
-            _ => set.insert_if(self.cut.contains(&transcript), Consequence::FeatureTruncation),
+            _ => set.insert_consequence_if(self.cut.contains(&transcript), Consequence::FeatureTruncation),
         }
         set
     }
@@ -350,7 +350,7 @@ impl StructuralEffect {
     pub fn format_bcsq(&self, model: &GeneModel, event: Option<IntervalEvent>) -> Vec<String> {
         let value = |number: usize| {
             let transcript = &model.transcripts[number];
-            let (names, gene) = (self.consequences(number, event).csq_names(), &model.gene_of(number).name);
+            let (names, gene) = (self.consequences(number, event).csq_names(), &model.gene_of_transcript(number).name);
             format!("{names}|{gene}|{}|{}", transcript.id, transcript.biotype)
         };
         self.transcripts().into_iter().map(value).collect()
@@ -362,8 +362,8 @@ impl StructuralEffect {
             let (first, second) = (fusion.five_prime, fusion.three_prime);
             format!(
                 "{}::{}|{}|{}|{}|{}|{}",
-                model.gene_of(first).name,
-                model.gene_of(second).name,
+                model.gene_of_transcript(first).name,
+                model.gene_of_transcript(second).name,
                 model.transcripts[first].id,
                 model.transcripts[second].id,
                 fusion.last_exon,
@@ -379,7 +379,7 @@ impl StructuralEffect {
         let value = |change: &ExonChange| {
             let (first, last) = change.exons?;
             let transcript = &model.transcripts[change.transcript];
-            let gene = &model.gene_of(change.transcript).name;
+            let gene = &model.gene_of_transcript(change.transcript).name;
             let (id, all) = (&transcript.id, transcript.exons.len());
             Some(format!("{gene}|{id}|{first}-{last}|{all}|{}", change.frame.name()))
         };

@@ -151,7 +151,7 @@ impl Haplotype<'_> {
             return Vec::new();
         }
         match CodingSequence::of_transcript(self.transcript, self.contig, code) {
-            Some(sequence) => sequence.predict_changes(edits),
+            Some(sequence) => sequence.predict_protein_changes(edits),
             None => Vec::new(),
         }
     }
@@ -242,11 +242,12 @@ impl Haplotype<'_> {
             }
         }
         // As in csq, the splice region counts only if both splice sites are intact.
-        consequences.insert_if(touches_region && consequences.is_empty(), Consequence::SpliceRegion);
+        consequences.insert_consequence_if(touches_region && consequences.is_empty(), Consequence::SpliceRegion);
         consequences
     }
 
-    /// Adds what the change does by its place: untranslated regions, coding sequence, exons, introns.
+    /// Adds the consequences that follow from the part of the transcript in which the change is: untranslated region,
+    /// coding sequence, exon or intron.
     fn add_region_consequences(&self, range: &Range<usize>, has_protein: bool, into: &mut ConsequenceSet) {
         let alters_exon = self.transcript.exons.iter().any(|exon| alters_site(range, exon));
         let Some(coding) = &self.transcript.coding else {
@@ -269,10 +270,10 @@ impl Haplotype<'_> {
                 Strand::Forward => [Consequence::FivePrimeUtr, Consequence::ThreePrimeUtr],
                 Strand::Reverse => [Consequence::ThreePrimeUtr, Consequence::FivePrimeUtr],
             };
-            sides.iter().zip(names).for_each(|(&alters, name)| into.insert_if(alters, name));
+            sides.iter().zip(names).for_each(|(&alters, name)| into.insert_consequence_if(alters, name));
         }
         let alters_intron = self.transcript.introns().any(|intron| overlap(&touched_bases(range), &intron));
-        into.insert_if(into.is_empty() && alters_intron, Consequence::Intron);
+        into.insert_consequence_if(into.is_empty() && alters_intron, Consequence::Intron);
     }
 
     /// Start and stop codons that a change beyond the coding sequence removes.
@@ -284,8 +285,8 @@ impl Haplotype<'_> {
             Strand::Forward => (before, after),
             Strand::Reverse => (after, before),
         };
-        into.insert_if(start && coding.phase == 0, Consequence::StartLost);
-        into.insert_if(stop, Consequence::StopLost);
+        into.insert_consequence_if(start && coding.phase == 0, Consequence::StartLost);
+        into.insert_consequence_if(stop, Consequence::StopLost);
     }
 }
 
@@ -316,7 +317,7 @@ pub fn format_bcsq(model: &GeneModel, haplotype: &[SmallChange], effects: &[Tran
 fn format_value(model: &GeneModel, effect: &TranscriptEffect) -> String {
     let transcript = &model.transcripts[effect.transcript];
     let names = effect.consequences.csq_names();
-    let gene = &model.gene_of(effect.transcript).name;
+    let gene = &model.gene_of_transcript(effect.transcript).name;
     let mark = if effect.is_after_stop { "*" } else { "" };
     let start = format!("{mark}{names}|{gene}|{}|{}", transcript.id, transcript.biotype);
     if effect.amino_acids.is_empty() {

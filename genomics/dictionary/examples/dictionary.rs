@@ -17,8 +17,8 @@ const NUM_ROUNDS: usize = 5;
 fn build(scan: &TableScan, k: u32, num_samples: usize, kept: usize) -> anyhow::Result<Dictionary> {
     let (num_kmers, memory_bytes) = (scan.len(), 64 << 30);
     let spec = DictionarySpec { k, num_kmers, num_samples: kept, note: Vec::new(), memory_bytes };
-    let mut builder = DictionaryBuilder::new(spec)?;
-    let mut reader = scan.read_entry_batches(256)?;
+    let mut builder = DictionaryBuilder::with_spec(spec)?;
+    let mut reader = scan.entry_batch_reader(256)?;
     let mut batch = EntryBatch::<u32>::default();
     loop {
         reader.next_batch(&mut batch)?;
@@ -90,7 +90,7 @@ fn measure_lookups(dictionary: &Dictionary, scan: &TableScan, reads: Option<&str
     let k = dictionary.k();
     // Present k-mers: some of all pages, in random order, on random strands.
     let mut keys = Vec::new();
-    let mut reader = scan.read_entry_batches(256)?;
+    let mut reader = scan.entry_batch_reader(256)?;
     let mut batch = EntryBatch::<u32>::default();
     let one_in = (scan.len() as usize / NUM_LOOKUPS).max(1);
     while reader.next_batch(&mut batch).is_ok() && !batch.keys.is_empty() {
@@ -119,7 +119,7 @@ fn measure_lookups(dictionary: &Dictionary, scan: &TableScan, reads: Option<&str
     let num_kmers = sequences.iter().map(|sequence| encode::kmers(sequence, k).count()).sum();
     let mut num_by_index = 0;
     measure("stream with count, ns", num_kmers, || {
-        let mut stream = KmerStream::new(dictionary);
+        let mut stream = KmerStream::for_dictionary(dictionary);
         let mut sum = 0;
         for sequence in &sequences {
             stream.start_sequence();

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::file::{MAX_NOTE_BYTES, MAX_SAMPLES};
 use crate::kmer_set::{KmerSet, reserve};
 use crate::minimizer::{for_each_kmer, minimizer_length};
-use crate::position_index::{BuiltIndex, MAX_POSITIONS, PositionIndex, build_index};
+use crate::position_index::{BuiltPositionIndex, MAX_POSITIONS, HashPositionIndex, build_index};
 use crate::sequence::Strings;
 use crate::simplitigs::{JoinedKmers, join_kmers};
 
@@ -61,7 +61,7 @@ impl DictionaryBuilder {
     ///
     /// # Errors
     /// The specification is impossible, or the memory too little.
-    pub fn new(spec: DictionarySpec) -> Result<DictionaryBuilder, Error> {
+    pub fn with_spec(spec: DictionarySpec) -> Result<DictionaryBuilder, Error> {
         let invalid = |what: String| Err(Error::InvalidInput { what });
         if !(2..=32).contains(&spec.k) {
             return invalid(format!("{}-mers: k is 2 to 32", spec.k));
@@ -91,7 +91,7 @@ impl DictionaryBuilder {
         let k = self.spec.k;
         let is_canonical =
             genuma_kmers::encode::kmer_mask(k) >= key && key <= genuma_kmers::encode::reverse_complement_kmer(key, k);
-        let is_above = self.set.last_key().is_none_or(|last| last < key);
+        let is_above = self.set.last_kmer().is_none_or(|last| last < key);
         let fits = (self.set.len() as u64) < self.spec.num_kmers && counts.len() == self.spec.num_samples;
         if !(is_canonical && is_above && fits) {
             let what =
@@ -133,8 +133,8 @@ impl DictionaryBuilder {
 }
 
 /// The indexes of minimizers, and of k-mers whose minimizers are frequent.
-fn index_strings(strings: &Strings, k: u32, m: u32, memory: u64) -> Result<(PositionIndex, PositionIndex), Error> {
-    let position_bits = PositionIndex::position_bits(strings.num_bases);
+fn index_strings(strings: &Strings, k: u32, m: u32, memory: u64) -> Result<(HashPositionIndex, HashPositionIndex), Error> {
+    let position_bits = HashPositionIndex::position_bits(strings.num_bases);
     // An index of n entries takes fewer than 9 bytes for each, an entry of a pass 16.
     let pass_bytes = (memory / 2).max(MIN_PASS_BYTES);
     let scan_minimizers = |each: &mut dyn FnMut(u64, u64)| {
@@ -146,7 +146,7 @@ fn index_strings(strings: &Strings, k: u32, m: u32, memory: u64) -> Result<(Posi
             }
         });
     };
-    let BuiltIndex { index, frequent_hashes } =
+    let BuiltPositionIndex { index, frequent_hashes } =
         build_index(&scan_minimizers, position_bits, MAX_POSITIONS, pass_bytes)?;
     let frequent_hashes: HashSet<u64> = frequent_hashes.into_iter().collect();
     let scan_kmers = |each: &mut dyn FnMut(u64, u64)| {

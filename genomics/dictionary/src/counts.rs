@@ -6,7 +6,7 @@
 use crate::bits::{BitWriter, push_word, read_bits};
 
 /// K-mers of a block.
-pub(crate) const BLOCK_KMERS: u64 = 64;
+pub(crate) const KMERS_PER_BLOCK: u64 = 64;
 const OFFSET_BITS: u32 = 48;
 /// Bits of a width in a header, which is at most 32.
 const WIDTH_BITS: u32 = 6;
@@ -85,7 +85,7 @@ fn choose_code(sorted: &[u32]) -> BlockCode {
 
 /// Writes the counts of all samples.
 #[derive(Debug)]
-pub(crate) struct CountsBuilder {
+pub(crate) struct DictionaryCountsBuilder {
     num_samples: usize,
     num_kmers: u64,
     /// Counts of the block that is not written yet, for each sample.
@@ -95,11 +95,11 @@ pub(crate) struct CountsBuilder {
     data: BitWriter,
 }
 
-impl CountsBuilder {
-    pub(crate) fn new(num_samples: usize) -> CountsBuilder {
-        let block = vec![Vec::with_capacity(BLOCK_KMERS as usize); num_samples];
+impl DictionaryCountsBuilder {
+    pub(crate) fn for_samples(num_samples: usize) -> DictionaryCountsBuilder {
+        let block = vec![Vec::with_capacity(KMERS_PER_BLOCK as usize); num_samples];
         let (sorted, headers, data) = (Vec::new(), Vec::new(), BitWriter::default());
-        CountsBuilder { num_samples, num_kmers: 0, block, sorted, headers, data }
+        DictionaryCountsBuilder { num_samples, num_kmers: 0, block, sorted, headers, data }
     }
 
     /// Appends the counts of the next k-mer, one for each sample.
@@ -109,7 +109,7 @@ impl CountsBuilder {
             block.push(count);
         }
         self.num_kmers += 1;
-        if self.block.first().is_some_and(|block| block.len() as u64 == BLOCK_KMERS) {
+        if self.block.first().is_some_and(|block| block.len() as u64 == KMERS_PER_BLOCK) {
             self.write_block();
         }
     }
@@ -146,7 +146,7 @@ impl CountsBuilder {
         if self.block.first().is_some_and(|block| !block.is_empty()) {
             self.write_block();
         }
-        let CountsBuilder { num_samples, num_kmers, headers, data, .. } = self;
+        let DictionaryCountsBuilder { num_samples, num_kmers, headers, data, .. } = self;
         Counts { num_samples, num_kmers, headers, data: data.into_words() }
     }
 }
@@ -164,24 +164,24 @@ pub(crate) struct Counts {
 impl Counts {
     /// Number of headers of `num_kmers` k-mers.
     pub(crate) fn num_headers(num_kmers: u64, num_samples: u64) -> u64 {
-        num_kmers.div_ceil(BLOCK_KMERS) * num_samples
+        num_kmers.div_ceil(KMERS_PER_BLOCK) * num_samples
     }
 
     /// The count of a k-mer, given by its number in the order of the strings, in a sample.
     #[inline]
     pub(crate) fn get_count(&self, kmer: u64, sample: usize) -> u32 {
-        let block = (kmer / BLOCK_KMERS) as usize * self.num_samples + sample;
+        let block = (kmer / KMERS_PER_BLOCK) as usize * self.num_samples + sample;
         let header = BlockHeader::unpack(self.headers.get(block).copied().unwrap_or(0));
         let base = read_bits(&self.data, header.offset, header.base_width) as u32;
         let numbers = header.offset + u64::from(header.base_width);
         let number_at = |at: u64| read_bits(&self.data, numbers + at * u64::from(header.width), header.width);
-        let (at, escape) = (kmer % BLOCK_KMERS, (1u64 << header.width) - 1);
+        let (at, escape) = (kmer % KMERS_PER_BLOCK, (1u64 << header.width) - 1);
         let number = number_at(at);
         if !header.has_full_counts || number != escape {
             return base.wrapping_add(number as u32);
         }
         let num_before = (0..at).filter(|&before| number_at(before) == escape).count() as u64;
-        let in_block = BLOCK_KMERS.min(self.num_kmers - (kmer - at));
+        let in_block = KMERS_PER_BLOCK.min(self.num_kmers - (kmer - at));
         let full_counts = numbers + in_block * u64::from(header.width);
         read_bits(&self.data, full_counts + num_before * u64::from(FULL_BITS), FULL_BITS) as u32
     }
@@ -202,7 +202,7 @@ mod tests {
             &|i| [0, u32::MAX, 1][(scrambled(i) % 3) as usize],
         ];
         for num_kmers in [1, 63, 64, 65, 1000] {
-            let mut builder = CountsBuilder::new(kinds.len());
+            let mut builder = DictionaryCountsBuilder::for_samples(kinds.len());
             let row = |i: u64| kinds.map(|kind| kind(i));
             (0..num_kmers).for_each(|i| builder.push_counts(&row(i)));
             let counts = builder.finish();

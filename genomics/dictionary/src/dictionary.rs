@@ -5,7 +5,7 @@ use genuma_work::hash::mix_bits;
 
 use crate::counts::Counts;
 use crate::minimizer::{self, find_minimizer};
-use crate::position_index::{IndexEntry, PositionIndex};
+use crate::position_index::{IndexEntry, HashPositionIndex};
 use crate::sequence::{StringStretch, Strings};
 
 /// A set of k-mers, most of them with a count for each sample, in memory.
@@ -17,16 +17,16 @@ pub struct Dictionary {
     pub(crate) num_kmers: u64,
     pub(crate) strings: Strings,
     /// Positions of minimizers.
-    pub(crate) minimizers: PositionIndex,
+    pub(crate) minimizers: HashPositionIndex,
     /// Positions of the k-mers whose minimizer has too many positions.
-    pub(crate) frequent: PositionIndex,
+    pub(crate) frequent: HashPositionIndex,
     pub(crate) counts: Counts,
     pub(crate) note: Vec<u8>,
 }
 
 /// Bytes of the parts of a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DictionaryBytes {
+pub struct DictionaryPartSizes {
     /// Bases of the strings, and where strings begin.
     pub strings: u64,
     /// Positions of minimizers and of k-mers with a frequent minimizer.
@@ -76,11 +76,11 @@ impl Dictionary {
     }
 
     /// Bytes in memory and in the file, without the header.
-    pub fn bytes(&self) -> DictionaryBytes {
+    pub fn bytes(&self) -> DictionaryPartSizes {
         let bytes = |words: &[&Vec<u64>]| words.iter().map(|words| size_of_val(&words[..]) as u64).sum();
-        let index = |index: &PositionIndex| bytes(&[&index.entries_before_group, &index.bucket_sizes, &index.entries]);
+        let index = |index: &HashPositionIndex| bytes(&[&index.entries_before_group, &index.bucket_sizes, &index.entries]);
         let strings = &self.strings;
-        DictionaryBytes {
+        DictionaryPartSizes {
             strings: bytes(&[&strings.bases, &strings.starts_before_block, &strings.starts]),
             index: index(&self.minimizers) + index(&self.frequent),
             counts: bytes(&[&self.counts.headers, &self.counts.data]),
@@ -118,7 +118,7 @@ impl Dictionary {
         let (canonical, other) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
         let from_end = u64::from(self.k - self.m) - minimizer.at;
         let (mut place, mut is_frequent, mut has_entry) = (None, false, false);
-        self.minimizers.any_entry(mix_bits(minimizer.hash), |entry| {
+        self.minimizers.visit_entries_until(mix_bits(minimizer.hash), |entry| {
             has_entry = true;
             match entry {
                 IndexEntry::ManyPositions => is_frequent = true,
@@ -132,7 +132,7 @@ impl Dictionary {
             place.is_some()
         });
         if place.is_none() && is_frequent {
-            self.frequent.any_entry(hash_kmer(canonical), |entry| {
+            self.frequent.visit_entries_until(hash_kmer(canonical), |entry| {
                 if let IndexEntry::Position(at) = entry {
                     place = self.kmer_at(Some(at), canonical, kmer.forward);
                     if place.is_none() {
@@ -145,11 +145,12 @@ impl Dictionary {
         (place, has_entry)
     }
 
-    /// The place `start` if `stored`, a k-mer or its reverse complement, is there.
+    /// The position `start` with its strand, if the k-mer `stored` there is the searched k-mer or its reverse
+    /// complement.
     #[inline]
     fn kmer_at(&self, start: Option<u64>, stored: u64, forward: u64) -> Option<KmerPlace> {
         let start = start?;
-        if self.strings.read_kmer(start, self.k) != stored {
+        if self.strings.kmer_at(start, self.k) != stored {
             return None;
         }
         let stretch = self.strings.find_stretch(start)?;
@@ -169,7 +170,7 @@ pub(crate) fn hash_kmer(canonical: u64) -> u64 {
 #[derive(Debug)]
 pub struct KmerStream<'d> {
     dictionary: &'d Dictionary,
-    /// Start in the sequence of the k-mer before, and its place in the strings.
+    /// Start of the previous k-mer in the sequence, and its position in the strings.
     last: Option<(usize, KmerPlace)>,
     /// Hash of the last minimizer that the index lacks.
     absent_minimizer: Option<u64>,
@@ -178,7 +179,7 @@ pub struct KmerStream<'d> {
 
 impl<'d> KmerStream<'d> {
     /// A stream that has no k-mer before the first.
-    pub fn new(dictionary: &'d Dictionary) -> KmerStream<'d> {
+    pub fn for_dictionary(dictionary: &'d Dictionary) -> KmerStream<'d> {
         KmerStream { dictionary, last: None, absent_minimizer: None, num_index_lookups: 0 }
     }
 
@@ -216,7 +217,7 @@ impl<'d> KmerStream<'d> {
         place
     }
 
-    /// The place of `kmer`, which follows the k-mer at `place` by one base, if the string goes on with it.
+    /// The position of `kmer`, which follows the k-mer at `place` by one base, if the string continues with this base.
     #[inline]
     fn extend(&self, place: KmerPlace, kmer: Kmer) -> Option<KmerPlace> {
         let strings = &self.dictionary.strings;
@@ -224,10 +225,10 @@ impl<'d> KmerStream<'d> {
         let mut next = place;
         let base = if place.is_forward {
             next.start += 1;
-            strings.read_kmer(place.start + k, 1) == kmer.forward & 3
+            strings.kmer_at(place.start + k, 1) == kmer.forward & 3
         } else {
             next.start = next.start.checked_sub(1)?;
-            strings.read_kmer(next.start, 1) == 3 - (kmer.forward & 3)
+            strings.kmer_at(next.start, 1) == 3 - (kmer.forward & 3)
         };
         if !base {
             return None;

@@ -11,7 +11,7 @@ use twox_hash::XxHash3_64;
 use crate::counts::Counts;
 use crate::dictionary::Dictionary;
 use crate::error::Error;
-use crate::position_index::PositionIndex;
+use crate::position_index::HashPositionIndex;
 use crate::sequence::Strings;
 
 #[cfg(target_endian = "big")]
@@ -46,7 +46,8 @@ const PART_NAMES: [&str; NUM_PARTS] = [
 ];
 /// The part whose length does not follow from the other numbers: the counts.
 const COUNTS_PART: usize = 10;
-/// Largest number of bases, k-mers or entries: their bits, and places in files, can be computed without overflow.
+/// Maximum number of bases, k-mers or entries. Below it, numbers of bits and file offsets are computed without
+/// overflow.
 const MAX_NUMBER: u64 = 1 << 48;
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -82,9 +83,9 @@ impl HeaderFields {
     fn words_of_parts(&self) -> [u64; NUM_PARTS] {
         let bits = self.position_bits;
         let [bases, blocks, starts] = Strings::num_words(self.num_bases, self.num_strings);
-        let [groups, buckets, entries] = PositionIndex::num_words(self.minimizer_buckets, self.minimizer_entries, bits);
+        let [groups, buckets, entries] = HashPositionIndex::num_words(self.minimizer_buckets, self.minimizer_entries, bits);
         let [kmer_groups, kmer_buckets, kmer_entries] =
-            PositionIndex::num_words(self.frequent_buckets, self.frequent_entries, bits);
+            HashPositionIndex::num_words(self.frequent_buckets, self.frequent_entries, bits);
         let headers = Counts::num_headers(self.num_kmers, self.num_samples.into());
         let counts = self.parts[COUNTS_PART].words;
         [bases, blocks, starts, groups, buckets, entries, kmer_groups, kmer_buckets, kmer_entries, headers, counts]
@@ -112,7 +113,7 @@ impl HeaderFields {
         in_range
             && self.num_strings <= self.num_kmers
             && self.num_bases == self.num_kmers + self.num_strings * u64::from(self.k - 1)
-            && self.position_bits == PositionIndex::position_bits(self.num_bases)
+            && self.position_bits == HashPositionIndex::position_bits(self.num_bases)
             && self.parts.map(|part| part.words) == self.words_of_parts()
     }
 
@@ -257,7 +258,7 @@ fn read_dictionary(path: &Path) -> Result<Dictionary, Error> {
         parts;
     let (num_bases, num_strings, position_bits) = (fields.num_bases, fields.num_strings, fields.position_bits);
     let strings = Strings { bases, num_bases, starts_before_block: blocks, starts, num_strings };
-    let minimizers = PositionIndex {
+    let minimizers = HashPositionIndex {
         num_buckets: fields.minimizer_buckets,
         num_entries: fields.minimizer_entries,
         position_bits,
@@ -265,7 +266,7 @@ fn read_dictionary(path: &Path) -> Result<Dictionary, Error> {
         bucket_sizes: buckets,
         entries,
     };
-    let frequent = PositionIndex {
+    let frequent = HashPositionIndex {
         num_buckets: fields.frequent_buckets,
         num_entries: fields.frequent_entries,
         position_bits,

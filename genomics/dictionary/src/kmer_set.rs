@@ -57,12 +57,12 @@ impl KmerSet {
     }
 
     /// The k-mer number `index`.
-    pub(crate) fn key(&self, index: usize) -> u64 {
+    pub(crate) fn kmer_at(&self, index: usize) -> u64 {
         self.keys[index]
     }
 
     /// The last k-mer.
-    pub(crate) fn last_key(&self) -> Option<u64> {
+    pub(crate) fn last_kmer(&self) -> Option<u64> {
         self.keys.last().copied()
     }
 
@@ -86,7 +86,7 @@ impl KmerSet {
 
     /// Marks a k-mer as taken. Returns whether it was free.
     #[inline]
-    pub(crate) fn take(&mut self, index: usize) -> bool {
+    pub(crate) fn take_kmer(&mut self, index: usize) -> bool {
         let free = !self.is_taken(index);
         self.taken[index / 64] |= 1 << (index % 64);
         free
@@ -97,9 +97,9 @@ impl KmerSet {
     #[inline]
     pub(crate) fn take_successor(&mut self, kmer: Kmer) -> Option<(Kmer, usize)> {
         for code in 0..4 {
-            let next = append_base(kmer, code, self.k);
+            let next = kmer_after_base(kmer, code, self.k);
             if let Some(index) = self.find(next.canonical())
-                && self.take(index)
+                && self.take_kmer(index)
             {
                 return Some((next, index));
             }
@@ -110,7 +110,7 @@ impl KmerSet {
 
 /// The k-mer that follows when `code` (0 to 3) is the next base.
 #[inline]
-pub(crate) fn append_base(kmer: Kmer, code: u64, k: u32) -> Kmer {
+pub(crate) fn kmer_after_base(kmer: Kmer, code: u64, k: u32) -> Kmer {
     Kmer {
         forward: (kmer.forward << 2 | code) & kmer_mask(k),
         reverse: kmer.reverse >> 2 | (3 - code) << (2 * (k - 1)),

@@ -15,12 +15,12 @@
 //! keys.sort_unstable();
 //! let (num_kmers, memory_bytes) = (keys.len() as u64, 32 << 20);
 //! let spec = DictionarySpec { k: 15, num_kmers, num_samples: 1, note: Vec::new(), memory_bytes };
-//! let mut builder = DictionaryBuilder::new(spec)?;
+//! let mut builder = DictionaryBuilder::with_spec(spec)?;
 //! for key in keys {
 //!     builder.push_kmer(key, &[3])?;
 //! }
 //! let dictionary = builder.finish()?;
-//! let mut stream = KmerStream::new(&dictionary);
+//! let mut stream = KmerStream::for_dictionary(&dictionary);
 //! for (start, kmer) in encode::kmers(sequence, 15) {
 //!     let number = stream.find_kmer(start, kmer).expect("a k-mer of the sequence");
 //!     assert_eq!(dictionary.get_count(number, 0), 3);
@@ -42,6 +42,6 @@ mod builder;
 mod file;
 
 pub use builder::{DictionaryBuilder, DictionarySpec};
-pub use dictionary::{Dictionary, DictionaryBytes, KmerStream};
+pub use dictionary::{Dictionary, DictionaryPartSizes, KmerStream};
 pub use error::Error;
 pub use file::is_dictionary;

@@ -9,7 +9,7 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Changes the order, so that the m-mer of A is not the smallest.
 const ORDER_MASK: u64 = 0x5d4c_3b2a_1908_f7e6;
 
-/// The lowest bits of a hash, which hold the place of an m-mer in its k-mer where hashes are compared.
+/// The lowest bits of a hash. When hashes are compared, these bits hold the position of the m-mer in its k-mer instead.
 const PLACE_MASK: u64 = 31;
 
 /// A minimizer of a k-mer.
@@ -17,11 +17,11 @@ const PLACE_MASK: u64 = 31;
 pub(crate) struct Minimizer {
     /// Hash of the m-mer. Its lowest five bits are 0.
     pub(crate) hash: u64,
-    /// Place in the k-mer, or in the strings.
+    /// Position of the minimizer's first base in the k-mer, or in the strings.
     pub(crate) at: u64,
 }
 
-/// Length of the minimizers of `num_bases` bases of strings: most occur in few places.
+/// Length of the minimizers for strings of `num_bases` bases in all, such that most minimizers occur at few positions.
 pub(crate) fn minimizer_length(k: u32, num_bases: u64) -> u32 {
     let specific = num_bases.max(2).ilog2().div_ceil(2) + 1;
     specific.min(k - k / 4).max(1)
@@ -50,11 +50,11 @@ pub(crate) fn for_each_kmer(strings: &Strings, k: u32, m: u32, mut each: impl Fn
     let mut window = MmerWindow::new(k, m);
     let mut start = 0;
     while let Some(end) = string_end(strings, start) {
-        let forward = strings.read_kmer(start, k) >> 2;
+        let forward = strings.kmer_at(start, k) >> 2;
         let mut kmer = Kmer { forward, reverse: reverse_complement_kmer(forward, k) };
         window.start_string(strings, start);
         for at in start..=end - u64::from(k) {
-            kmer = crate::kmer_set::append_base(kmer, strings.read_kmer(at + u64::from(k) - 1, 1), k);
+            kmer = crate::kmer_set::kmer_after_base(kmer, strings.kmer_at(at + u64::from(k) - 1, 1), k);
             let (first, last) = window.move_to(kmer, at);
             each(at, kmer, if kmer.forward <= kmer.reverse { first } else { last });
         }
@@ -90,10 +90,10 @@ impl MmerWindow {
         MmerWindow { k, m, hashes: [0; 32], first: 0, last: 0, least: u64::MAX }
     }
 
-    /// Prepares for the first k-mer, at `start`: hashes all m-mers but its last one.
+    /// Prepares the window for a string whose first k-mer is at `start`: hashes all m-mers of this k-mer but the last.
     fn start_string(&mut self, strings: &Strings, start: u64) {
         for at in start..start + u64::from(self.k - self.m) {
-            let forward = strings.read_kmer(at, self.m);
+            let forward = strings.kmer_at(at, self.m);
             self.hashes[at as usize % 32] = hash_mmer(forward, reverse_complement_kmer(forward, self.m));
         }
         // Makes `move_to` look at all of them.
@@ -139,7 +139,7 @@ mod tests {
             let mut strings = Strings::default();
             let mut state = 3u64;
             for string in 0..40u64 {
-                strings.start_string();
+                strings.begin_string();
                 for i in 0..u64::from(k) + string {
                     state = mix_bits(state + 1);
                     // Repeats of a few bases have the same m-mer in many places.
@@ -149,7 +149,7 @@ mod tests {
             strings.finish();
             let mut num_kmers = 0;
             for_each_kmer(&strings, k, m, |start, kmer, minimizer| {
-                let forward = strings.read_kmer(start, k);
+                let forward = strings.kmer_at(start, k);
                 assert_eq!(kmer, Kmer { forward, reverse: reverse_complement_kmer(forward, k) });
                 let found = find_minimizer(kmer, k, m);
                 assert_eq!(found, find_minimizer(Kmer { forward: kmer.reverse, reverse: kmer.forward }, k, m));

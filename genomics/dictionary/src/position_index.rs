@@ -1,9 +1,9 @@
-//! Finds the places of the strings that belong to a hash: of a minimizer or of a k-mer.
+//! Finds the positions in the strings that belong to a hash, which is that of a minimizer or of a k-mer.
 //!
 //! A hash belongs to a bucket; buckets have about one entry each. An entry is a fingerprint of the hash and a
 //! position. The numbers of entries of the buckets are in unary code, with a start for each group of buckets.
 
-use crate::bits::{BitWriter, read_bits, select_bit};
+use crate::bits::{BitWriter, read_bits, position_of_set_bit};
 use crate::error::Error;
 use crate::kmer_set::reserve;
 
@@ -18,7 +18,7 @@ const NUM_HASH_RANGES: usize = 1 << 12;
 
 /// Positions by hash.
 #[derive(Debug, Default)]
-pub(crate) struct PositionIndex {
+pub(crate) struct HashPositionIndex {
     pub(crate) num_buckets: u64,
     pub(crate) num_entries: u64,
     /// Bits of a position. All bits are set in an entry without a position.
@@ -40,7 +40,7 @@ pub(crate) enum IndexEntry {
     ManyPositions,
 }
 
-impl PositionIndex {
+impl HashPositionIndex {
     /// Number of words of each of the three arrays.
     pub(crate) fn num_words(num_buckets: u64, num_entries: u64, position_bits: u32) -> [u64; 3] {
         [
@@ -57,7 +57,7 @@ impl PositionIndex {
 
     /// Calls `each` with the entries of a hash until it returns `true`. Entries of other hashes with the same fingerprint are among them.
     #[inline]
-    pub(crate) fn any_entry(&self, hash: u64, mut each: impl FnMut(IndexEntry) -> bool) -> bool {
+    pub(crate) fn visit_entries_until(&self, hash: u64, mut each: impl FnMut(IndexEntry) -> bool) -> bool {
         let (bucket, fingerprint) = bucket_of(hash, self.num_buckets);
         let (first, num) = self.entries_of_bucket(bucket);
         let width = self.position_bits + FINGERPRINT_BITS;
@@ -88,7 +88,7 @@ impl PositionIndex {
                 buckets_left -= num_zeros;
                 at += 64;
             } else {
-                at += u64::from(select_bit(zeros, buckets_left - 1)) + 1;
+                at += u64::from(position_of_set_bit(zeros, buckets_left - 1)) + 1;
                 break;
             }
         }
@@ -116,8 +116,8 @@ pub(crate) type HashScan<'a> = dyn Fn(&mut dyn FnMut(u64, u64)) + 'a;
 
 /// A new index and the hashes with too many positions, sorted.
 #[derive(Debug)]
-pub(crate) struct BuiltIndex {
-    pub(crate) index: PositionIndex,
+pub(crate) struct BuiltPositionIndex {
+    pub(crate) index: HashPositionIndex,
     pub(crate) frequent_hashes: Vec<u64>,
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn build_index(
     position_bits: u32,
     max_positions: usize,
     memory_bytes: u64,
-) -> Result<BuiltIndex, Error> {
+) -> Result<BuiltPositionIndex, Error> {
     let mut range_sizes = vec![0u64; NUM_HASH_RANGES];
     scan(&mut |hash, _| range_sizes[hash_range(hash)] += 1);
     let num_positions: u64 = range_sizes.iter().sum();
@@ -162,7 +162,7 @@ fn hash_range(hash: u64) -> usize {
 }
 
 struct IndexWriter {
-    index: PositionIndex,
+    index: HashPositionIndex,
     max_positions: usize,
     sizes: BitWriter,
     entries: BitWriter,
@@ -174,7 +174,7 @@ struct IndexWriter {
 impl IndexWriter {
     fn new(num_buckets: u64, position_bits: u32, max_positions: usize) -> IndexWriter {
         let entries_before_group = vec![0];
-        let index = PositionIndex { num_buckets, position_bits, entries_before_group, ..PositionIndex::default() };
+        let index = HashPositionIndex { num_buckets, position_bits, entries_before_group, ..HashPositionIndex::default() };
         let (sizes, entries) = (BitWriter::default(), BitWriter::default());
         IndexWriter { index, max_positions, sizes, entries, bucket: 0, frequent_hashes: Vec::new() }
     }
@@ -210,14 +210,14 @@ impl IndexWriter {
         self.index.num_entries += 1;
     }
 
-    fn finish(mut self) -> BuiltIndex {
+    fn finish(mut self) -> BuiltPositionIndex {
         let num_buckets = self.index.num_buckets;
         self.move_to_bucket(num_buckets);
         let num_groups = num_buckets.div_ceil(GROUP_BUCKETS) as usize;
         self.index.entries_before_group.resize(num_groups + 1, self.index.num_entries);
         let IndexWriter { mut index, sizes, entries, frequent_hashes, .. } = self;
         (index.bucket_sizes, index.entries) = (sizes.into_words(), entries.into_words());
-        BuiltIndex { index, frequent_hashes }
+        BuiltPositionIndex { index, frequent_hashes }
     }
 }
 
@@ -237,18 +237,18 @@ mod tests {
                     each(mix_bits(i), i * 20);
                 }
             };
-            let position_bits = PositionIndex::position_bits(num_hashes * 20);
+            let position_bits = HashPositionIndex::position_bits(num_hashes * 20);
             let built = build_index(&scan, position_bits, MAX_POSITIONS, memory_bytes).expect("memory");
             let index = &built.index;
             let words = [&index.entries_before_group, &index.bucket_sizes, &index.entries].map(|w| w.len() as u64);
-            assert_eq!(words, PositionIndex::num_words(index.num_buckets, index.num_entries, position_bits));
+            assert_eq!(words, HashPositionIndex::num_words(index.num_buckets, index.num_entries, position_bits));
             let mut frequent: Vec<u64> = (0..num_hashes).filter(|i| i % 20 >= 16).map(mix_bits).collect();
             frequent.sort_unstable();
             assert_eq!(built.frequent_hashes, frequent);
             let mut num_strange = 0;
             for i in 0..num_hashes {
                 let mut found = Vec::new();
-                assert!(!index.any_entry(mix_bits(i), |entry| {
+                assert!(!index.visit_entries_until(mix_bits(i), |entry| {
                     found.push(entry);
                     false
                 }));

@@ -7,7 +7,7 @@ const WORD_BASES: u64 = 32;
 /// Bases of a block: for each block the number of strings that begin before it is kept.
 const BLOCK_BASES_LOG2: u32 = 10;
 const BLOCK_BASES: u64 = 1 << BLOCK_BASES_LOG2;
-/// Bits of the place of a string's start in its block.
+/// Number of bits that store the start of a string within its block.
 const START_BITS: u32 = 16;
 
 /// Strings of bases.
@@ -18,7 +18,7 @@ pub(crate) struct Strings {
     pub(crate) num_bases: u64,
     /// For each block the number of strings that begin in blocks before it; two more entries follow.
     pub(crate) starts_before_block: Vec<u64>,
-    /// For each string the place of its start in its block, 16 bits each.
+    /// For each string the offset of its start in its block of bases, 16 bits each.
     pub(crate) starts: Vec<u64>,
     pub(crate) num_strings: u64,
 }
@@ -40,8 +40,8 @@ impl Strings {
         [num_bases.div_ceil(WORD_BASES), num_bases.div_ceil(BLOCK_BASES) + 2, num_strings.div_ceil(4)]
     }
 
-    /// Begins a string.
-    pub(crate) fn start_string(&mut self) {
+    /// Starts a new, empty string; the bases pushed next belong to it.
+    pub(crate) fn begin_string(&mut self) {
         let block = self.num_bases >> BLOCK_BASES_LOG2;
         while self.starts_before_block.len() as u64 <= block {
             push_word(&mut self.starts_before_block, self.num_strings);
@@ -82,7 +82,7 @@ impl Strings {
 
     /// The `k` bases (1 to 32) from `at` on, the first in the highest bits. Bases beyond the end are 0.
     #[inline]
-    pub(crate) fn read_kmer(&self, at: u64, k: u32) -> u64 {
+    pub(crate) fn kmer_at(&self, at: u64, k: u32) -> u64 {
         let (word, shift) = ((at / WORD_BASES) as usize, (at % WORD_BASES * 2) as u32);
         let mut bits = self.bases.get(word).copied().unwrap_or(0) << shift;
         if shift + 2 * k > 64 {
@@ -98,7 +98,7 @@ impl Strings {
         self.starts_before_block.get(block as usize).map_or(self.num_strings, |&starts| starts.min(self.num_strings))
     }
 
-    /// Place of the start of a string in its block.
+    /// Offset (bases) of the start of a string in its block.
     #[inline]
     fn start_in_block(&self, string: u64) -> u64 {
         read_bits(&self.starts, string * u64::from(START_BITS), START_BITS)
@@ -141,7 +141,7 @@ mod tests {
         let mut strings = Strings::default();
         let mut bases = Vec::new();
         for &length in &lengths {
-            strings.start_string();
+            strings.begin_string();
             for i in 0..length {
                 let code = (((i * 7 + length) * 0x9e37_79b9) >> 9) & 3;
                 strings.push_base(code);
@@ -154,7 +154,7 @@ mod tests {
         for at in 0..bases.len() {
             let k = (bases.len() - at).min(31);
             let kmer = bases[at..at + k].iter().fold(0, |kmer, code| kmer << 2 | code);
-            assert_eq!(strings.read_kmer(at as u64, k as u32), kmer);
+            assert_eq!(strings.kmer_at(at as u64, k as u32), kmer);
         }
         let mut start = 0;
         for (number, length) in lengths.into_iter().enumerate() {

@@ -6,7 +6,7 @@
 
 use genuma_kmers::encode::{Kmer, reverse_complement_kmer};
 
-use crate::counts::CountsBuilder;
+use crate::counts::DictionaryCountsBuilder;
 use crate::error::Error;
 use crate::kmer_set::KmerSet;
 use crate::sequence::Strings;
@@ -18,7 +18,7 @@ const MAX_LEFT_KMERS: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct JoinedKmers {
     pub(crate) strings: Strings,
-    pub(crate) counts: CountsBuilder,
+    pub(crate) counts: DictionaryCountsBuilder,
 }
 
 /// Joins the k-mers of a set. `rows` has the counts of each k-mer in the order of the set, one for each sample.
@@ -32,10 +32,10 @@ pub(crate) fn join_kmers(
     num_samples: usize,
     max_bytes: u64,
 ) -> Result<JoinedKmers, Error> {
-    let joined = JoinedKmers { strings: Strings::default(), counts: CountsBuilder::new(num_samples) };
+    let joined = JoinedKmers { strings: Strings::default(), counts: DictionaryCountsBuilder::for_samples(num_samples) };
     let mut joiner = Joiner { k, rows, num_samples, joined, left: Vec::new(), num_joined: 0 };
     for seed in 0..set.len() {
-        if set.take(seed) {
+        if set.take_kmer(seed) {
             joiner.join_string(&mut set, seed);
             joiner.check_memory(set.len() as u64, max_bytes)?;
         }
@@ -59,7 +59,7 @@ struct Joiner<'a> {
 impl Joiner<'_> {
     /// Makes the string that has the k-mer number `seed`.
     fn join_string(&mut self, set: &mut KmerSet, seed: usize) {
-        let forward = set.key(seed);
+        let forward = set.kmer_at(seed);
         let seed_kmer = Kmer { forward, reverse: reverse_complement_kmer(forward, self.k) };
         // To the left of a k-mer is to the right of its reverse complement.
         let mut leftmost = Kmer { forward: seed_kmer.reverse, reverse: seed_kmer.forward };
@@ -71,7 +71,7 @@ impl Joiner<'_> {
             self.left.push((first as u64) << 2 | leftmost.reverse & 3);
             (leftmost, first) = (next, index);
         }
-        self.joined.strings.start_string();
+        self.joined.strings.begin_string();
         for place in (0..self.k).rev() {
             self.joined.strings.push_base(leftmost.reverse >> (2 * place) & 3);
         }

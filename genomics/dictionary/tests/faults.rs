@@ -71,7 +71,7 @@ fn wrong_parts_with_valid_checksums_do_no_harm() {
         make_checksums_valid(&mut bytes);
         fs::write(&path, bytes).expect("written");
         let changed = Dictionary::open(&path).expect("its checksums are valid");
-        let mut stream = KmerStream::new(&changed);
+        let mut stream = KmerStream::for_dictionary(&changed);
         for sequence in &sequences {
             stream.start_sequence();
             for (start, kmer) in encode::kmers(sequence, 31) {
@@ -122,11 +122,11 @@ fn wrong_input_is_refused() {
     let spec = DictionarySpec { k: 15, num_kmers: 2, num_samples: 1, note: Vec::new(), memory_bytes: MEMORY_BYTES };
     let invalid = |result: Result<(), Error>| assert!(matches!(result, Err(Error::InvalidInput { .. })), "{result:?}");
     for k in [0, 1, 33] {
-        invalid(DictionaryBuilder::new(DictionarySpec { k, ..spec.clone() }).map(drop));
+        invalid(DictionaryBuilder::with_spec(DictionarySpec { k, ..spec.clone() }).map(drop));
     }
-    invalid(DictionaryBuilder::new(DictionarySpec { num_samples: 65, ..spec.clone() }).map(drop));
-    invalid(DictionaryBuilder::new(DictionarySpec { note: vec![b' '; 2049], ..spec.clone() }).map(drop));
-    let new = || DictionaryBuilder::new(spec.clone()).expect("a builder");
+    invalid(DictionaryBuilder::with_spec(DictionarySpec { num_samples: 65, ..spec.clone() }).map(drop));
+    invalid(DictionaryBuilder::with_spec(DictionarySpec { note: vec![b' '; 2049], ..spec.clone() }).map(drop));
+    let new = || DictionaryBuilder::with_spec(spec.clone()).expect("a builder");
     // T with 14 times A is not canonical: its reverse complement begins with T, too, but goes on with T.
     invalid(new().push_kmer((1 << 30) - 1, &[1]));
     invalid(new().push_kmer(1 << 30, &[1]));

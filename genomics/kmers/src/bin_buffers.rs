@@ -35,7 +35,7 @@ impl BufferFill {
 
 impl<'a> BinBuffers<'a> {
     /// Creates buffers of `size` bytes for all bins.
-    pub(crate) fn new(bins: &'a Bins, size: usize) -> Self {
+    pub(crate) fn allocate(bins: &'a Bins, size: usize) -> Self {
         Self { bins, bytes: vec![0; bins.len() * size], size, filled: vec![BufferFill::default(); bins.len()] }
     }
 

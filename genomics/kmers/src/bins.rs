@@ -30,7 +30,7 @@ struct Bin {
 
 /// Index of bins that are completely in a spill file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct BinIndex {
+pub(crate) struct SpilledBinIndex {
     /// Size of an extent in bytes.
     pub extent_bytes: usize,
     /// For each bin its number of k-mers and its blocks in the file.
@@ -40,13 +40,13 @@ pub(crate) struct BinIndex {
 /// Maximum number of bytes of a bin that are written as one block, if extents are smaller.
 const MAX_BLOCK_BYTES: usize = 64 << 20;
 
-impl BinIndex {
+impl SpilledBinIndex {
     pub(crate) fn len(&self) -> usize {
         self.bins.len()
     }
 
-    pub(crate) fn slice_bins(&self, bins: Range<usize>) -> BinIndex {
-        BinIndex { extent_bytes: self.extent_bytes, bins: self.bins[bins].to_vec() }
+    pub(crate) fn slice_bins(&self, bins: Range<usize>) -> SpilledBinIndex {
+        SpilledBinIndex { extent_bytes: self.extent_bytes, bins: self.bins[bins].to_vec() }
     }
 
     /// Byte range of the bins in the file.
@@ -68,7 +68,7 @@ impl BinIndex {
 
 impl Bins {
     /// Creates empty bins whose extents come from `pool`. Each bin may have one extent that is being filled.
-    pub(crate) fn new(bins: usize, pool: Arc<ExtentPool>) -> Self {
+    pub(crate) fn empty(bins: usize, pool: Arc<ExtentPool>) -> Self {
         Self { bins: (0..bins).map(|_| Mutex::default()).collect(), pool }
     }
 
@@ -96,7 +96,7 @@ impl Bins {
     }
 
     /// Number of k-mers in a bin.
-    pub(crate) fn num_kmers(&self, bin: usize) -> u64 {
+    pub(crate) fn num_kmers_of_bin(&self, bin: usize) -> u64 {
         self.lock(bin).kmers
     }
 
@@ -161,7 +161,7 @@ impl Bins {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn move_to_file(self) -> Result<BinIndex, Error> {
+    pub(crate) fn move_to_file(self) -> Result<SpilledBinIndex, Error> {
         let Self { bins, pool } = self;
         let move_bin = |bin: Mutex<Bin>| {
             let Bin { kmers, open, full } = bin.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -170,19 +170,19 @@ impl Bins {
         };
         let bins = bins.into_iter().map(move_bin).collect::<Result<_, Error>>()?;
         pool.sync_spill_file()?;
-        Ok(BinIndex { extent_bytes: pool.extent_bytes(), bins })
+        Ok(SpilledBinIndex { extent_bytes: pool.extent_bytes(), bins })
     }
 
     /// Opens bins in the file at `path`, from their index.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened.
-    pub(crate) fn open_file(index: BinIndex, nodes: NodeAssignment, path: &Path) -> Result<Self, Error> {
+    pub(crate) fn open_file(index: SpilledBinIndex, nodes: NodeAssignment, path: &Path) -> Result<Self, Error> {
         let pool = ExtentPool::open_file(index.extent_bytes, nodes, path)?;
         Ok(Self::from_index(index, pool))
     }
 
-    fn from_index(index: BinIndex, pool: Arc<ExtentPool>) -> Self {
+    fn from_index(index: SpilledBinIndex, pool: Arc<ExtentPool>) -> Self {
         let bin = |(kmers, blocks): (u64, Vec<SpillBlock>)| {
             let full = blocks.into_iter().map(FullExtent::File).collect();
             Mutex::new(Bin { kmers, open: None, full })
@@ -194,10 +194,10 @@ impl Bins {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read, or `file` cannot be written.
-    pub(crate) fn write_consecutively(self, file: &SpillFile) -> Result<BinIndex, Error> {
+    pub(crate) fn write_consecutively(self, file: &SpillFile) -> Result<SpilledBinIndex, Error> {
         let (mut bins, mut bytes) = (Vec::with_capacity(self.len()), Vec::new());
         for bin in 0..self.len() {
-            let (kmers, mut blocks) = (self.num_kmers(bin), Vec::new());
+            let (kmers, mut blocks) = (self.num_kmers_of_bin(bin), Vec::new());
             bytes.clear();
             let mut failed = Ok(());
             self.for_each_extent(bin, |records| {
@@ -215,7 +215,7 @@ impl Bins {
             bins.push((kmers, blocks));
         }
         file.sync_to_disk()?;
-        Ok(BinIndex { extent_bytes: self.extent_bytes(), bins })
+        Ok(SpilledBinIndex { extent_bytes: self.extent_bytes(), bins })
     }
 
     /// Opens bins that were written to an object, from their index.
@@ -223,7 +223,7 @@ impl Bins {
     /// # Errors
     /// Returns an error if the object cannot be opened.
     pub(crate) fn open_object(
-        index: BinIndex,
+        index: SpilledBinIndex,
         nodes: NodeAssignment,
         file: &LocalObjectRange<'_>,
     ) -> Result<Self, Error> {
@@ -242,7 +242,7 @@ pub(crate) trait BinSource: Sync {
     fn len(&self) -> usize;
 
     /// Number of k-mers in a bin.
-    fn num_kmers(&self, bin: usize) -> u64;
+    fn num_kmers_of_bin(&self, bin: usize) -> u64;
 
     /// Calls `each` with the records of a bin, in several calls.
     fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
@@ -256,8 +256,8 @@ impl BinSource for Bins {
         Bins::len(self)
     }
 
-    fn num_kmers(&self, bin: usize) -> u64 {
-        Bins::num_kmers(self, bin)
+    fn num_kmers_of_bin(&self, bin: usize) -> u64 {
+        Bins::num_kmers_of_bin(self, bin)
     }
 
     fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
@@ -277,8 +277,8 @@ mod tests {
     fn records_survive_a_round_trip_through_memory_and_file() {
         let dir = tempfile::tempdir().expect("a folder");
         let pool =
-            ExtentPool::new(4096, 3, 4, NodeAssignment::for_this_machine(1), dir.path(), u64::MAX).expect("memory");
-        let bins = Bins::new(3, pool.clone());
+            ExtentPool::create(4096, 3, 4, NodeAssignment::for_this_machine(1), dir.path(), u64::MAX).expect("memory");
+        let bins = Bins::empty(3, pool.clone());
         let mut expected = vec![Vec::new(); 3];
         for i in 0..1000u32 {
             let (bin, records) = ((i % 3) as usize, vec![i as u8; 100 + (i % 50) as usize]);
@@ -296,7 +296,7 @@ mod tests {
             found.sort_unstable();
             expected.sort_unstable();
             assert!(found == expected);
-            assert_eq!(bins.num_kmers(bin), (0..1000).filter(|i| i % 3 == bin as u64).sum::<u64>());
+            assert_eq!(bins.num_kmers_of_bin(bin), (0..1000).filter(|i| i % 3 == bin as u64).sum::<u64>());
             bins.free_bin(bin);
             bins.for_each_extent(bin, |records| assert!(records.is_empty())).expect("readable");
         }

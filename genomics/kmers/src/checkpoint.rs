@@ -9,13 +9,13 @@ use std::path::Path;
 use genuma_reads::{Lane, ProgressCounters};
 use serde::{Deserialize, Serialize};
 
-use crate::bins::{BinIndex, Bins};
+use crate::bins::{SpilledBinIndex, Bins};
 use crate::extents::ExtentPool;
 use crate::node_assignment::NodeAssignment;
 use crate::pipeline::{ScatteredReads, check_params};
 use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
-use crate::sorted_kmers::{RangeLayout, SortedKmers};
+use crate::sorted_kmers::{SortRangeLayout, SortedKmers};
 use crate::{CountParams, CountStats, Error, UnchangedPairs};
 
 /// Checkpoint after all reads are in bins.
@@ -27,7 +27,7 @@ pub struct BinnedReadsCheckpoint {
     kmers: Vec<u64>,
     /// Bytes in the bins.
     bytes: u64,
-    bins: BinIndex,
+    bins: SpilledBinIndex,
 }
 
 /// Checkpoint after all k-mers are counted.
@@ -43,14 +43,14 @@ pub struct CountedKmersCheckpoint {
     /// Number of k-mers in the sort ranges.
     num_kept: u64,
     spectra: Vec<Vec<u64>>,
-    ranges: BinIndex,
+    ranges: SpilledBinIndex,
 }
 
 impl BinnedReadsCheckpoint {
     /// Reads all lanes of samples 0 to `S - 1` into bins in a new file at `path`.
     ///
     /// # Errors
-    /// Returns the errors of [`ScatteredReads::new`].
+    /// Returns the errors of [`ScatteredReads::read_lanes`].
     pub fn create<const S: usize>(
         lanes: &[Lane],
         params: &CountParams,
@@ -80,8 +80,8 @@ impl BinnedReadsCheckpoint {
         check_params(params)?;
         let CountParams { k, threads, memory_bytes: memory, .. } = *params;
         let (devices, reserved) = (params.devices.clone(), params.reserved_for_devices());
-        let demand = MemoryDemand::new::<S>(self.kmers.iter().sum(), threads, KmerDelivery::SortedKmers);
-        let plan = MemoryPlan::new(&demand, params.memory_for_threads());
+        let demand = MemoryDemand::of_count::<S>(self.kmers.iter().sum(), threads, KmerDelivery::SortedKmers);
+        let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
         // The bins need no memory now except the extent that each thread reads.
         if threads * self.bins.extent_bytes > (plan.max_extents - plan.sort_ranges + threads) * plan.extent_bytes {
             return Err(insufficient_memory_error(memory));
@@ -164,7 +164,7 @@ impl CountedKmersCheckpoint {
             extra_passes: self.extra_passes,
         };
         let parts = Bins::open_file(self.ranges, NodeAssignment::for_this_machine(threads), path)?;
-        let layout = RangeLayout::new(k, parts.len());
+        let layout = SortRangeLayout::with_num_ranges(k, parts.len());
         let (kept, spectra, shares) = (self.num_kept, to_array(self.spectra)?, Vec::new());
         Ok(SortedKmers {
             ranges: parts,

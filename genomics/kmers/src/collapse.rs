@@ -15,7 +15,7 @@ pub(crate) const fn counted_super_kmer_bytes<const S: usize>() -> usize {
 /// Number of super-k-mers that wait while their slots are prefetched.
 const BATCH_SUPER_KMERS: usize = 32;
 
-/// A super-k-mer on its smaller strand, with its counts. An empty place has no k-mers.
+/// A super-k-mer on its smaller strand, with its counts. An unused slot has 0 k-mers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CountedSuperKmer<const S: usize> {
     /// Packed bases ([`SuperKmerRecord::canonical_word`]).
@@ -37,7 +37,7 @@ pub(crate) struct SuperKmerCollapser<const S: usize> {
 
 impl<const S: usize> SuperKmerCollapser<S> {
     /// Creates a table of up to `pieces` super-k-mers, rounded down to a power of two.
-    pub(crate) fn new(k: u32, pieces: usize) -> Self {
+    pub(crate) fn with_capacity(k: u32, pieces: usize) -> Self {
         let pieces = vec![CountedSuperKmer::EMPTY; 1 << pieces.max(2).ilog2()];
         Self { k, held: pieces, waiting: Vec::with_capacity(BATCH_SUPER_KMERS) }
     }
@@ -96,18 +96,18 @@ impl<const S: usize> CountedSuperKmer<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::superkmer::KmerKeys;
+    use crate::superkmer::KmerKeyBuffer;
     use crate::tests::Random;
     use std::collections::BTreeMap;
 
     #[test]
     fn collapsed_counts_add_up_to_the_input() {
         let (mut random, mut expected, mut found) = (Random(1), BTreeMap::new(), BTreeMap::new());
-        let mut collapse = SuperKmerCollapser::<2>::new(12, 4);
+        let mut collapse = SuperKmerCollapser::<2>::with_capacity(12, 4);
         let mut outs = 0;
         let mut out = |piece: &CountedSuperKmer<2>| {
             outs += 1;
-            for &key in KmerKeys::default().compute_keys(piece.word, piece.kmers as usize, 12) {
+            for &key in KmerKeyBuffer::default().compute_keys(piece.word, piece.kmers as usize, 12) {
                 let sum: &mut [u32; 2] = found.entry(key).or_default();
                 (0..2).for_each(|i| sum[i] += piece.counts[i]);
             }
@@ -116,7 +116,7 @@ mod tests {
             let bases = [(random.below(3) * random.below(30)) as u8; 20];
             let kmers = [1, 2, 5, 31, 32][random.below(5) as usize];
             let record = SuperKmerRecord { sample: random.below(2) as usize, kmers, bases: &bases };
-            for &key in KmerKeys::default().compute_keys(record.canonical_word(12), kmers, 12) {
+            for &key in KmerKeyBuffer::default().compute_keys(record.canonical_word(12), kmers, 12) {
                 expected.entry(key).or_insert([0; 2])[record.sample] += 1;
             }
             collapse.add_record(record, &mut out);

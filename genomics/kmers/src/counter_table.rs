@@ -17,7 +17,7 @@ pub(crate) use count_totals::CountTotals;
 pub(crate) const MIN_SLOTS: usize = 1024;
 
 /// Number of k-mers that wait while their slots are prefetched.
-pub(crate) const BATCH_KMERS: usize = 2 * MAX_KMERS_PER_RECORD;
+pub(crate) const KMERS_PER_BATCH: usize = 2 * MAX_KMERS_PER_RECORD;
 
 /// Bytes of a slot with counters of `S` samples.
 pub(crate) const fn slot_bytes<const S: usize>() -> usize {
@@ -97,9 +97,9 @@ fn load_limit(slots: usize) -> usize {
 
 impl<const S: usize> CounterTable<S> {
     /// Creates an empty table; `max_slots` is raised to [`MIN_SLOTS`].
-    pub(crate) fn new(max_slots: usize) -> Self {
+    pub(crate) fn with_max_slots(max_slots: usize) -> Self {
         let max_slots = max_slots.max(MIN_SLOTS);
-        let (slots, left_out, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(BATCH_KMERS));
+        let (slots, left_out, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(KMERS_PER_BATCH));
         Self { slots, active: 0, used: 0, max_slots, class: RootClass::ALL_ROOTS, postponed: left_out, waiting }
     }
 
@@ -119,7 +119,7 @@ impl<const S: usize> CounterTable<S> {
     /// are complete after [`CounterTable::add_waiting_kmers`].
     #[inline]
     pub(crate) fn add_keys(&mut self, keys: &[u64], counts: [u32; S]) {
-        if self.waiting.len() + keys.len() > BATCH_KMERS {
+        if self.waiting.len() + keys.len() > KMERS_PER_BATCH {
             self.add_waiting_kmers();
         }
         for &key in keys {
@@ -212,8 +212,8 @@ impl<const S: usize> CounterTable<S> {
         spectra: &mut KmerSpectra<S>,
         mut each: impl FnMut(&[(u64, [u32; S])]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut part = [(0, [0; S]); BATCH_KMERS];
-        for slots in self.slots[..self.active].chunks_mut(BATCH_KMERS) {
+        let mut part = [(0, [0; S]); KMERS_PER_BATCH];
+        for slots in self.slots[..self.active].chunks_mut(KMERS_PER_BATCH) {
             // Without a branch, as it could not be predicted.
             let mut n = 0;
             for slot in slots.iter() {
@@ -312,7 +312,7 @@ pub(crate) enum DeviceRowRequest {
 /// Rows of a counter table that were copied from a device: k-mers and their counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeviceTableRows<'a, const S: usize> {
-    /// Distinct keys of the k-mers.
+    /// Distinct k-mer keys: root, first base and last base ([`crate::superkmer::KmerKeyBuffer`]).
     pub keys: &'a [u64],
     /// Counts of each k-mer, by sample.
     pub counts: &'a [[u32; S]],
@@ -344,7 +344,7 @@ mod tests {
     /// Counts `keys` with a table of at most `max_slots` slots in repeated passes; returns the roots and the number
     /// of passes.
     fn tally(keys: &[(usize, u64)], max_slots: usize) -> (Roots, usize) {
-        let (mut tally, mut roots, mut passes) = (CounterTable::<2>::new(max_slots), Roots::new(), 0);
+        let (mut tally, mut roots, mut passes) = (CounterTable::<2>::with_max_slots(max_slots), Roots::new(), 0);
         let mut class = Some(RootClass::ALL_ROOTS);
         while let Some(current) = class {
             tally.start_class(current, 0);

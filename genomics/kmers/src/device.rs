@@ -26,7 +26,7 @@ use genuma_gpu::Device;
 
 use crate::scatter::ScatterDevice;
 
-pub use gain::{DeviceGain, estimate_gain};
+pub use gain::{DeviceTimeGain, estimate_device_gain};
 pub(crate) use lane::DeviceLane;
 
 /// Number of lanes of a device: one copies to it, one counts, one copies from it.

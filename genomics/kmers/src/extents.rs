@@ -67,7 +67,7 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the system cannot provide the memory.
-    pub(crate) fn new(
+    pub(crate) fn create(
         extent: usize,
         open: usize,
         max_full: usize,
@@ -102,7 +102,7 @@ impl ExtentPool {
     /// # Errors
     /// Returns an error if the file cannot be opened.
     pub(crate) fn open_file(extent_bytes: usize, nodes: NodeAssignment, path: &Path) -> Result<Arc<Self>, Error> {
-        Self::with_spill(SpillFile::open(SPILL_CONTENT, path)?, extent_bytes, 0, 0, nodes)
+        Self::with_spill(SpillFile::open_for_reading(SPILL_CONTENT, path)?, extent_bytes, 0, 0, nodes)
     }
 
     /// Opens the extents in an object for reading.
@@ -128,7 +128,7 @@ impl ExtentPool {
         let mut shares = vec![0; nodes.num_nodes()];
         (0..max_open + max_full).for_each(|i| shares[nodes.node_of_bin(i)] += 1);
         let slabs = shares.into_iter().enumerate();
-        let slabs = slabs.map(|(node, extents)| Slab::new(extent_bytes, extents, nodes.node_id(node)));
+        let slabs = slabs.map(|(node, extents)| Slab::reserve(extent_bytes, extents, nodes.node_id(node)));
         let slabs = slabs.collect::<Result<_, _>>()?;
         Ok(Arc::new(Self { extent_bytes, nodes, slabs, free_full_extents: AtomicUsize::new(max_full), spill }))
     }
@@ -147,7 +147,7 @@ impl ExtentPool {
             let elsewhere = found.num_resident_pages() * found.page_bytes - here;
             Some(NodeShare {
                 node: id,
-                threads: self.nodes.num_threads(node),
+                threads: self.nodes.num_threads_of_node(node),
                 local_bytes: here,
                 remote_bytes: elsewhere,
             })
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     fn pool(spare: usize, work: &Path) -> Arc<ExtentPool> {
-        ExtentPool::new(4096, 1, spare, NodeAssignment::for_this_machine(1), work, u64::MAX).expect("memory")
+        ExtentPool::create(4096, 1, spare, NodeAssignment::for_this_machine(1), work, u64::MAX).expect("memory")
     }
 
     /// Stores an extent of `len` equal bytes.

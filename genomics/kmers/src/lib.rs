@@ -14,7 +14,7 @@
 //!     k: 15,
 //!     min_base_quality: 20,
 //!     threads: 1,
-//!     memory_bytes: 2 * min_memory(1),
+//!     memory_bytes: 2 * min_memory_bytes(1),
 //!     work_dir: folder.path().into(),
 //!     max_scratch_bytes: u64::MAX,
 //!     partition: Partition::WHOLE_KMER_SPACE,
@@ -55,16 +55,16 @@ use std::path::PathBuf;
 use genuma_reads::{Lane, ReadEstimate, ReadPair};
 
 pub use checkpoint::{BinnedReadsCheckpoint, CountedKmersCheckpoint};
-pub use device::{DeviceGain, Devices, estimate_gain};
+pub use device::{DeviceTimeGain, Devices, estimate_device_gain};
 pub use genuma_machine::processor::{prefetch, run_with_widest_simd};
-pub use minimizer_filter::{FilterScratch, MinimizerFilter};
+pub use minimizer_filter::{MinimizerFilterScratch, MinimizerFilter};
 pub use node_assignment::NodeShare;
 pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_in_partitions};
 pub use pipeline::{ScatteredReads, count};
-pub use plan::{CountForecast, ExpectedInput, bin_grid_for_kmers, min_memory, min_memory_for_grid};
+pub use plan::{CountForecast, ExpectedInput, bin_grid_for_kmers, min_memory_bytes, min_memory_for_grid};
 pub use sample_count::{SampleKmers, ScatteredSamples};
 pub use scatter::{ScatterDevice, SimulatedFpga};
-pub use shards::{ShardIndex, count_shards};
+pub use shards::{ShardKmerIndex, count_shards};
 pub use sorted_kmers::SortedKmers;
 
 /// Smallest k, for tests; real genomes need at least 24.
@@ -86,7 +86,7 @@ pub struct CountParams {
     /// Number of threads, at least 1.
     pub threads: usize,
     /// Maximum number of bytes that the counter allocates, without batches of reads and selected results. At least
-    /// [`min_memory`].
+    /// [`min_memory_bytes`].
     pub memory_bytes: u64,
     /// Folder of the spill file, for data that does not fit in memory.
     pub work_dir: PathBuf,
@@ -108,7 +108,7 @@ impl CountParams {
 
     /// Bytes of the memory that device lanes get, if the threads leave as much.
     fn reserved_for_devices(&self) -> u64 {
-        let left = self.memory_bytes.saturating_sub(min_memory(self.threads));
+        let left = self.memory_bytes.saturating_sub(min_memory_bytes(self.threads));
         self.devices.max_host_bytes().min(self.memory_bytes / 4).min(left)
     }
 
@@ -124,7 +124,7 @@ impl CountParams {
     }
 
     /// Forecasts the resources of [`count`] with as many partitions as needed; `None` if more than [`MAX_PARTITIONS`]
-    /// are needed. The parameters must be valid, and the memory at least [`min_memory`].
+    /// are needed. The parameters must be valid, and the memory at least [`min_memory_bytes`].
     pub fn forecast_resources<const S: usize>(&self, expected: &ExpectedInput) -> Option<CountForecast> {
         plan::forecast_count::<S>(expected, self)
     }

@@ -30,7 +30,7 @@ pub(crate) struct MinimizerFinder {
 
 impl MinimizerFinder {
     /// Finder for roots of `k`-mers with minimizers of the usual length, which uses instructions of `level`.
-    pub(crate) fn new(k: u32, level: SimdLevel) -> Self {
+    pub(crate) fn for_kmer_length(k: u32, level: SimdLevel) -> Self {
         Self::with_minimizer_length(k, minimizer_length(k), level)
     }
 
@@ -44,7 +44,7 @@ impl MinimizerFinder {
     /// Finds the minimizer of each k-mer (of its root) in the `bases` bases from `start` on, at least k. Calls `each`
     /// with the minimizer, the first k-mer and the number of k-mers of each run with the same minimizer.
     #[inline]
-    pub(crate) fn for_each_run(
+    pub(crate) fn for_each_minimizer_run(
         &mut self,
         read: &PackedBases<'_>,
         start: usize,
@@ -84,7 +84,7 @@ impl MinimizerFinder {
         let unused = 32 - 2 * *m as u32;
         for (at, hashes) in (start..).step_by(LANES).zip(hashes[..lanes].as_chunks_mut::<LANES>().0) {
             // Only the first m of the 16 bases from each position count.
-            for (hash, bases) in hashes.iter_mut().zip(read.sixteen_mers(at)) {
+            for (hash, bases) in hashes.iter_mut().zip(read.next_32_sixteen_mers(at)) {
                 *hash = hash_mmer((bases >> unused).min(reverse_complement_16(bases) << unused >> unused));
             }
         }
@@ -156,7 +156,7 @@ mod tests {
     /// The minimizer of each root of the bases from `start` on.
     fn of_roots(minimizers: &mut MinimizerFinder, read: &BaseCodes, start: usize, bases: usize) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
-        minimizers.for_each_run(&read.packed(), start, bases, |minimizer, first, roots| {
+        minimizers.for_each_minimizer_run(&read.packed(), start, bases, |minimizer, first, roots| {
             assert_eq!(first, found.len());
             assert!(roots > 0 && last.replace(minimizer) != Some(minimizer));
             found.extend(std::iter::repeat_n(minimizer, roots));
@@ -174,7 +174,7 @@ mod tests {
     fn minimizers_match_their_definition_on_both_strands() {
         for k in [12, 13, 24, 25, 31, 32] {
             let level = SimdLevel::widest_available();
-            let mut minimizers = MinimizerFinder::new(k, level);
+            let mut minimizers = MinimizerFinder::for_kmer_length(k, level);
             for len in (k as usize..k as usize + 70).chain([150, 1000, 151]) {
                 let seq = random_bases(len, u64::from(k));
                 let expected: Vec<u32> =

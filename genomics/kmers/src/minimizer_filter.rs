@@ -10,7 +10,7 @@ use genuma_reads::packed_bases::PackedBases;
 use genuma_reads::{Mate, dna};
 
 use crate::MAX_K;
-use crate::superkmer::{ReadPacker, SuperKmer, SuperKmerCutter};
+use crate::superkmer::{QualityMaskingPacker, SuperKmer, SuperKmerCutter};
 
 /// Length of the minimizers in bases: the maximum, so that few other positions of a genome share one. A root of 22
 /// bases still contains seven of them.
@@ -30,8 +30,8 @@ pub struct MinimizerFilter {
 
 /// Scratch memory of a thread that uses a [`MinimizerFilter`].
 #[derive(Debug)]
-pub struct FilterScratch {
-    packer: ReadPacker,
+pub struct MinimizerFilterScratch {
+    packer: QualityMaskingPacker,
     cutter: SuperKmerCutter,
     super_kmers: Vec<SuperKmer>,
 }
@@ -45,8 +45,8 @@ fn filter_position(minimizer: u32, shift: u32) -> (usize, u64) {
 
 impl MinimizerFilter {
     /// Builds the filter for canonical or other `kmers` of `k` bases (17 to 32); either strand of each passes.
-    pub fn new(k: u32, kmers: impl Iterator<Item = u64>) -> Self {
-        let mut sifter = FilterScratch::new(k);
+    pub fn build(k: u32, kmers: impl Iterator<Item = u64>) -> Self {
+        let mut sifter = MinimizerFilterScratch::for_kmer_length(k);
         let mut minimizers = Vec::with_capacity(kmers.size_hint().0);
         let mut letters = [0; MAX_K as usize];
         let letters = &mut letters[..k as usize];
@@ -79,10 +79,10 @@ impl MinimizerFilter {
     pub fn for_each_candidate_range<'a>(
         &self,
         seq: &[u8],
-        scratch: &'a mut FilterScratch,
+        scratch: &'a mut MinimizerFilterScratch,
         mut each: impl FnMut(std::ops::Range<usize>),
     ) -> PackedBases<'a> {
-        let FilterScratch { packer, cutter, super_kmers: pieces } = scratch;
+        let MinimizerFilterScratch { packer, cutter, super_kmers: pieces } = scratch;
         pieces.clear();
         let read = packer.pack_read(Mate { seq, qual: seq });
         cutter.cut_read(read, |super_kmer| {
@@ -108,11 +108,11 @@ impl MinimizerFilter {
     }
 }
 
-impl FilterScratch {
+impl MinimizerFilterScratch {
     /// Scratch memory for `k`-mers.
-    pub fn new(k: u32) -> Self {
+    pub fn for_kmer_length(k: u32) -> Self {
         let cutter = SuperKmerCutter::with_minimizer_length(k, MINIMIZER_BASES.min(k - 2));
-        Self { packer: ReadPacker::new(0), cutter, super_kmers: Vec::new() }
+        Self { packer: QualityMaskingPacker::with_min_base_quality(0), cutter, super_kmers: Vec::new() }
     }
 }
 
@@ -130,10 +130,10 @@ mod tests {
             seq[5_000..5_040].fill(b'A');
             let all: Vec<(usize, u64)> = kmers(&seq, k).map(|(at, kmer)| (at, kmer.canonical())).collect();
             let wanted: Vec<(usize, u64)> = all.iter().copied().step_by(701).collect();
-            let sieve = MinimizerFilter::new(k, wanted.iter().map(|w| w.1));
+            let sieve = MinimizerFilter::build(k, wanted.iter().map(|w| w.1));
             for turned in [false, true] {
                 let read = if turned { dna::reverse_complement(&seq) } else { seq.clone() };
-                let mut sifter = FilterScratch::new(k);
+                let mut sifter = MinimizerFilterScratch::for_kmer_length(k);
                 let mut stretches = Vec::new();
                 sieve.for_each_candidate_range(&read, &mut sifter, |stretch| stretches.push(stretch));
                 assert!(stretches.windows(2).all(|two| two[0].start < two[1].start));
@@ -147,8 +147,8 @@ mod tests {
                 assert!(stretches.iter().all(|s| !read[s.clone()].contains(&b'N')));
             }
         }
-        let nothing = MinimizerFilter::new(31, std::iter::empty());
-        nothing.for_each_candidate_range(&random_bases(10_000, 1), &mut FilterScratch::new(31), |_| {
+        let nothing = MinimizerFilter::build(31, std::iter::empty());
+        nothing.for_each_candidate_range(&random_bases(10_000, 1), &mut MinimizerFilterScratch::for_kmer_length(31), |_| {
             panic!("nothing is looked for")
         });
     }

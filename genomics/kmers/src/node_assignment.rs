@@ -51,12 +51,12 @@ impl NodeAssignment {
         self.ids.len().max(1)
     }
 
-    /// System number of a node; `None` without binding.
+    /// Number of a node in the operating system. `None` if threads are not bound to nodes.
     pub(crate) fn node_id(&self, node: usize) -> Option<u32> {
         self.ids.get(node).copied()
     }
 
-    pub(crate) fn num_threads(&self, node: usize) -> usize {
+    pub(crate) fn num_threads_of_node(&self, node: usize) -> usize {
         self.threads.iter().filter(|&&of| of == node).count()
     }
 
@@ -108,7 +108,7 @@ mod tests {
     fn bins_are_assigned_to_nodes_like_threads() {
         let nodes = NodeAssignment::for_topology(&machine("2 nodes x 4 cores, 1 GiB"), 5);
         assert_eq!((nodes.num_nodes(), nodes.node_id(0), nodes.node_id(1)), (2, Some(0), Some(1)));
-        assert_eq!([nodes.num_threads(0), nodes.num_threads(1)], [3, 2]);
+        assert_eq!([nodes.num_threads_of_node(0), nodes.num_threads_of_node(1)], [3, 2]);
         let bins: Vec<usize> = (0..10).map(|bin| nodes.node_of_bin(bin)).collect();
         assert_eq!(bins, [0, 1, 0, 1, 0, 0, 1, 0, 1, 0]);
     }
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn every_thread_of_this_machine_has_a_node() {
         let nodes = NodeAssignment::for_this_machine(5);
-        assert_eq!((0..nodes.num_nodes()).map(|node| nodes.num_threads(node)).sum::<usize>(), 5);
+        assert_eq!((0..nodes.num_nodes()).map(|node| nodes.num_threads_of_node(node)).sum::<usize>(), 5);
         std::thread::spawn(move || assert!(nodes.pin_thread(4) < nodes.num_nodes())).join().expect("no panic");
     }
 }

@@ -31,7 +31,7 @@ impl Partition {
     pub const WHOLE_KMER_SPACE: Partition = Partition { number: 0, total: 1 };
 
     /// Partition `number` (from 0) of `of`; `None` if out of range.
-    pub fn new(number: u32, total: u32) -> Option<Partition> {
+    pub fn from_number_and_total(number: u32, total: u32) -> Option<Partition> {
         (number < total && total <= MAX_PARTITIONS).then_some(Partition { number, total })
     }
 
@@ -53,7 +53,7 @@ impl Partition {
     /// Parses a label as written by [`Partition::label`].
     pub fn from_label(label: &str) -> Option<Partition> {
         let (number, of) = label.split_once("-of-")?;
-        let part = Partition::new(number.parse::<u32>().ok()?.checked_sub(1)?, of.parse().ok()?)?;
+        let part = Partition::from_number_and_total(number.parse::<u32>().ok()?.checked_sub(1)?, of.parse().ok()?)?;
         (part.label() == label).then_some(part)
     }
 
@@ -65,7 +65,7 @@ impl Partition {
 
     /// The two halves of the partition; `None` if the number of partitions would exceed the maximum.
     fn halves(self) -> Option<[Partition; 2]> {
-        let half = |number| Partition::new(number, 2 * self.total);
+        let half = |number| Partition::from_number_and_total(number, 2 * self.total);
         Some([half(self.number)?, half(self.number + self.total)?])
     }
 
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     fn part(number: u32, of: u32) -> Partition {
-        Partition::new(number - 1, of).expect("a partition")
+        Partition::from_number_and_total(number - 1, of).expect("a partition")
     }
 
     /// Returns the order in which partitions are counted, if those for which `too_large` returns a share are too

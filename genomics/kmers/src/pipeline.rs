@@ -16,10 +16,10 @@ use crate::device::{DeviceLane, Devices};
 use crate::extents::ExtentPool;
 use crate::node_assignment::{NodeAssignment, NodeShare};
 use crate::partition::BinGrid;
-use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan, min_memory};
+use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan, min_memory_bytes};
 use crate::scatter::{ScatterThread, ScatterTotals};
-use crate::sorted_kmers::{FrequentKmerWriter, RangeLayout, SortedKmers};
-use crate::superkmer::{KmerKeys, super_kmer_records};
+use crate::sorted_kmers::{FrequentKmerWriter, SortRangeLayout, SortedKmers};
+use crate::superkmer::{KmerKeyBuffer, super_kmer_records};
 use crate::{CountParams, CountResult, CountStats, Error, MAX_K, MIN_K, PreparePair, RootCounters, UnchangedPairs};
 
 /// Counts the k-mers of one partition jointly in samples 0 to `S - 1`. Over all partitions
@@ -44,9 +44,9 @@ where
     F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
 {
     check_params(params)?;
-    let kmers = params.estimate_input(lanes).share_of_partition(params.partition.num_partitions()).kmers;
-    let demand = MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::Roots);
-    let plan = MemoryPlan::new(&demand, params.memory_for_threads());
+    let kmers = params.estimate_input(lanes).input_per_partition(params.partition.num_partitions()).kmers;
+    let demand = MemoryDemand::of_count::<S>(kmers, params.threads, KmerDelivery::Roots);
+    let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let (scattered, mut prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
     let select = select(&scattered.totals.kmers, &mut prepared);
     Ok((scattered.select_roots(select)?, prepared))
@@ -77,7 +77,7 @@ pub(crate) fn create_extent_pool(
     max_open: usize,
     params: &CountParams,
 ) -> Result<Arc<ExtentPool>, Error> {
-    ExtentPool::new(
+    ExtentPool::create(
         plan.extent_bytes,
         max_open,
         plan.max_full_extents(),
@@ -93,16 +93,16 @@ impl<const S: usize> ScatteredReads<S> {
     /// # Errors
     /// Returns an error if a parameter is out of range, if reads cannot be read, or if the spill file cannot be
     /// written.
-    pub fn new(lanes: &[Lane], params: &CountParams, meter: &ProgressCounters) -> Result<Self, Error> {
+    pub fn read_lanes(lanes: &[Lane], params: &CountParams, meter: &ProgressCounters) -> Result<Self, Error> {
         Ok(Self::scatter_with_plan(Self::plan_for_sorting(lanes, params)?, lanes, params, meter, || UnchangedPairs)?.0)
     }
 
     /// Divides the memory for k-mers that will be sorted.
     pub(crate) fn plan_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
         check_params(params)?;
-        let kmers = params.estimate_input(lanes).share_of_partition(params.partition.num_partitions()).kmers;
-        let demand = MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::SortedKmers);
-        Ok(MemoryPlan::new(&demand, params.memory_for_threads()))
+        let kmers = params.estimate_input(lanes).input_per_partition(params.partition.num_partitions()).kmers;
+        let demand = MemoryDemand::of_count::<S>(kmers, params.threads, KmerDelivery::SortedKmers);
+        Ok(MemoryPlan::divide_memory(&demand, params.memory_for_threads()))
     }
 
     /// Reads all lanes with a given division of the memory.
@@ -140,7 +140,7 @@ impl<const S: usize> ScatteredReads<S> {
         meter: &ProgressCounters,
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(Self, Vec<R>), Error> {
-        let bins = Bins::new(grid.num_bins(), pool.clone());
+        let bins = Bins::empty(grid.num_bins(), pool.clone());
         let threads = AtomicUsize::new(0);
         let start = || {
             pool.node_assignment().pin_thread(threads.fetch_add(1, Relaxed));
@@ -152,7 +152,7 @@ impl<const S: usize> ScatteredReads<S> {
         let (mut totals, mut prepared) = (ScatterTotals::zero(), Vec::new());
         for scatter in scatters {
             let (part, prepare) = scatter.finish().map_err(|error| to_too_large_error(error, params, meter))?;
-            totals.add_totals(&part);
+            totals.merge_totals(&part);
             prepared.push(prepare);
         }
         let shares = pool.memory_by_node();
@@ -185,10 +185,10 @@ impl<const S: usize> ScatteredReads<S> {
         P: Ord + Send,
         F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
     {
-        let (sum, selections) = self.count_bins(|| RootSelection::new(&select))?;
+        let (sum, selections) = self.count_bins(|| RootSelection::with_rule(&select))?;
         // Merging the selections takes twice their memory; the memory of the bins is empty now.
         self.pool.release_free_memory()?;
-        let (picks, roots) = merge_selections(selections);
+        let (picks, roots) = merge_root_selections(selections);
         let stats = self.stats(&sum);
         Ok(CountResult { selected: picks, spectra: sum.spectra.0, stats, roots })
     }
@@ -203,13 +203,13 @@ impl<const S: usize> ScatteredReads<S> {
 
     /// Same as [`Self::count_and_sort`], with the sort ranges in a given pool.
     pub(crate) fn count_into_pool(&self, pool: Arc<ExtentPool>, min_count: u32) -> Result<SortedKmers<S>, Error> {
-        let parts = Bins::new(self.plan.sort_ranges, pool);
+        let parts = Bins::empty(self.plan.sort_ranges, pool);
         let (sum, keeps) = self.count_bins(|| FrequentKmerWriter::new(self.k, min_count, &parts))?;
         let mut kept = 0;
         for keep in keeps {
             kept += keep.finish()?;
         }
-        let layout = RangeLayout::new(self.k, parts.len());
+        let layout = SortRangeLayout::with_num_ranges(self.k, parts.len());
         // Bins of the same pool spill into the same file.
         let stats = CountStats { spilled_bytes: 0, ..self.stats(&sum) };
         let (threads, room) = (self.threads, self.plan.sort_bytes);
@@ -278,7 +278,7 @@ pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
     let mut queues: Vec<BinQueue> = (0..nodes.num_nodes()).map(|_| BinQueue::default()).collect();
     (0..bins.len()).for_each(|bin| queues[nodes.node_of_bin(bin)].bins.push(bin));
     for queue in &mut queues {
-        queue.bins.sort_by_key(|&bin| std::cmp::Reverse(bins.num_kmers(bin)));
+        queue.bins.sort_by_key(|&bin| std::cmp::Reverse(bins.num_kmers_of_bin(bin)));
     }
     let (queues, stop, make) = (&queues, &AtomicBool::new(false), &make);
     let from = |home| {
@@ -318,7 +318,7 @@ pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
     let (mut sum, mut harvests) = (CountTotals::zero(), Vec::new());
     let mut add = |ended: Result<(CountTotals<S>, H), Error>| {
         let (share, harvest) = ended?;
-        sum.add_totals(&share);
+        sum.merge_totals(&share);
         harvests.push(harvest);
         Ok::<(), Error>(())
     };
@@ -372,13 +372,13 @@ pub(crate) struct RootSelection<'a, P, F> {
 
 impl<'a, P, F> RootSelection<'a, P, F> {
     /// An empty selection; `select` chooses items of each root.
-    pub(crate) fn new(select: &'a F) -> Self {
+    pub(crate) fn with_rule(select: &'a F) -> Self {
         Self { selected: Vec::new(), roots: 0, select }
     }
 }
 
 /// Merges and sorts the items of all threads; also returns the total number of roots.
-pub(crate) fn merge_selections<P: Ord, F>(selections: Vec<RootSelection<'_, P, F>>) -> (Vec<P>, u64) {
+pub(crate) fn merge_root_selections<P: Ord, F>(selections: Vec<RootSelection<'_, P, F>>) -> (Vec<P>, u64) {
     let mut picks = Vec::with_capacity(selections.iter().map(|s| s.selected.len()).sum());
     let mut roots = 0;
     for selection in selections {
@@ -416,8 +416,8 @@ pub(crate) fn check_params(params: &CountParams) -> Result<(), Error> {
         format!("k-mer length {k} is out of range: give {MIN_K} to {MAX_K}")
     } else if threads == 0 {
         "the number of threads is 0: give at least 1".to_owned()
-    } else if memory < min_memory(threads) {
-        format!("{memory} bytes of memory are too little: {threads} threads need at least {}", min_memory(threads))
+    } else if memory < min_memory_bytes(threads) {
+        format!("{memory} bytes of memory are too little: {threads} threads need at least {}", min_memory_bytes(threads))
     } else {
         return Ok(());
     };
@@ -428,7 +428,7 @@ pub(crate) fn check_params(params: &CountParams) -> Result<(), Error> {
 struct ThreadCounter<const S: usize> {
     k: u32,
     collapser: SuperKmerCollapser<S>,
-    keys: KmerKeys,
+    keys: KmerKeyBuffer,
     table: CounterTable<S>,
     totals: CountTotals<S>,
     /// Number of k-mers in the bins so far.
@@ -437,8 +437,8 @@ struct ThreadCounter<const S: usize> {
 
 impl<const S: usize> ThreadCounter<S> {
     fn new(k: u32, plan: &MemoryPlan) -> Self {
-        let (collapse, tally) = (SuperKmerCollapser::new(k, plan.held_super_kmers), CounterTable::new(plan.slots));
-        Self { k, collapser: collapse, keys: KmerKeys::default(), table: tally, totals: CountTotals::zero(), kmers: 0 }
+        let (collapse, tally) = (SuperKmerCollapser::with_capacity(k, plan.held_super_kmers), CounterTable::with_max_slots(plan.slots));
+        Self { k, collapser: collapse, keys: KmerKeyBuffer::default(), table: tally, totals: CountTotals::zero(), kmers: 0 }
     }
 
     /// Counts the roots of some disjoint classes of a bin.
@@ -451,7 +451,7 @@ impl<const S: usize> ThreadCounter<S> {
     ) -> Result<(), Error> {
         let Self { k, collapser: collapse, keys, table: tally, totals: share, kmers } = self;
         // Assume the same diversity as in the bins before.
-        let seen = bins.num_kmers(bin);
+        let seen = bins.num_kmers_of_bin(bin);
         let distinct =
             if *kmers == 0 { seen / 8 } else { (seen as u128 * share.distinct as u128 / *kmers as u128) as u64 };
         while let Some(class) = classes.pop() {

@@ -53,7 +53,7 @@ impl ExpectedInput {
     /// only costs time.
     pub fn from_read_estimate(reads: &ReadEstimate, k: u32) -> Self {
         let k = k.clamp(crate::MIN_K, crate::MAX_K);
-        let kmers = reads.num_kmers(k);
+        let kmers = reads.num_kmers_of_length(k);
         // A minimizer is the smallest of `window` m-mers; on average a new one comes every (window + 1) / 2 k-mers. A
         // record has a header, the bases that its k-mers share, and unused bits in its last byte.
         let window = u64::from(k - 1 - minimizer_length(k));
@@ -62,8 +62,8 @@ impl ExpectedInput {
         Self { kmers, super_kmer_bytes: bytes }
     }
 
-    /// Expected input of one of `num_partitions` partitions.
-    pub fn share_of_partition(&self, num_partitions: u32) -> Self {
+    /// The k-mers and bytes of one partition if the whole input is divided evenly into `num_partitions` partitions.
+    pub fn input_per_partition(&self, num_partitions: u32) -> Self {
         Self {
             kmers: self.kmers / u64::from(num_partitions),
             super_kmer_bytes: self.super_kmer_bytes / u64::from(num_partitions),
@@ -74,9 +74,9 @@ impl ExpectedInput {
 /// Minimum number of partitions such that each is expected to fit, if at most [`MAX_PARTITIONS`].
 pub(crate) fn partitions_needed<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<u32> {
     let fits = |&parts: &u32| {
-        let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.share_of_partition(parts);
-        let plan = MemoryPlan::new(
-            &MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::Roots),
+        let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
+        let plan = MemoryPlan::divide_memory(
+            &MemoryDemand::of_count::<S>(kmers, params.threads, KmerDelivery::Roots),
             params.memory_for_threads(),
         );
         // One sixteenth is a reserve for a wrong estimate.
@@ -106,18 +106,18 @@ pub fn bin_grid_for_kmers(kmers: u64, num_partitions: u32) -> BinGrid {
 /// Minimum memory in bytes with which `threads` threads can scatter reads into a grid.
 pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
     let (bins, demand) =
-        (grid.num_bins() as u64, MemoryDemand::new::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers));
+        (grid.num_bins() as u64, MemoryDemand::of_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers));
     let threads = threads as u64;
     let bins = (4 * bins * MIN_EXTENT_BYTES).max(8 * bins * threads * MIN_BUFFER_BYTES);
-    min_memory(threads as usize).max(bins + threads * demand.fixed_bytes_per_thread)
+    min_memory_bytes(threads as usize).max(bins + threads * demand.fixed_bytes_per_thread)
 }
 
 /// Forecasts the resources of a count; `None` if more than [`MAX_PARTITIONS`] partitions are needed.
 pub(crate) fn forecast_count<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<CountForecast> {
     let parts = partitions_needed::<S>(expected, params)?;
-    let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.share_of_partition(parts);
-    let demand = MemoryDemand::new::<S>(kmers, params.threads, KmerDelivery::Roots);
-    let plan = MemoryPlan::new(&demand, params.memory_for_threads());
+    let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
+    let demand = MemoryDemand::of_count::<S>(kmers, params.threads, KmerDelivery::Roots);
+    let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let spilled = bytes.saturating_sub(plan.capacity_bytes(0));
     Some(CountForecast {
         partitions: parts,
@@ -154,7 +154,7 @@ pub(crate) enum KmerDelivery {
 
 impl MemoryDemand {
     /// Demand of a count with counters of `S` samples.
-    pub(crate) fn new<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
+    pub(crate) fn of_count<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
         let thread = 32 * KIB + (S * SPECTRUM_SLOTS * size_of::<u64>()) as u64;
         Self {
             kmers,
@@ -197,13 +197,13 @@ pub(crate) struct MemoryPlan {
 }
 
 /// Minimum memory in bytes in which `threads` threads can count any number of samples.
-pub fn min_memory(threads: usize) -> u64 {
-    MemoryDemand::new::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers).min_bytes()
+pub fn min_memory_bytes(threads: usize) -> u64 {
+    MemoryDemand::of_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers).min_bytes()
 }
 
 impl MemoryPlan {
-    /// Divides `memory` bytes, which must be at least [`min_memory`].
-    pub(crate) fn new(demand: &MemoryDemand, memory: u64) -> Self {
+    /// Divides `memory` bytes, which must be at least [`min_memory_bytes`].
+    pub(crate) fn divide_memory(demand: &MemoryDemand, memory: u64) -> Self {
         let threads = demand.threads as u64;
         let left = memory - threads * demand.fixed_bytes_per_thread;
         // A quarter for open extents and an eighth for buffers, at their smallest.
@@ -295,11 +295,11 @@ mod tests {
     use super::*;
 
     fn holds<const S: usize>(threads: usize, kmers: u64, then: KmerDelivery) {
-        let demand = MemoryDemand::new::<S>(kmers, threads, then);
+        let demand = MemoryDemand::of_count::<S>(kmers, threads, then);
         let least = demand.min_bytes();
-        assert!(least <= min_memory(threads));
+        assert!(least <= min_memory_bytes(threads));
         for memory in [least, least + 1, 3 * least, 1 << 30, 1 << 34].into_iter().filter(|&m| m >= least) {
-            let plan = MemoryPlan::new(&demand, memory);
+            let plan = MemoryPlan::divide_memory(&demand, memory);
             let pool = (plan.max_extents + threads) * plan.extent_bytes;
             let scatter = plan.buffer_bytes * plan.bins * threads;
             let tables =

@@ -46,14 +46,14 @@ impl ScatteredSamples {
     /// Reads all lanes of samples 0 to `samples - 1`; `samples` is at most [`MAX_SAMPLES`].
     ///
     /// # Errors
-    /// As [`ScatteredReads::new`].
+    /// As [`ScatteredReads::read_lanes`].
     pub fn scatter_lanes(
         samples: usize,
         lanes: &[Lane],
         params: &CountParams,
         meter: &ProgressCounters,
     ) -> Result<Self, Error> {
-        Ok(with_counters!(samples, S => Self(Box::new(ScatteredReads::<S>::new(lanes, params, meter)?))))
+        Ok(with_counters!(samples, S => Self(Box::new(ScatteredReads::<S>::read_lanes(lanes, params, meter)?))))
     }
 
     /// Counts the bins, and keeps the k-mers whose total count is at least `min_count`.

@@ -13,7 +13,7 @@ use genuma_reads::{Mate, PairBatch};
 use crate::bin_buffers::BinBuffers;
 use crate::bins::Bins;
 use crate::partition::{BinGrid, Partition};
-use crate::superkmer::ReadPacker;
+use crate::superkmer::QualityMaskingPacker;
 use crate::{CountParams, Error, PreparePair};
 
 use cpu::CpuScatter;
@@ -32,7 +32,7 @@ pub enum ScatterDevice {
 
 /// Scatters batches of packed reads of one sample into super-k-mer records by bin.
 ///
-/// A base that is [`genuma_reads::dna::NOT_A_BASE`] is of low quality or no base, and in no k-mer. A backend may keep
+/// A base that is [`genuma_reads::dna::NOT_A_BASE_CODE`] is of low quality or no base, and in no k-mer. A backend may keep
 /// reads until [`Scatter::finish_batch`]. The order of the records in a bin is free.
 pub(crate) trait Scatter: Send {
     /// Takes one read.
@@ -73,7 +73,7 @@ pub(crate) struct ScatterThread<'a, R, const S: usize> {
     /// Letters of k-mers that the current pair adds to its own, and quality letters for them.
     added: Vec<u8>,
     good_letters: Vec<u8>,
-    packer: ReadPacker,
+    packer: QualityMaskingPacker,
     scatter: Box<dyn Scatter>,
     buffers: BinBuffers<'a>,
     totals: ScatterTotals<S>,
@@ -97,7 +97,7 @@ impl<const S: usize> ScatterTotals<S> {
     }
 
     /// Adds the totals of another thread.
-    pub(crate) fn add_totals(&mut self, other: &Self) {
+    pub(crate) fn merge_totals(&mut self, other: &Self) {
         for sample in 0..S {
             self.bases[sample] += other.bases[sample];
             self.kmers[sample] += other.kmers[sample];
@@ -119,9 +119,9 @@ impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
             prepare,
             added: Vec::new(),
             good_letters: vec![u8::MAX; params.k as usize],
-            packer: ReadPacker::new(params.min_base_quality),
+            packer: QualityMaskingPacker::with_min_base_quality(params.min_base_quality),
             scatter,
-            buffers: BinBuffers::new(bins, buffer_bytes),
+            buffers: BinBuffers::allocate(bins, buffer_bytes),
             totals: ScatterTotals::zero(),
         }
     }

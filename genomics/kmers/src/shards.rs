@@ -11,11 +11,11 @@ use genuma_reads::{Lane, ProgressCounters};
 use genuma_work::spill::{LocalObjectRange, SpillFile};
 use serde::{Deserialize, Serialize};
 
-use crate::bins::{BinIndex, BinSource, Bins};
+use crate::bins::{SpilledBinIndex, BinSource, Bins};
 use crate::node_assignment::NodeAssignment;
 use crate::partition::{BinGrid, Partition};
 use crate::pipeline::{
-    BinCountingResources, RootSelection, ScatteredReads, check_params, count_bins, create_extent_pool, merge_selections,
+    BinCountingResources, RootSelection, ScatteredReads, check_params, count_bins, create_extent_pool, merge_root_selections,
 };
 use crate::plan::{self, KmerDelivery, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
@@ -23,7 +23,7 @@ use crate::{CountParams, CountResult, CountStats, Error, PreparePair, RootCounte
 
 /// Index of the k-mers of a shard in its object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShardIndex {
+pub struct ShardKmerIndex {
     grid: BinGrid,
     /// Number of bases read, per sample.
     bases: [u64; 2],
@@ -31,10 +31,10 @@ pub struct ShardIndex {
     kmers: [u64; 2],
     /// Bytes of all records.
     bytes: u64,
-    bins: BinIndex,
+    bins: SpilledBinIndex,
 }
 
-impl ShardIndex {
+impl ShardKmerIndex {
     /// Reads all lanes of a shard, with pairs prepared as in [`count`](crate::count), and scatters their k-mers into
     /// bins. Data that does not fit in memory is spilled to the work folder.
     ///
@@ -49,7 +49,7 @@ impl ShardIndex {
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(ScatteredReads<2>, Vec<R>), Error> {
         check_params(params)?;
-        let demand = MemoryDemand::new::<2>(params.estimate_input(lanes).kmers, params.threads, KmerDelivery::Roots);
+        let demand = MemoryDemand::of_count::<2>(params.estimate_input(lanes).kmers, params.threads, KmerDelivery::Roots);
         let plan = MemoryPlan::for_grid(grid, &demand, params.memory_for_threads()).ok_or_else(|| {
             let least = plan::min_memory_for_grid(grid, params.threads);
             Error::InvalidParams(format!(
@@ -67,9 +67,9 @@ impl ShardIndex {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read or `file` cannot be written.
-    pub fn write_shard(scattered: ScatteredReads<2>, grid: BinGrid, file: &SpillFile) -> Result<ShardIndex, Error> {
+    pub fn write_shard(scattered: ScatteredReads<2>, grid: BinGrid, file: &SpillFile) -> Result<ShardKmerIndex, Error> {
         let ScatteredReads { bins, totals: ScatterTotals { bases, kmers, bytes }, .. } = scattered;
-        Ok(ShardIndex { grid, bases, kmers, bytes, bins: bins.write_consecutively(file)? })
+        Ok(ShardKmerIndex { grid, bases, kmers, bytes, bins: bins.write_consecutively(file)? })
     }
 
     /// Number of k-mers of each sample, in all partitions.
@@ -87,7 +87,7 @@ impl ShardIndex {
         self.bins_of(partition).byte_range()
     }
 
-    fn bins_of(&self, partition: Partition) -> BinIndex {
+    fn bins_of(&self, partition: Partition) -> SpilledBinIndex {
         let first = self.grid.first_bin(partition.number());
         self.bins.slice_bins(first..first + self.grid.bins_per_partition as usize)
     }
@@ -110,8 +110,8 @@ impl BinSource for ShardBins<'_> {
         self.shards.first().map_or(0, Bins::len)
     }
 
-    fn num_kmers(&self, bin: usize) -> u64 {
-        self.shards.iter().map(|shard| shard.num_kmers(bin)).sum()
+    fn num_kmers_of_bin(&self, bin: usize) -> u64 {
+        self.shards.iter().map(|shard| shard.num_kmers_of_bin(bin)).sum()
     }
 
     fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
@@ -134,7 +134,7 @@ impl BinSource for ShardBins<'_> {
 /// Returns an error if a parameter is out of range, if there is no shard, if the shards have different grids, or if
 /// an object cannot be read or is damaged.
 pub fn count_shards<P, F>(
-    shards: &[(ShardIndex, LocalObjectRange<'_>)],
+    shards: &[(ShardKmerIndex, LocalObjectRange<'_>)],
     params: &CountParams,
     meter: &ProgressCounters,
     select: impl FnOnce(&[u64; 2]) -> F,
@@ -157,22 +157,22 @@ where
     let mut stacked = Vec::new();
     let mut held = 0;
     for (shard, file) in shards {
-        totals.add_totals(&ScatterTotals { bases: shard.bases, kmers: shard.kmers, bytes: 0 });
+        totals.merge_totals(&ScatterTotals { bases: shard.bases, kmers: shard.kmers, bytes: 0 });
         let bins = shard.bins_of(part);
         held += bins.num_kmers();
         totals.bytes += bins.total_record_bytes();
         stacked.push(Bins::open_object(bins, nodes.clone(), file)?);
     }
     let plan =
-        MemoryPlan::new(&MemoryDemand::new::<2>(held, threads, KmerDelivery::Roots), params.memory_for_threads());
+        MemoryPlan::divide_memory(&MemoryDemand::of_count::<2>(held, threads, KmerDelivery::Roots), params.memory_for_threads());
     let select = select(&totals.kmers);
     meter.add_expected_bytes(totals.bytes);
     let stacked = ShardBins { shards: stacked, meter };
     let (devices, reserved) = (&params.devices, params.reserved_for_devices());
     let counters =
         BinCountingResources { nodes: &nodes, k, threads, plan: &plan, devices, device_memory_bytes: reserved };
-    let (sum, selections) = count_bins(&stacked, &counters, || RootSelection::new(&select))?;
-    let (picks, roots) = merge_selections(selections);
+    let (sum, selections) = count_bins(&stacked, &counters, || RootSelection::with_rule(&select))?;
+    let (picks, roots) = merge_root_selections(selections);
     let bins = u64::from(grid.bins_per_partition);
     let stats = CountStats {
         bases: totals.bases,

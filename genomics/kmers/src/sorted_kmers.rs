@@ -12,7 +12,7 @@ use genuma_work::parallel;
 
 use crate::bin_buffers::BinBuffers;
 use crate::bins::Bins;
-use crate::counter_table::{BATCH_KMERS, CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra};
+use crate::counter_table::{KMERS_PER_BATCH, CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra};
 use crate::plan::MemoryPlan;
 use crate::superkmer::canonical_kmer_of_key;
 use crate::{CountStats, Error, MAX_SAMPLES, NodeShare};
@@ -31,16 +31,16 @@ const MAX_BUCKET_BITS: u32 = 12;
 
 /// Assignment of k-mers to ranges, and their encoding there.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RangeLayout {
+pub(crate) struct SortRangeLayout {
     /// Number of bits of a k-mer after those that determine its range.
     suffix_bits: u32,
     /// Number of bytes in which the bits of a k-mer after those of its range are stored.
     suffix_bytes: usize,
 }
 
-impl RangeLayout {
+impl SortRangeLayout {
     /// Layout for `parts` ranges, a power of two.
-    pub(crate) fn new(k: u32, parts: usize) -> Self {
+    pub(crate) fn with_num_ranges(k: u32, parts: usize) -> Self {
         let low = 2 * k - parts.ilog2();
         Self { suffix_bits: low, suffix_bytes: low.div_ceil(8) as usize }
     }
@@ -105,7 +105,7 @@ struct BucketLayout {
 
 impl BucketLayout {
     /// Chooses the number of buckets for a range with `kmers` k-mers.
-    fn for_kmers(layout: &RangeLayout, kmers: u64) -> Self {
+    fn for_kmers(layout: &SortRangeLayout, kmers: u64) -> Self {
         let bits = (kmers / KMERS_PER_BUCKET + 1).ilog2().min(MAX_BUCKET_BITS).min(layout.suffix_bits);
         Self { suffix_bits: layout.suffix_bits - bits, index_bits: bits }
     }
@@ -175,7 +175,7 @@ impl<const S: usize> SortBuffers<S> {
 /// Writes the k-mers of counter tables that have a minimum total count to the sort ranges.
 pub(crate) struct FrequentKmerWriter<'a> {
     k: u32,
-    layout: RangeLayout,
+    layout: SortRangeLayout,
     min_count: u32,
     buffers: BinBuffers<'a>,
     kept: u64,
@@ -184,8 +184,8 @@ pub(crate) struct FrequentKmerWriter<'a> {
 impl<'a> FrequentKmerWriter<'a> {
     /// Keeps `k`-mers with a total count of at least `min_count` in the ranges `parts`.
     pub(crate) fn new(k: u32, min_count: u32, parts: &'a Bins) -> Self {
-        let layout = RangeLayout::new(k, parts.len());
-        Self { k, layout, min_count, buffers: BinBuffers::new(parts, MemoryPlan::SORT_BUFFER_BYTES), kept: 0 }
+        let layout = SortRangeLayout::with_num_ranges(k, parts.len());
+        Self { k, layout, min_count, buffers: BinBuffers::allocate(parts, MemoryPlan::SORT_BUFFER_BYTES), kept: 0 }
     }
 
     /// Flushes the buffers and returns the number of k-mers kept.
@@ -199,7 +199,7 @@ impl<const S: usize> CounterSink<S> for FrequentKmerWriter<'_> {
     fn take_table(&mut self, table: &mut CounterTable<S>, spectra: &mut KmerSpectra<S>) -> Result<(), Error> {
         let Self { k, layout, min_count, buffers, kept } = self;
         table.drain_kmers(*min_count, spectra, |kmers| {
-            let mut places = [(0, 0); BATCH_KMERS];
+            let mut places = [(0, 0); KMERS_PER_BATCH];
             for (place, (key, _)) in places.iter_mut().zip(kmers) {
                 let kmer = canonical_kmer_of_key(*key, *k);
                 let part = layout.range_of(kmer);
@@ -236,7 +236,7 @@ impl<const S: usize> CounterSink<S> for FrequentKmerWriter<'_> {
 #[derive(Debug)]
 pub struct SortedKmers<const S: usize> {
     pub(crate) ranges: Bins,
-    pub(crate) layout: RangeLayout,
+    pub(crate) layout: SortRangeLayout,
     pub(crate) threads: usize,
     /// Bytes in which a thread may sort.
     pub(crate) sort_bytes: usize,
@@ -320,7 +320,7 @@ impl<const S: usize> SortedKmers<S> {
             if part >= self.ranges.len() {
                 return;
             }
-            let here = self.ranges.num_kmers(part);
+            let here = self.ranges.num_kmers_of_bin(part);
             let fits = here <= self.max_kmers_in_memory();
             let sorted = if fits { self.sort_range(part, 0..=u64::MAX, here, &mut sorting) } else { Ok(()) };
             let not_mine = |turn: &mut OutputTurn<W, E>| turn.next_range != part && !turn.is_over;
@@ -430,7 +430,7 @@ mod tests {
         let random = &mut Random(9);
         for k in [12, 24, 31, 32] {
             for parts in [4, 64, 4096] {
-                let layout = RangeLayout::new(k, parts);
+                let layout = SortRangeLayout::with_num_ranges(k, parts);
                 for kmer in [0, 1, kmer_mask(k), kmer_mask(k) - 1, random.below(u64::MAX) & kmer_mask(k)] {
                     let counts = [0, 1, 127, 128, 1 << 14, u32::MAX];
                     let mut bytes = [0xff; 128];
@@ -450,18 +450,18 @@ mod tests {
 
     /// Sorted k-mers of 12 bases, most of them in the first of four ranges; a thread may sort `room` bytes at once.
     fn sorted(n: u64, room: usize, dir: &std::path::Path) -> (SortedKmers<1>, Vec<(u64, [u32; 1])>) {
-        let parts = Bins::new(
+        let parts = Bins::empty(
             4,
-            ExtentPool::new(4096, 4, 3, NodeAssignment::for_this_machine(3), dir, u64::MAX).expect("memory"),
+            ExtentPool::create(4096, 4, 3, NodeAssignment::for_this_machine(3), dir, u64::MAX).expect("memory"),
         );
-        let layout = RangeLayout::new(12, 4);
+        let layout = SortRangeLayout::with_num_ranges(12, 4);
         let random = &mut Random(n);
         let mut kmers = std::collections::BTreeMap::new();
         for _ in 0..n {
             let kmer = random.below(kmer_mask(12)) >> random.below(12);
             kmers.insert(kmer, [random.below(1 << 20) as u32]);
         }
-        let mut buffers = BinBuffers::new(&parts, MemoryPlan::SORT_BUFFER_BYTES);
+        let mut buffers = BinBuffers::allocate(&parts, MemoryPlan::SORT_BUFFER_BYTES);
         for (&kmer, counts) in &kmers {
             let part = layout.range_of(kmer);
             let bytes =
@@ -517,7 +517,7 @@ mod tests {
     #[test]
     fn buckets_are_sorted_for_any_distribution() {
         let random = &mut Random(4);
-        let layout = RangeLayout::new(31, 64);
+        let layout = SortRangeLayout::with_num_ranges(31, 64);
         for n in [0, 1, 20, 1000, 60_000] {
             let buckets = BucketLayout::for_kmers(&layout, n);
             // Spread over the range, and most of them close together.

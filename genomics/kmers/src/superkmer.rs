@@ -37,15 +37,15 @@ pub(crate) struct SuperKmer {
 
 /// Packs reads; reuses its memory. Bases of low quality are marked like letters that are no base.
 #[derive(Debug)]
-pub(crate) struct ReadPacker {
+pub(crate) struct QualityMaskingPacker {
     /// Minimum quality letter (Phred + 33) of a base.
     min_letter: u8,
     read: BaseCodes,
 }
 
-impl ReadPacker {
+impl QualityMaskingPacker {
     /// Packer that marks bases below the Phred quality `min_base_quality`.
-    pub(crate) fn new(min_base_quality: u8) -> Self {
+    pub(crate) fn with_min_base_quality(min_base_quality: u8) -> Self {
         // Quality 0 accepts every letter, even an invalid one.
         let lowest = if min_base_quality == 0 { 0 } else { min_base_quality.saturating_add(33) };
         Self { min_letter: lowest, read: BaseCodes::default() }
@@ -67,8 +67,8 @@ pub(crate) struct SuperKmerCutter {
 
 impl SuperKmerCutter {
     /// Cutter for `k`-mers that uses instructions of `level`.
-    pub(crate) fn new(k: u32, level: SimdLevel) -> Self {
-        Self { k: k as usize, minimizers: MinimizerFinder::new(k, level) }
+    pub(crate) fn for_kmer_length(k: u32, level: SimdLevel) -> Self {
+        Self { k: k as usize, minimizers: MinimizerFinder::for_kmer_length(k, level) }
     }
 
     /// Cutter for minimizers of `m` bases (at most 16 and k−2).
@@ -86,7 +86,7 @@ impl SuperKmerCutter {
             if bases < *k {
                 return;
             }
-            minimizers.for_each_run(&packed, at, bases, |minimizer, first, roots| {
+            minimizers.for_each_minimizer_run(&packed, at, bases, |minimizer, first, roots| {
                 for done in (0..roots).step_by(MAX_KMERS_PER_RECORD) {
                     let kmers = MAX_KMERS_PER_RECORD.min(roots - done);
                     emit(SuperKmer { minimizer, start: at + first + done, kmers });
@@ -95,7 +95,7 @@ impl SuperKmerCutter {
         };
         if read.has_non_acgt {
             let mut at = 0;
-            for run in read.codes().split(|&c| c == dna::NOT_A_BASE) {
+            for run in read.codes().split(|&c| c == dna::NOT_A_BASE_CODE) {
                 whole(at, run.len());
                 at += run.len() + 1;
             }
@@ -170,9 +170,9 @@ impl SuperKmerRecord<'_> {
 
 /// Buffer for the keys of the k-mers of a super-k-mer.
 #[derive(Debug, Default)]
-pub(crate) struct KmerKeys([u64; MAX_KMERS_PER_RECORD]);
+pub(crate) struct KmerKeyBuffer([u64; MAX_KMERS_PER_RECORD]);
 
-impl KmerKeys {
+impl KmerKeyBuffer {
     /// Returns the keys of the `kmers` k-mers of a word ([`SuperKmerRecord::canonical_word`]), in either order.
     ///
     /// The key of a k-mer is `root << 4 | first << 2 | last` on the strand that gives the smaller key. The root
@@ -251,9 +251,9 @@ mod tests {
     /// Returns the records of a read as bytes, and its super-k-mers.
     fn records(seq: &[u8], qual: &[u8], k: u32, min_base_quality: u8, sample: u8) -> (Vec<u8>, Vec<SuperKmer>) {
         let (mut bytes, mut super_kmers) = (Vec::new(), Vec::new());
-        let mut packer = ReadPacker::new(min_base_quality);
+        let mut packer = QualityMaskingPacker::with_min_base_quality(min_base_quality);
         let read = packer.pack_read(Mate { seq, qual });
-        let mut cutter = SuperKmerCutter::new(k, SimdLevel::widest_available());
+        let mut cutter = SuperKmerCutter::for_kmer_length(k, SimdLevel::widest_available());
         cutter.cut_read(read, |super_kmer| super_kmers.push(super_kmer));
         for &super_kmer in &super_kmers {
             let mut record = [0xffu8; MAX_RECORD_BYTES];
@@ -273,7 +273,7 @@ mod tests {
                     seq[97] = b'n';
                 }
                 let (bytes, _) = records(&seq, &vec![b'I'; len], k, 0, 7);
-                let (mut found, mut keys, mut scalar) = (Vec::<u64>::new(), KmerKeys::default(), KmerKeys::default());
+                let (mut found, mut keys, mut scalar) = (Vec::<u64>::new(), KmerKeyBuffer::default(), KmerKeyBuffer::default());
                 for record in super::super_kmer_records(&bytes, k) {
                     assert_eq!(record.sample, 7);
                     found.extend(keys.compute_keys(record.canonical_word(k), record.kmers, k));
@@ -330,7 +330,7 @@ mod tests {
         let mut n = 0;
         for record in super::super_kmer_records(&bytes, 31) {
             assert!(
-                KmerKeys::default()
+                KmerKeyBuffer::default()
                     .compute_keys(record.canonical_word(31), record.kmers, 31)
                     .iter()
                     .all(|&key| key == 0)

@@ -16,7 +16,7 @@ use crate::pipeline::ScatteredReads;
 use crate::plan::MemoryPlan;
 use crate::{
     CountParams, CountResult, CountStats, Devices, Error, Partition, PreparePair, RootCounters, SPECTRUM_SLOTS,
-    UnchangedPairs, count, min_memory,
+    UnchangedPairs, count, min_memory_bytes,
 };
 
 /// Random numbers from a seed (splitmix64).
@@ -196,7 +196,7 @@ fn results_do_not_depend_on_threads_memory_and_bins() {
     for k in [24, 31] {
         let roots = expected(&reads, k, 0);
         for threads in [1, 2, 5] {
-            let params = CountParams { threads, memory_bytes: min_memory(threads), ..files.params(k) };
+            let params = CountParams { threads, memory_bytes: min_memory_bytes(threads), ..files.params(k) };
             assert_counts(&files, &params, None, &roots);
             for (bins, extents) in [(1, 1), (7, 7), (7, 20), (300, 600)] {
                 let plan = MemoryPlan { bins, max_extents: extents, ..SMALL };
@@ -227,10 +227,10 @@ fn sorted_kmers_are_those_of_a_plain_map() {
     for (k, least) in [(12, 1), (24, 2), (25, 2), (31, 1), (31, 3), (32, 2)] {
         let expected = sorted_by_definition(&reads, k, least);
         for threads in [1, 3] {
-            for memory in [min_memory(threads), 64 << 20] {
+            for memory in [min_memory_bytes(threads), 64 << 20] {
                 let params = CountParams { threads, memory_bytes: memory, ..files.params(k) };
                 let scattered =
-                    ScatteredReads::<2>::new(&files.lanes, &params, &ProgressCounters::default()).expect("read");
+                    ScatteredReads::<2>::read_lanes(&files.lanes, &params, &ProgressCounters::default()).expect("read");
                 let sorted = scattered.count_and_sort(least).expect("counted");
                 let mut found = Vec::new();
                 let done = sorted.for_each_kmer(|kmer, &counts| {
@@ -299,7 +299,7 @@ fn any_number_of_samples_is_counted() {
     let reads = awkward_reads(800, 6);
     let files = Files::new(&reads);
     let counts = |lanes: &[Lane]| {
-        let scattered = ScatteredReads::<8>::new(lanes, &files.params(31), &ProgressCounters::default()).expect("read");
+        let scattered = ScatteredReads::<8>::read_lanes(lanes, &files.params(31), &ProgressCounters::default()).expect("read");
         let mut found = Vec::new();
         let done = scattered.count_and_sort(2).expect("counted").for_each_kmer(|kmer, &counts| {
             found.push((kmer, counts));
@@ -340,7 +340,7 @@ fn skewed_input_is_counted_in_the_minimum_memory() {
     let one: Read = (random_bases(150, 5), vec![b'I'; 150]);
     let reads = [vec![poly_a; 20_000], vec![one; 20_000]];
     let files = Files::new(&reads);
-    let params = CountParams { memory_bytes: min_memory(2), ..files.params(31) };
+    let params = CountParams { memory_bytes: min_memory_bytes(2), ..files.params(31) };
     let counted = count_all(&files.lanes, &params).expect("counted");
     assert_eq!(counted.stats.kmers, [120 * 20_000; 2]);
     assert_eq!(counted.stats.distinct, 121);
@@ -369,7 +369,7 @@ fn errors_are_reported_in_one_line() {
     assert!(fault(files.params(33)).contains("k-mer length 33 is out of range: give 12 to 32"));
     assert!(fault(files.params(11)).contains("k-mer length 11"));
     assert!(fault(CountParams { threads: 0, ..files.params(25) }).contains("at least 1"));
-    let too_little = CountParams { memory_bytes: min_memory(2) - 1, ..files.params(25) };
+    let too_little = CountParams { memory_bytes: min_memory_bytes(2) - 1, ..files.params(25) };
     assert!(fault(too_little).contains("too little"));
 
     let nowhere = PathBuf::from("/nowhere/at/all");

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use genuma_kmers::{
     BinnedReadsCheckpoint, CountParams, CountedKmersCheckpoint, Devices, Partition, RootCounters, UnchangedPairs,
-    count, min_memory,
+    count, min_memory_bytes,
 };
 use genuma_reads::{Error, Lane, LaneFiles, NORMAL_SAMPLE, ProgressCounters, TUMOUR_SAMPLE, for_each_batch};
 use peak_alloc::PeakAlloc;
@@ -81,7 +81,7 @@ fn the_counter_allocates_no_more_than_it_is_given() {
         })
     });
     let reading = readings.into_iter().max().expect("some");
-    for memory in [min_memory(THREADS), 4 << 20, 16 << 20, 256 << 20] {
+    for memory in [min_memory_bytes(THREADS), 4 << 20, 16 << 20, 256 << 20] {
         let params = CountParams {
             k: 31,
             min_base_quality: 0,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_kmers::{
-    CountParams, Devices, Error, Partition, RootCounters, ScatteredReads, UnchangedPairs, count, encode, min_memory,
+    CountParams, Devices, Error, Partition, RootCounters, ScatteredReads, UnchangedPairs, count, encode, min_memory_bytes,
 };
 use genuma_reads::{Lane, LaneFiles, ProgressCounters};
 
@@ -100,7 +100,7 @@ fn text(kmer: u64, k: u32) -> String {
 
 /// Counts of all lanes in order, with a total count of at least `least`.
 fn sorted<const S: usize>(lanes: &[Lane], params: &CountParams, least: u32) -> Vec<(String, [u32; S])> {
-    let scattered = ScatteredReads::<S>::new(lanes, params, &ProgressCounters::default()).expect("read");
+    let scattered = ScatteredReads::<S>::read_lanes(lanes, params, &ProgressCounters::default()).expect("read");
     let mut found = Vec::new();
     let done = scattered.count_and_sort(least).expect("counted").for_each_kmer(|kmer, &counts| {
         found.push((text(kmer, params.k), counts));
@@ -133,7 +133,7 @@ fn single_sample_counts_equal_those_of_peers() {
                 break;
             };
             assert!(expected.len() > 20_000);
-            for (threads, memory) in [(1, min_memory(1)), (2, 4 << 20), (4, 64 << 20)] {
+            for (threads, memory) in [(1, min_memory_bytes(1)), (2, 4 << 20), (4, 64 << 20)] {
                 let found = sorted::<1>(&lanes, &params(k, threads, memory, dir.path()), 2);
                 let found = found.into_iter().map(|(kmer, [n])| (kmer, n));
                 assert!(found.eq(expected.clone()), "{name}, k {k}, {threads} threads, {memory} bytes");

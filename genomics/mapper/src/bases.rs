@@ -67,17 +67,18 @@ pub fn base_at(words: &[u64], at: usize) -> u8 {
     (words[at / BASES_PER_WORD] >> (2 * (at % BASES_PER_WORD)) & 3) as u8
 }
 
-/// The lower bits of the first `n` of the 32 bases of a word; all if `n` is 32 or more.
+/// Mask with the lower of the two bits of each of the first `n` bases of a word of 32 bases; of all bases if `n` is 32
+/// or more.
 #[inline(always)]
-pub fn first_bases_mask(n: usize) -> u64 {
+pub fn low_bits_of_first_bases(n: usize) -> u64 {
     if n >= BASES_PER_WORD { LOW_BIT_OF_EACH_BASE } else { LOW_BIT_OF_EACH_BASE & ((1 << (2 * n)) - 1) }
 }
 
 /// A mask for word `i` of a packed sequence: the lower bit of each base of the word whose position in the sequence is
 /// in `from..to`.
 #[inline(always)]
-pub fn base_range_mask(i: usize, from: usize, to: usize) -> u64 {
-    first_bases_mask(to.saturating_sub(BASES_PER_WORD * i)) & !first_bases_mask(from.saturating_sub(BASES_PER_WORD * i))
+pub fn low_bits_of_base_range(i: usize, from: usize, to: usize) -> u64 {
+    low_bits_of_first_bases(to.saturating_sub(BASES_PER_WORD * i)) & !low_bits_of_first_bases(from.saturating_sub(BASES_PER_WORD * i))
 }
 
 /// Packed reads of a batch: forward strand, reverse complement, and masks of ambiguous bases.
@@ -220,8 +221,8 @@ mod tests {
 
     #[test]
     fn masks_are_of_the_bases_said() {
-        let bits = |from, to| (0..4).map(|i| base_range_mask(i, from, to).count_ones()).sum::<u32>();
+        let bits = |from, to| (0..4).map(|i| low_bits_of_base_range(i, from, to).count_ones()).sum::<u32>();
         assert_eq!((bits(0, 128), bits(5, 6), bits(31, 33), bits(7, 7)), (128, 1, 2, 0));
-        assert_eq!(base_range_mask(1, 33, 40), first_bases_mask(8) & !first_bases_mask(1));
+        assert_eq!(low_bits_of_base_range(1, 33, 40), low_bits_of_first_bases(8) & !low_bits_of_first_bases(1));
     }
 }

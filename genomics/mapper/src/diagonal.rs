@@ -64,7 +64,7 @@ impl Diagonal {
 
     /// Whether two diagonals are on the same strand and at most `bases` bases apart.
     #[inline(always)]
-    pub fn is_near(self, other: Diagonal, bases: u64) -> bool {
+    pub fn is_near_diagonal(self, other: Diagonal, bases: u64) -> bool {
         (self.0 >> SUPPORT_BITS).abs_diff(other.0 >> SUPPORT_BITS) <= bases
     }
 }

@@ -68,7 +68,7 @@ impl GappedJob {
     /// Creates the job that finds all alignments with gaps that are better than a placement; `None` if gaps cannot
     /// help. For a competing placement only alignments with one gap at each end are considered.
     #[inline(always)]
-    pub fn new(
+    pub fn for_placement(
         read: u32,
         number: u32,
         place: &Placement,

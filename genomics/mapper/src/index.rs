@@ -450,10 +450,10 @@ impl<'a> PositionList<'a> {
         self.len() == 0
     }
 
-    /// The sorted positions in the packed bases at which the k-mer itself was hashed; if `reverse` is set, the
-    /// positions at which the reverse complement of the k-mer was hashed.
+    /// The sorted reference positions of the seed, for one of the two strands: those at which the k-mer itself was
+    /// hashed (it was the smaller strand), or, if `reverse` is set, those at which its reverse complement was.
     #[inline(always)]
-    pub fn positions_on_strand(&self, reverse: bool) -> impl Iterator<Item = u64> + Clone + use<'a> {
+    pub fn positions_of_hashed_strand(&self, reverse: bool) -> impl Iterator<Item = u64> + Clone + use<'a> {
         let half = self.counts.len() / 2;
         let first = if reverse { half } else { 0 };
         let skipped: usize = self.counts[..first].iter().map(|&n| n as usize).sum();

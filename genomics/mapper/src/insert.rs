@@ -64,8 +64,8 @@ pub fn five_prime_position(place: &Placement, length: usize) -> u64 {
 
 /// The best placement of a read, if no other placement has a similar score.
 fn unique_placement<'a>(mapped: &'a MappedReads, read: usize, options: &ScoringOptions) -> Option<&'a Placement> {
-    let (best, others) = mapped.placements_of(read).split_first()?;
-    let sure = mapped.deferred_lists_of(read).is_empty()
+    let (best, others) = mapped.placements_of_read(read).split_first()?;
+    let sure = mapped.deferred_lists_of_read(read).is_empty()
         && best.score >= options.min_score
         && others.iter().all(|other| 5 * other.score <= 4 * best.score);
     sure.then_some(best)

@@ -424,9 +424,9 @@ mod tests {
             let letters = reads.iter().map(Vec::as_slice);
             mapper::map_reads(&view, &options, vectors, &mut Default::default(), letters, &mut mapped);
             let mates = [0, 1].map(|mate| {
-                let lists = mapped.deferred_lists_of(mate);
+                let lists = mapped.deferred_lists_of_read(mate);
                 MateCandidates {
-                    places: mapped.placements_of(mate),
+                    places: mapped.placements_of_read(mate),
                     lists: &lists[..num_deferred_lists_for_pair(lists, false)],
                     length: 150,
                 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use genuma_machine::processor::SimdLevel;
 
-use crate::bases::{PackedReadBatch, base_range_mask};
+use crate::bases::{PackedReadBatch, low_bits_of_base_range};
 use crate::diagonal::Diagonal;
 use crate::gapped::{GappedAligner, GappedJob, GappedResult};
 use crate::index::{BucketAddress, IndexSlot, IndexView};
@@ -19,7 +19,7 @@ use crate::options::ScoringOptions;
 use crate::placement::Placement;
 use crate::syncmers::{SEED_BP, SyncmerFinder};
 use crate::ungapped::{
-    MAX_READ_WORDS, MismatchMasks, count_mismatches, max_ungapped_score, place_ungapped, seed_matches,
+    MAX_READ_WORDS, MismatchMasks, count_mismatches, max_ungapped_score, place_ungapped, seed_matches_reference,
 };
 
 /// Number of reads that are processed together, stage by stage, so that their memory accesses overlap.
@@ -116,7 +116,7 @@ impl MappedReads {
     }
 
     /// Placements of read number `read`, those in the primary assembly first, the best first.
-    pub fn placements_of(&self, read: usize) -> &[Placement] {
+    pub fn placements_of_read(&self, read: usize) -> &[Placement] {
         let (from, to) = self.summary[read].places;
         &self.places[from as usize..to as usize]
     }
@@ -127,7 +127,7 @@ impl MappedReads {
         &self.seeds[from as usize..to as usize]
     }
 
-    pub(crate) fn deferred_lists_of(&self, read: usize) -> &[DeferredList] {
+    pub(crate) fn deferred_lists_of_read(&self, read: usize) -> &[DeferredList] {
         let (from, to) = self.summary[read].deferred;
         &self.deferred[from as usize..to as usize]
     }
@@ -142,12 +142,12 @@ struct Seed {
 
 /// Buffers of a worker.
 #[derive(Debug, Default)]
-pub struct MapperState {
+pub struct MappingBuffers {
     finder: SyncmerFinder,
     words: Vec<u64>,
     seeds: Vec<Seed>,
     hits: Vec<Diagonal>,
-    /// Diagonals of one read, including those of its short lists.
+    /// Diagonals of the current read: those of its seeds with one position and of its short position lists.
     more: Vec<Diagonal>,
     lists: Vec<DeferredList>,
     /// For each read of a group, the ends of its ranges in `seeds`, `hits` and `lists`.
@@ -163,7 +163,7 @@ pub struct MapperState {
     ungapped_aligner: UngappedAligner,
 }
 
-/// The diagonal of a read whose seed at `at` matches the packed base `place`.
+/// The diagonal of a read whose seed at read base `at` matches the reference at packed position `place`.
 #[inline(always)]
 fn seed_diagonal(place: u64, at: u16, length: usize, reverse: bool) -> Diagonal {
     let anchor = if reverse { (length - SEED_BP) as u16 - at } else { at };
@@ -179,8 +179,8 @@ fn count_primary_positions(view: &IndexView<'_>, list: u32) -> usize {
         return all;
     }
     all - list
-        .positions_on_strand(false)
-        .chain(list.positions_on_strand(true))
+        .positions_of_hashed_strand(false)
+        .chain(list.positions_of_hashed_strand(true))
         .filter(|&place| view.is_alt(place))
         .count()
 }
@@ -196,7 +196,7 @@ pub(crate) fn for_each_listed_diagonal(
 ) {
     let list = view.position_list(deferred.list);
     for reverse in [false, true] {
-        let places = list.positions_on_strand(deferred.reverse ^ reverse);
+        let places = list.positions_of_hashed_strand(deferred.reverse ^ reverse);
         if deferred.examine_alt || !view.has_alt() {
             places.for_each(|place| each(seed_diagonal(place, deferred.seed_start, length, reverse)));
         } else {
@@ -212,7 +212,7 @@ pub fn map_reads<'a>(
     view: &IndexView<'_>,
     options: &ScoringOptions,
     vectors: SimdLevel,
-    state: &mut MapperState,
+    state: &mut MappingBuffers,
     reads: impl Iterator<Item = &'a [u8]>,
     mapped: &mut MappedReads,
 ) {
@@ -237,7 +237,7 @@ pub fn map_reads<'a>(
     );
 }
 
-impl MapperState {
+impl MappingBuffers {
     /// Finds seeds and prefetches their buckets.
     #[inline(always)]
     fn find_seeds(&mut self, view: &IndexView<'_>, packed: &PackedReadBatch, reads: Range<usize>) {
@@ -253,7 +253,7 @@ impl MapperState {
                 let at = seed.at as usize;
                 if !strand.ambiguous.is_empty() {
                     let touched = (at / 32..strand.ambiguous.len())
-                        .any(|i| strand.ambiguous[i] & base_range_mask(i, at, at + SEED_BP) != 0);
+                        .any(|i| strand.ambiguous[i] & low_bits_of_base_range(i, at, at + SEED_BP) != 0);
                     if touched {
                         return;
                     }
@@ -494,7 +494,7 @@ impl UngappedAligner {
             }
             let strand = strands[usize::from(diagonal.is_reverse())];
             let differing = count_mismatches(view.words, diagonal.read_start(), strand, masks);
-            if seed_matches(masks, usize::from(diagonal.anchor())) {
+            if seed_matches_reference(masks, usize::from(diagonal.anchor())) {
                 // A placement on an ALT contig does not displace others.
                 if !view.is_alt(diagonal.read_start() + u64::from(diagonal.anchor())) {
                     least = least.max(full - lost * differing as i32 - near);
@@ -531,7 +531,7 @@ impl UngappedAligner {
         for i in 0..hits.len() {
             let UngappedHit { diagonal, worth, .. } = hits[i];
             let near = |other: Option<&UngappedHit>| {
-                other.is_some_and(|other| other.diagonal.is_near(diagonal, NEIGHBOUR_DISTANCE_BP))
+                other.is_some_and(|other| other.diagonal.is_near_diagonal(diagonal, NEIGHBOUR_DISTANCE_BP))
             };
             let neighbour = near(hits.get(i + 1)) || near(i.checked_sub(1).and_then(|i| hits.get(i)));
             if many && worth < least && !neighbour {
@@ -583,7 +583,7 @@ pub(crate) fn add_gapped_jobs(
         if known {
             continue;
         }
-        jobs.extend(GappedJob::new(read as u32, i as u32, place, length, rival, options));
+        jobs.extend(GappedJob::for_placement(read as u32, i as u32, place, length, rival, options));
         n += 1;
         if n == MAX_GAPPED_PLACEMENTS {
             break;

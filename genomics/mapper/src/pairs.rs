@@ -113,7 +113,7 @@ pub struct SkippedReads {
 
 /// Buffers of a worker.
 #[derive(Debug, Default)]
-pub struct PairingState {
+pub struct PairingBuffers {
     /// Counts of skipped placements of all reads so far.
     pub skipped: SkippedReads,
     reads: Vec<TemplateRead>,
@@ -147,7 +147,7 @@ pub fn complete_templates<E>(
     view: &IndexView<'_>,
     options: &ScoringOptions,
     vectors: SimdLevel,
-    state: &mut PairingState,
+    state: &mut PairingBuffers,
     mapped: &mut MappedReads,
     inserts: Option<&InsertSizeModels>,
     mut each: impl FnMut(&MappedReads, usize, &[ReadReport], bool) -> Result<(), E>,
@@ -161,7 +161,7 @@ pub fn complete_templates<E>(
             state.load_reads(mapped);
             if paired {
                 for pair in 0..mapped.summary.len() / 2 {
-                    PairingState::prefetch(&job, mapped, 2 * pair + 4);
+                    PairingBuffers::prefetch(&job, mapped, 2 * pair + 4);
                     state.join_mates(&job, mapped, 2 * pair);
                     state.align_pending_if_full(&job, mapped);
                 }
@@ -169,7 +169,7 @@ pub fn complete_templates<E>(
             }
             let mates = if paired { 2 } else { 1 };
             for first in (0..mapped.summary.len()).step_by(mates) {
-                PairingState::prefetch(&job, mapped, first + 4);
+                PairingBuffers::prefetch(&job, mapped, first + 4);
                 if !paired || state.is_unpaired(&job, mapped, first) {
                     (first..first + mates).for_each(|read| state.search_deferred_lists(&job, mapped, read));
                     state.align_pending_if_full(&job, mapped);
@@ -203,9 +203,9 @@ pub fn complete_templates<E>(
     Ok(())
 }
 
-impl PairingState {
+impl PairingBuffers {
     fn count_skipped(&mut self, reads: usize) {
-        let PairingState { skipped, reads: all, .. } = self;
+        let PairingBuffers { skipped, reads: all, .. } = self;
         for read in &all[..reads] {
             skipped.reads += u64::from(
                 read.sampled
@@ -228,10 +228,10 @@ impl PairingState {
         }
         for (i, read) in self.reads[..n].iter_mut().enumerate() {
             read.places.clear();
-            read.places.extend_from_slice(mapped.placements_of(i));
+            read.places.extend_from_slice(mapped.placements_of_read(i));
             read.summary = mapped.summary[i];
             read.joined = read.summary.examined_seeds;
-            read.deferred = !mapped.deferred_lists_of(i).is_empty();
+            read.deferred = !mapped.deferred_lists_of_read(i).is_empty();
             (read.has_gapped_jobs, read.sampled, read.has_skipped_mate_positions, read.has_skipped_lists) =
                 (false, false, false, false);
             read.has_dropped_placements = read.summary.has_dropped_placements;
@@ -244,7 +244,7 @@ impl PairingState {
     /// not paired.
     #[inline(always)]
     fn pair_placements(&mut self, job: &PairingContext<'_>, first: usize) {
-        let PairingState { reads, placement_pairs, ends, order, .. } = self;
+        let PairingBuffers { reads, placement_pairs, ends, order, .. } = self;
         placement_pairs.clear();
         let (one, two) = (&reads[first], &reads[first + 1]);
         for (ends, read) in ends.iter_mut().zip([one, two]) {
@@ -307,14 +307,14 @@ impl PairingState {
         }
         let fitting = top > full - MAX_FITTING_MISMATCHES * (options.match_score + options.mismatch_penalty);
         let lists = [0, 1].map(|mate| {
-            let lists = mapped.deferred_lists_of(first + mate);
+            let lists = mapped.deferred_lists_of_read(first + mate);
             lists.split_at(num_deferred_lists_for_pair(lists, fitting))
         });
         for (mate, (_, others)) in lists.iter().enumerate() {
             let i = first + mate;
             self.reads[i].joined = count_examined_seeds(mapped.seed_offsets_of(i), others, 0..self.reads[i].length);
         }
-        let PairingState { reads, joiner, pending, readers, .. } = self;
+        let PairingBuffers { reads, joiner, pending, readers, .. } = self;
         let mates = [0, 1].map(|mate| {
             let read = &reads[first + mate];
             MateCandidates { places: &read.places, lists: lists[mate].0, length: read.length }
@@ -335,7 +335,7 @@ impl PairingState {
     /// Whether the mates of a pair with deferred lists are not properly paired.
     #[inline(always)]
     fn is_unpaired(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) -> bool {
-        if mapped.deferred_lists_of(first).is_empty() && mapped.deferred_lists_of(first + 1).is_empty() {
+        if mapped.deferred_lists_of_read(first).is_empty() && mapped.deferred_lists_of_read(first + 1).is_empty() {
             return false;
         }
         self.pair_placements(job, first);
@@ -348,9 +348,9 @@ impl PairingState {
     /// not too long.
     #[inline(always)]
     fn search_deferred_lists(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, i: usize) {
-        let PairingState { reads, joiner, pending, readers, .. } = self;
+        let PairingBuffers { reads, joiner, pending, readers, .. } = self;
         let read = &mut reads[i];
-        let lists = mapped.deferred_lists_of(i);
+        let lists = mapped.deferred_lists_of_read(i);
         if lists.is_empty() {
             return;
         }
@@ -407,7 +407,7 @@ impl PairingState {
     #[inline(always)]
     fn prefetch(job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
         for read in first..(first + 2).min(mapped.summary.len()) {
-            for list in mapped.deferred_lists_of(read).iter().take(PREFETCHED_LISTS) {
+            for list in mapped.deferred_lists_of_read(read).iter().take(PREFETCHED_LISTS) {
                 job.view.prefetch_list(list.list);
             }
         }
@@ -419,7 +419,7 @@ impl PairingState {
         if !self.reads[i].places.is_empty() {
             return;
         }
-        let Some(list) = mapped.deferred_lists_of(i).first() else { return };
+        let Some(list) = mapped.deferred_lists_of_read(i).first() else { return };
         let step = (list.num_positions as usize).div_ceil(SAMPLED_POSITIONS);
         self.diagonals.clear();
         let mut n = 0;
@@ -468,7 +468,7 @@ impl PairingState {
     /// Runs all pending gapped alignments.
     #[inline(always)]
     fn align_gapped(&mut self, job: &PairingContext<'_>, mapped: &mut MappedReads) {
-        let PairingState { reads, jobs, aligner, .. } = self;
+        let PairingBuffers { reads, jobs, aligner, .. } = self;
         if jobs.is_empty() {
             return;
         }
@@ -551,7 +551,7 @@ impl PairingState {
                 return false;
             }
             let has_gapped_jobs =
-                GappedJob::new((first + mate) as u32, which as u32, place, read.length, false, options);
+                GappedJob::for_placement((first + mate) as u32, which as u32, place, read.length, false, options);
             self.jobs.extend(has_gapped_jobs);
             has_gapped_jobs.is_some()
         })
@@ -606,7 +606,7 @@ impl PairingState {
                     if places.iter().any(|other| other.left == left && other.reverse == reverse) {
                         continue;
                     }
-                    self.jobs.extend(GappedJob::new(y as u32, places.len() as u32, &place, length, false, job.options));
+                    self.jobs.extend(GappedJob::for_placement(y as u32, places.len() as u32, &place, length, false, job.options));
                     places.push(place);
                 }
             }
@@ -647,7 +647,7 @@ impl PairingState {
             for mate in 0..2 {
                 let (this, other) = (reads[mate], reads[1 - mate]);
                 let rivals =
-                    quality::find_rivals(&other.places, usize::from(pair.which[1 - mate]), other.length, options);
+                    quality::find_rival_placements(&other.places, usize::from(pair.which[1 - mate]), other.length, options);
                 let unseen = quality::likely_unexamined_score(this.joined, this.summary.copies, this.length, options);
                 next = next.max(unseen + rivals.best.unwrap_or(0));
             }

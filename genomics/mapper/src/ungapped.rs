@@ -1,6 +1,6 @@
 //! Compares a read with the reference without gaps, a machine word at a time, and finds its best-scoring segment.
 
-use crate::bases::{BASES_PER_WORD, LOW_BIT_OF_EACH_BASE, ReadStrand, base_range_mask};
+use crate::bases::{BASES_PER_WORD, LOW_BIT_OF_EACH_BASE, ReadStrand, low_bits_of_base_range};
 use crate::index::IndexView;
 use crate::options::{AMBIGUOUS_BASE_SCORE, MAX_READ_BP, ScoringOptions};
 use crate::placement::Placement;
@@ -44,7 +44,7 @@ pub fn count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mu
         masks[i] = (other | other >> 1) & LOW_BIT_OF_EACH_BASE;
     }
     if let Some(last) = masks.last_mut() {
-        *last &= base_range_mask(n - 1, 0, read.length);
+        *last &= low_bits_of_base_range(n - 1, 0, read.length);
     }
     for (mask, odd) in masks.iter_mut().zip(read.ambiguous) {
         *mask |= odd;
@@ -79,7 +79,7 @@ fn count_mismatches_in_line(
 
 /// Whether the seed at base `at` of the read matches the reference.
 #[inline(always)]
-pub(crate) fn seed_matches(masks: &MismatchMasks, at: usize) -> bool {
+pub(crate) fn seed_matches_reference(masks: &MismatchMasks, at: usize) -> bool {
     mismatch_positions(masks, at, at + SEED_BP).next().is_none()
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn seed_matches(masks: &MismatchMasks, at: usize) -> bool {
 #[inline(always)]
 pub fn mismatch_positions(masks: &MismatchMasks, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
     (from / BASES_PER_WORD..to.div_ceil(BASES_PER_WORD)).flat_map(move |i| {
-        let mut mask = masks.0[i] & base_range_mask(i, from, to);
+        let mut mask = masks.0[i] & low_bits_of_base_range(i, from, to);
         std::iter::from_fn(move || {
             (mask != 0).then(|| {
                 let at = BASES_PER_WORD * i + mask.trailing_zeros() as usize / 2;
@@ -189,9 +189,10 @@ const MIN_MATCH_RUN_BP: usize = 16;
 /// Maximum number of bases (bp) beyond a gap that may contain no seed. Chosen.
 const MAX_SEEDLESS_BP: usize = 90;
 
-/// Upper bound of the score that a gap could gain. A useful gap is before the first long run of matching bases or
-/// after the last one, because a gap between two runs on one diagonal would have to be undone by another. A long part
-/// beyond a gap has its own seeds: then there is a `neighbour`.
+/// Upper bound of the score that a gap could gain. A useful gap is before the first long run of matching bases or after
+/// the last one, because a gap between two runs on one diagonal would have to be undone by another. A long part beyond
+/// a gap has seeds of its own. `neighbour` is set if such seeds lie on a nearby diagonal: then the gap may be at any
+/// position.
 #[inline(always)]
 fn max_gap_gain(
     masks: &MismatchMasks,
@@ -242,7 +243,7 @@ pub fn find_best_ungapped_positions(
     counts: &mut Vec<u32>,
 ) -> [Option<(u32, u64)>; 2] {
     let n = read.words.len();
-    let last = base_range_mask(n - 1, 0, read.length);
+    let last = low_bits_of_base_range(n - 1, 0, read.length);
     let (first, behind) = (from as usize / BASES_PER_WORD, (to as usize).div_ceil(BASES_PER_WORD));
     counts.clear();
     counts.resize((behind - first) * BASES_PER_WORD, 0);

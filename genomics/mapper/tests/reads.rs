@@ -182,7 +182,7 @@ fn told(
     pieces: usize,
 ) -> Vec<(Vec<Told>, bool)> {
     let view = REFERENCE.index.view();
-    let (mut map, mut finish) = (mapper::MapperState::default(), pairs::PairingState::default());
+    let (mut map, mut finish) = (mapper::MappingBuffers::default(), pairs::PairingBuffers::default());
     let mut insert_sizes = InsertSizesByOrientation::default();
     let mut drafts = Vec::new();
     for some in reads.chunks(if paired { 2 } else { 1 } * pieces) {

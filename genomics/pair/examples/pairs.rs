@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use genuma_kmers::RootCounters;
 use genuma_pair::identity::Identity;
-use genuma_pair::site_tally::{READ_COMPARISON_DEPTH_LIMIT, ReadComparisons, has_near_copy};
+use genuma_pair::site_tally::{READ_COMPARISON_DEPTH_LIMIT, ReadComparisonCounts, has_near_copy};
 use genuma_pair::sketch::{SketchBuilder, SketchParams};
 use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, ProgressCounters, Trimmer, for_each_batch};
 
@@ -31,7 +31,7 @@ impl Set {
         let file = |mate: u8| PathBuf::from(format!("{name}_{mate}.fq.gz"));
         assert!(Path::exists(&file(1)), "no {}", file(1).display());
         let lanes = [Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Pair(file(1), file(2)))];
-        let sampling = SketchBuilder::new(SAMPLE);
+        let sampling = SketchBuilder::empty(SAMPLE);
         let start = || (Trimmer::default(), sampling.new_writer());
         for_each_batch(&lanes, 1, &ProgressCounters::default(), start, |(trimmer, sampler), batch| {
             for raw in batch.iter() {
@@ -59,8 +59,8 @@ impl Set {
 }
 
 /// Comparisons of the reads of two samples, two by two, by depth in both samples together.
-fn draws(normal: &Set, tumour: &Set) -> Vec<ReadComparisons> {
-    let mut all = vec![ReadComparisons::default(); READ_COMPARISON_DEPTH_LIMIT as usize];
+fn draws(normal: &Set, tumour: &Set) -> Vec<ReadComparisonCounts> {
+    let mut all = vec![ReadComparisonCounts::default(); READ_COMPARISON_DEPTH_LIMIT as usize];
     let (mut a, mut b) = (normal.kmers.iter().peekable(), tumour.kmers.iter().peekable());
     while let Some(key) = [a.peek(), b.peek()].into_iter().flatten().map(|kmer| kmer.0 >> 4).min() {
         let mut root = RootCounters { root: key, counts: [[0; 2]; 16] };
@@ -69,7 +69,7 @@ fn draws(normal: &Set, tumour: &Set) -> Vec<ReadComparisons> {
                 root.counts[(key & 15) as usize][s] = u32::from(*count);
             }
         }
-        let (depth, mut own) = ReadComparisons::compare_reads_at_root(
+        let (depth, mut own) = ReadComparisonCounts::compare_reads_at_root(
             &root,
             [normal, tumour].map(|set| set.copies.get(&key).copied().unwrap_or(0)),
         );
@@ -79,7 +79,7 @@ fn draws(normal: &Set, tumour: &Set) -> Vec<ReadComparisons> {
             own.differing = [0; 3];
         }
         if let Some(sum) = all.get_mut(depth as usize) {
-            sum.add_comparisons(&own);
+            sum.merge_comparison_counts(&own);
         }
     }
     all

@@ -2,19 +2,19 @@
 
 use genuma_reads::{Error, Lane, ProgressCounters, ReadEstimate, TrimCounts, Trimmer, for_each_batch};
 
-use crate::library::metrics::PairLibraryMetrics;
+use crate::library::metrics::SamplePairLibraryMetrics;
 use crate::library::{LibraryObserver, LibraryTally, TrimmedPair};
-use crate::pair_summary::PairEvidence;
+use crate::pair_summary::SamplePairEvidence;
 use crate::sketch::{KmerSketch, SketchParams};
 use crate::sketches_per_tumour::{SketchBuilders, SketchWriters};
 
 /// Result of the quick check of a normal and one tumour.
 #[derive(Debug, Clone)]
-pub struct PairCheck {
+pub struct SamplePairCheck {
     /// Sites and depths found in the k-mer sketch of both samples.
-    pub evidence: PairEvidence,
+    pub evidence: SamplePairEvidence,
     /// Library metrics of both samples.
-    pub libraries: PairLibraryMetrics,
+    pub libraries: SamplePairLibraryMetrics,
     /// Bases read from the normal and from the tumour.
     pub bases: [u64; 2],
 }
@@ -42,8 +42,8 @@ pub fn compare_normal_with_tumours(
     params: SketchParams,
     threads: usize,
     meter: &ProgressCounters,
-) -> Result<Vec<PairCheck>, Error> {
-    let (samplings, samples) = (SketchBuilders::new(params, tumours), tumours + 1);
+) -> Result<Vec<SamplePairCheck>, Error> {
+    let (samplings, samples) = (SketchBuilders::empty_for_tumours(params, tumours), tumours + 1);
     let expected = expected_pairs_per_sample(&ReadEstimate::from_lanes_by_sample(lanes), samples);
     let start = || ReaderState {
         trimmers: (0..samples).map(|_| Trimmer::default()).collect(),
@@ -64,18 +64,18 @@ pub fn compare_normal_with_tumours(
     let mut tallies = vec![LibraryTally::default(); samples];
     for ReaderState { trimmers, observer, samplers } in looks {
         drop(samplers);
-        trimmed.iter_mut().zip(&trimmers).for_each(|(sum, own)| sum.add_counts(&own.counts()));
-        tallies.iter_mut().zip(observer.into_tallies()).for_each(|(sum, own)| sum.add_tally(&own));
+        trimmed.iter_mut().zip(&trimmers).for_each(|(sum, own)| sum.merge_counts(&own.counts()));
+        tallies.iter_mut().zip(observer.into_tallies()).for_each(|(sum, own)| sum.merge_tally(&own));
     }
     let of = |(tumour, sampled): (usize, KmerSketch)| {
         // The depth of the reads is unknown here: the sketch counts only k-mers of good bases.
-        let libraries = PairLibraryMetrics::from_tallies(
+        let libraries = SamplePairLibraryMetrics::from_tallies(
             [&tallies[0], &tallies[tumour]],
             [&trimmed[0], &trimmed[tumour]],
             [None, None],
         );
         let bases = [tallies[0].num_bases(), tallies[tumour].num_bases()];
-        PairCheck { evidence: PairEvidence::from_sketch(&sampled), libraries, bases }
+        SamplePairCheck { evidence: SamplePairEvidence::from_sketch(&sampled), libraries, bases }
     };
     Ok((1..).zip(samplings.take_sketches()).map(of).collect())
 }

@@ -1,4 +1,4 @@
-//! Estimation of the contamination of a sample with another person's DNA.
+//! Estimation of the contamination of a sample with another person's DNA. Log-likelihoods are natural logarithms.
 //!
 //! At sites where the other sample of the pair shows one allele only, a few reads with another allele are sequencing
 //! errors, alleles of a contaminant, or changes of the sample itself (somatic). Errors occur at about the same rate
@@ -507,7 +507,8 @@ struct ContaminationLikelihood {
     /// duplicates.
     repeated_error_rate: f64,
     allele_loss_share: f64,
-    /// Mean number of times that a place is counted (1 to 2).
+    /// Mean number of sites at which one genome position is counted (1 to 2), as the roots on both sides of a position
+    /// may be in the sketch.
     views_per_site: f64,
     /// Whether the other sample is contaminated and there are sites at which both samples have reads of the minor
     /// allele.
@@ -519,8 +520,8 @@ struct ContaminationLikelihood {
 struct ForeignProbabilities(Vec<[f64; 2]>);
 
 impl ContaminationLikelihood {
-    /// Prepares the likelihood. `other` is the number of molecules of the contaminant at a place in the other sample;
-    /// `could` is the share of the sites that can be in the rows with a read in the other sample.
+    /// Prepares the likelihood. `other` is the mean number of molecules of the contaminant at a site in the other
+    /// sample; `could` is the share of the sites that can be in the rows with a read in the other sample.
     fn new(rows: &[DepthRow], copies: f64, lost: f64, seen: f64, other: f64, could: f64) -> ContaminationLikelihood {
         let logs = log_factorials(NUM_DEPTH_CLASSES);
         let mut shown: Vec<Option<MinorCountProbabilities>> = (0..NUM_DEPTH_CLASSES).map(|_| None).collect();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
-use crate::segments::{MINOR_SHARE_STEPS, Segment, Segmentation};
+use crate::segments::{NUM_MINOR_SHARE_STEPS, Segment, Segmentation};
 
 /// Copy-number profile of a tumour. Empty if there is no reference, or too little depth to estimate purity.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct ProfileSegment {
 
 impl CopyNumberProfile {
     /// Profile of a segmentation. `copies` has the copies of each segment if they are known.
-    pub(crate) fn new(segmentation: &Segmentation, contig_names: &[&str], copies: &[Option<[f64; 2]>]) -> Self {
+    pub(crate) fn from_segmentation(segmentation: &Segmentation, contig_names: &[&str], copies: &[Option<[f64; 2]>]) -> Self {
         let weight = |segments: &[Segment]| segments.iter().map(|segment| segment.weight).sum::<f64>();
         let all: f64 = segmentation.segments.iter().map(|segment| segment.weight * segment.depth_ratio).sum();
         let mean_ratio = all / weight(&segmentation.segments).max(MIN_DIVISOR);
@@ -67,8 +67,8 @@ impl CopyNumberProfile {
 /// The minor allele share with the highest likelihood.
 fn likeliest_minor_share(segment: &Segment) -> f64 {
     let logs = segment.minor_share_logs.iter().enumerate();
-    let (step, _) = logs.max_by(|a, b| a.1.total_cmp(b.1)).unwrap_or((MINOR_SHARE_STEPS, &0.0));
-    round_for_json(step as f64 / (2 * MINOR_SHARE_STEPS) as f64)
+    let (step, _) = logs.max_by(|a, b| a.1.total_cmp(b.1)).unwrap_or((NUM_MINOR_SHARE_STEPS, &0.0));
+    round_for_json(step as f64 / (2 * NUM_MINOR_SHARE_STEPS) as f64)
 }
 
 /// Four decimals are far below the noise of a segment.

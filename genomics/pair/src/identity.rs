@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{Estimate, MIN_DIVISOR, Z_SCORE_95_PERCENT};
-use crate::site_tally::{GenotypeCounts, ReadComparisons, SiteTally};
+use crate::site_tally::{GenotypeCounts, ReadComparisonCounts, SiteTally};
 
 /// Relation of the people that two samples are from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,7 +185,7 @@ impl Identity {
             (modal_depths[0] * IDENTITY_PARAMS.depth_range[1]) as usize + 1,
         );
         let mut all = GenotypeCounts::default();
-        tally.genotypes_by_depth.iter().take(to).skip(from).for_each(|own| all.add_counts(own));
+        tally.genotypes_by_depth.iter().take(to).skip(from).for_each(|own| all.merge_counts(own));
         if all.sites >= IDENTITY_PARAMS.min_sites && all.het_normal >= IDENTITY_PARAMS.min_het_sites {
             identity_from_genotypes(&all)
         } else {
@@ -196,7 +196,7 @@ impl Identity {
     /// Decides by comparing reads two by two at roots. `comparisons` are those by depth of the root in both samples together;
     /// `modal_depth` is the modal depth of both together. Roots of more than 1.5 times this depth are repeats and are left
     /// out.
-    pub fn from_read_comparisons(comparisons: &[ReadComparisons], modal_depth: f64) -> Identity {
+    pub fn from_read_comparisons(comparisons: &[ReadComparisonCounts], modal_depth: f64) -> Identity {
         identity_from_read_comparisons(
             comparisons,
             ((modal_depth * IDENTITY_PARAMS.max_depth_factor) as usize).max(IDENTITY_PARAMS.min_depth_bound),
@@ -241,7 +241,7 @@ fn identity_from_genotypes(counts: &GenotypeCounts) -> Identity {
     }
 }
 
-fn identity_from_read_comparisons(comparisons: &[ReadComparisons], max_depth: usize) -> Identity {
+fn identity_from_read_comparisons(comparisons: &[ReadComparisonCounts], max_depth: usize) -> Identity {
     // Each depth class has its own rate of errors and repeats; classes are weighted by precision.
     let (mut sum, mut weights, mut pairs) = (0.0, 0.0, 0);
     for own in comparisons
@@ -310,17 +310,17 @@ mod tests {
 
     /// Comparisons of two simulated samples of `times` × 20 Mbp at 0.5x, with an excess of mismatches between the
     /// samples; each difference is seen twice.
-    fn draws(excess: f64, times: u64, random: &mut impl FnMut() -> f64) -> Vec<ReadComparisons> {
+    fn draws(excess: f64, times: u64, random: &mut impl FnMut() -> f64) -> Vec<ReadComparisonCounts> {
         let mut twice = |mean: f64| {
             let normal = (-2.0 * random().max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * random()).cos();
             (2.0 * (mean / 2.0 + (mean / 2.0).sqrt() * normal).round()).max(0.0) as u64
         };
-        let mut all = vec![ReadComparisons::default(); 8];
+        let mut all = vec![ReadComparisonCounts::default(); 8];
         for (reads, within, rate) in [(2, 280_000, 2.9e-3), (3, 130_000, 3.6e-3), (4, 36_000, 4.2e-3)] {
             let pairs = [within, within, 2 * within].map(|pairs| pairs * times);
             let rates = [rate, rate, rate + excess];
             let differ = std::array::from_fn(|i| twice(pairs[i] as f64 * rates[i]));
-            all[reads] = ReadComparisons { compared: pairs, differing: differ };
+            all[reads] = ReadComparisonCounts { compared: pairs, differing: differ };
         }
         all
     }

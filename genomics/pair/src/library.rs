@@ -43,7 +43,7 @@ struct DetailTally {
 impl DetailTally {
     fn add(&mut self, other: &DetailTally) {
         self.pairs += other.pairs;
-        self.cycles.add_tallies(&other.cycles);
+        self.cycles.merge_tallies(&other.cycles);
         add_counts(&mut self.fragment_lengths, &other.fragment_lengths);
     }
 }
@@ -161,13 +161,13 @@ impl LibraryTally {
     }
 
     /// Adds the tally of another thread.
-    pub fn add_tally(&mut self, other: &LibraryTally) {
+    pub fn merge_tally(&mut self, other: &LibraryTally) {
         self.num_pairs += other.num_pairs;
         self.num_bases += other.num_bases;
         self.lengths.iter_mut().zip(&other.lengths).for_each(|(sums, others)| add_counts(sums, others));
         self.short_pairs += other.short_pairs;
-        self.duplicate_keys.merge(&other.duplicate_keys);
-        self.single_read_keys.merge(&other.single_read_keys);
+        self.duplicate_keys.merge_counts(&other.duplicate_keys);
+        self.single_read_keys.merge_counts(&other.single_read_keys);
         self.telomere_pairs.iter_mut().zip(other.telomere_pairs).for_each(|(sum, n)| *sum += n);
         self.details.add(&other.details);
     }
@@ -239,7 +239,7 @@ impl LibraryObserver {
                 overlap::fragment_length_from_overlap((one, cut.mates[0].qual), (two, cut.mates[1].qual))
             {
                 increment(&mut detail.fragment_lengths, fragment.min(2 * MAX_TRACKED_LENGTH));
-                detail.cycles.compare_mates([one, two], cut.mates, fragment, &self.error_probabilities);
+                detail.cycles.compare_overlapping_mates([one, two], cut.mates, fragment, &self.error_probabilities);
             }
         }
     }

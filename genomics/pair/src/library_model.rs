@@ -4,11 +4,11 @@
 use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};
 
-use crate::assay::{AssayContext, AssayDecision, AssayEvidence, FragmentEnds};
+use crate::assay::{AssayOptions, AssayDecision, AssayEvidence, FragmentEnds};
 use crate::error_threshold::{MAX_BASE_ERROR_RATE, min_count_above_expected_errors};
 use crate::library::LibraryTally;
 use crate::modal_depth::self_weighted_median;
-use crate::site_tally::substitution_class;
+use crate::site_tally::substitution_class_index;
 use crate::sketch::KmerSketch;
 
 /// Properties of the library of one sample.
@@ -53,7 +53,7 @@ const MIN_ERROR_RATE: f64 = 1e-6;
 impl LibraryModel {
     /// Describes the libraries of a normal and a tumour from their tallies and their common k-mer sketch. `context` is
     /// what is known about their assay besides the reads.
-    pub fn from_reads(tallies: [&LibraryTally; 2], sketch: &KmerSketch, context: &AssayContext) -> LibraryModel {
+    pub fn from_reads(tallies: [&LibraryTally; 2], sketch: &KmerSketch, context: &AssayOptions) -> LibraryModel {
         let [normal, tumour] = [0, 1].map(|sample| {
             let (depth, tally) = (median_depth(sketch, sample), tallies[sample]);
             let pairs_per_fragment = tally.median_pairs_per_fragment();
@@ -173,7 +173,7 @@ fn minor_bases(root: &RootCounters, sample: usize) -> Vec<MinorBase> {
     let of_side = |bases: [u32; 4]| {
         let major = (0..4).max_by_key(|&base| bases[base]).unwrap_or(0);
         (0..4).filter(move |&base| base != major).map(move |base| MinorBase {
-            class: substitution_class(major, base),
+            class: substitution_class_index(major, base),
             depth,
             count: bases[base],
         })
@@ -205,7 +205,7 @@ mod tests {
     fn model(pairs: usize, bases_per_error: u64, mut start: impl FnMut(&mut Random) -> [usize; 2]) -> LibraryModel {
         let mut random = Random(7);
         let genome: Vec<u8> = (0..600).map(|_| b"ACGT"[random.below(4) as usize]).collect();
-        let builder = SketchBuilder::new(PARAMS);
+        let builder = SketchBuilder::empty(PARAMS);
         let mut observer = crate::library::LibraryObserver::with_expected_pairs(&[0, 0]);
         let mut writer = builder.new_writer();
         for pair in 0..2 * pairs {
@@ -231,7 +231,7 @@ mod tests {
         }
         drop(writer);
         let tallies = observer.into_tallies();
-        LibraryModel::from_reads([&tallies[0], &tallies[1]], &builder.take_sketch(), &AssayContext::default())
+        LibraryModel::from_reads([&tallies[0], &tallies[1]], &builder.take_sketch(), &AssayOptions::default())
     }
 
     #[test]

@@ -30,7 +30,7 @@ const FILTER_BITS_PER_MARKER: usize = 16;
 
 /// Why markers of a sequence are counted: it is a chromosome, an organelle, or is screened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SequenceKind {
+pub enum MarkerSequenceKind {
     /// A contig of the reference that is not an organelle: a chromosome or a part of one.
     Contig,
     /// A mitochondrion or plastid, of which a cell has many copies.
@@ -42,9 +42,9 @@ pub enum SequenceKind {
 /// Names of mitochondria and plastids in lower case.
 const ORGANELLE_NAMES: [&str; 9] = ["chrm", "mt", "m", "chrmt", "mito", "pt", "chrpt", "chrc", "mitochondrion"];
 
-fn kind_from_name(name: &str) -> SequenceKind {
+fn kind_from_name(name: &str) -> MarkerSequenceKind {
     let name = name.to_ascii_lowercase();
-    if ORGANELLE_NAMES.contains(&&name[..]) { SequenceKind::Organelle } else { SequenceKind::Contig }
+    if ORGANELLE_NAMES.contains(&&name[..]) { MarkerSequenceKind::Organelle } else { MarkerSequenceKind::Contig }
 }
 
 /// Hash of a root. Only roots whose highest [`SAMPLED_HASH_BITS`] hash bits are 0 may belong to a marker.
@@ -75,7 +75,7 @@ pub fn kmer_to_counter_key(kmer: u64, k: u32) -> u64 {
 #[derive(Debug)]
 struct CandidateSequence {
     name: String,
-    kind: SequenceKind,
+    kind: MarkerSequenceKind,
     /// Number of bases, and of k-mers without N.
     bases: u64,
     kmers: u64,
@@ -86,7 +86,7 @@ struct CandidateSequence {
 }
 
 impl CandidateSequence {
-    fn new(name: &[u8], kind: SequenceKind) -> CandidateSequence {
+    fn new(name: &[u8], kind: MarkerSequenceKind) -> CandidateSequence {
         let name = String::from_utf8_lossy(name).into_owned();
         CandidateSequence { name, kind, bases: 0, kmers: 0, halvings: 0, keys: Vec::new() }
     }
@@ -136,7 +136,7 @@ impl MarkerSelector {
         MarkerSelector { k, sequences: Vec::new(), forward: 0, reverse: 0, run_bases: 0 }
     }
 
-    fn begin_sequence(&mut self, name: &[u8], kind: SequenceKind) {
+    fn begin_sequence(&mut self, name: &[u8], kind: MarkerSequenceKind) {
         self.run_bases = 0;
         self.sequences.push(CandidateSequence::new(name, kind));
     }
@@ -188,7 +188,7 @@ fn read_screened(path: &Path, k: u32) -> Result<Vec<CandidateSequence>, Error> {
                 over.for_each(|sequence| sequence.halve(halved));
                 marks = selector.sequences.iter().map(|sequence| sequence.keys.len()).sum();
             }
-            selector.begin_sequence(name, SequenceKind::Screened);
+            selector.begin_sequence(name, MarkerSequenceKind::Screened);
             if let Some(next) = selector.sequences.last_mut() {
                 next.halvings = halved;
             }
@@ -226,7 +226,7 @@ fn keep_longest(sequences: &mut Vec<CandidateSequence>) {
     let mut long = vec![false; sequences.len()];
     lengths.iter().take(MAX_CONTIGS).for_each(|&(_, i)| long[i] = true);
     let mut long = long.into_iter();
-    sequences.retain(|sequence| long.next().unwrap_or(false) || sequence.kind == SequenceKind::Organelle);
+    sequences.retain(|sequence| long.next().unwrap_or(false) || sequence.kind == MarkerSequenceKind::Organelle);
 }
 
 /// Candidate markers of the screened sequences.
@@ -310,7 +310,7 @@ pub struct SequenceMarkerCounts {
     /// Name: the first word of the FASTA header.
     pub name: String,
     /// Whether it is a contig, an organelle or a screened sequence.
-    pub kind: SequenceKind,
+    pub kind: MarkerSequenceKind,
     /// Length of the sequence in bases, N included.
     pub bases: u64,
     /// Number of k-mers without N, repeats included.
@@ -336,7 +336,7 @@ pub struct MarkerTally {
 impl MarkerTally {
     /// Adds the counts of another partition of the same k-mers. Returns false, without adding, if the markers differ.
     #[must_use]
-    pub fn add_partition_counts(&mut self, other: &MarkerTally) -> bool {
+    pub fn merge_partition_counts(&mut self, other: &MarkerTally) -> bool {
         let same = |(a, b): (&SequenceMarkerCounts, &SequenceMarkerCounts)| {
             (&a.name, a.markers, a.kmers) == (&b.name, b.markers, b.kmers)
         };
@@ -433,7 +433,7 @@ impl MarkerKmers {
     }
 
     /// Returns the counts recorded since the last call and resets them.
-    pub fn take_counts(&self) -> MarkerTally {
+    pub fn take_recorded_counts(&self) -> MarkerTally {
         let mut seen: Vec<[HashMap<u32, u32>; 2]> = vec![Default::default(); self.sequences.len()];
         for (counts, &owner) in self.counts.iter().zip(&self.owners) {
             for (count, seen) in counts.iter().zip(&mut seen[owner as usize]) {

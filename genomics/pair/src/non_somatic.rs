@@ -5,9 +5,9 @@ use crate::contamination;
 use crate::interval::{Estimate, MIN_DIVISOR, MIN_SHARE_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
 
-/// Properties of a pair of samples that do not depend on its somatic changes.
+/// Properties of a sample pair that the models of somatic changes need and that do not depend on these changes.
 #[derive(Debug, Clone, Copy)]
-pub struct PairContext<'a> {
+pub struct SamplePairProperties<'a> {
     /// Number of homozygous and heterozygous sites of the normal by its depth, among which the changes were found.
     /// Empty if a call found the changes, as the caller has already removed inherited alleles.
     pub(crate) zygosity_counts: &'a [[f64; 2]],
@@ -25,7 +25,7 @@ pub struct NonSomaticModel {
     /// Probability that the normal has the change too, by the depth of the normal.
     germline_by_depth: Vec<f64>,
     /// Alleles of a contaminant for which he is heterozygous and homozygous: their share of the reads, and their
-    /// number per detected foreign allele ([`detection_probability`]).
+    /// number per detected foreign allele ([`allele_detection_probability`]).
     pub foreign_alleles: [(f64, f64); 2],
     /// Shares of the changes that are foreign alleles, as tried, each with the natural logarithm of its prior.
     pub foreign_share_priors: Vec<(f64, f64)>,
@@ -34,7 +34,7 @@ pub struct NonSomaticModel {
 impl NonSomaticModel {
     /// Builds the model for changes with at least `MODEL.min_change_reads` molecules in the tumour and none in the
     /// normal. `normal_depths` is the depth of the normal at each change.
-    pub fn new(normal_depths: &[u32], context: &PairContext<'_>) -> NonSomaticModel {
+    pub fn build(normal_depths: &[u32], context: &SamplePairProperties<'_>) -> NonSomaticModel {
         // The last entry is for this depth and more.
         let last = context.zygosity_counts.len().saturating_sub(1);
         let depths = || normal_depths.iter().map(|depth| (*depth as usize).min(last));
@@ -73,7 +73,7 @@ fn germline_probabilities(changes: usize, zygosities: &[[f64; 2]]) -> Vec<f64> {
 }
 
 /// Model of the contaminant's alleles, whose expected number follows from `contamination::MODEL.foreign_sites_per_het_site`.
-fn foreign_model(changes: usize, zygosities: &[[f64; 2]], context: &PairContext<'_>) -> NonSomaticModel {
+fn foreign_model(changes: usize, zygosities: &[[f64; 2]], context: &SamplePairProperties<'_>) -> NonSomaticModel {
     let none = NonSomaticModel {
         germline_by_depth: Vec::new(),
         foreign_alleles: [(0.0, 0.0); 2],
@@ -86,7 +86,7 @@ fn foreign_model(changes: usize, zygosities: &[[f64; 2]], context: &PairContext<
     // Number of foreign alleles that are detected, per heterozygous site of the person.
     let number = |share: f64| {
         let mean = |of: f64| {
-            context.tumour_depths.iter().map(|n| detection_probability(*n, of)).sum::<f64>()
+            context.tumour_depths.iter().map(|n| allele_detection_probability(*n, of)).sum::<f64>()
                 / context.tumour_depths.len() as f64
         };
         (contamination::CONTAMINATION_PARAMS.foreign_sites_per_het_site[0] * mean(share / 2.0)
@@ -115,7 +115,7 @@ fn foreign_model(changes: usize, zygosities: &[[f64; 2]], context: &PairContext<
 }
 
 /// Probability that an allele with a given share of the reads is in at least `MODEL.min_change_reads` of `n` molecules.
-pub fn detection_probability(n: u32, share: f64) -> f64 {
+pub fn allele_detection_probability(n: u32, share: f64) -> f64 {
     let mut chance = (1.0 - share).powi(n as i32);
     let mut missed = 0.0;
     for k in 0..PURITY_PARAMS.min_change_reads {
@@ -129,8 +129,8 @@ pub fn detection_probability(n: u32, share: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const NONE: PairContext<'_> =
-        PairContext { zygosity_counts: &[], heterozygosity: 0.001, contamination: None, tumour_depths: &[] };
+    const NONE: SamplePairProperties<'_> =
+        SamplePairProperties { zygosity_counts: &[], heterozygosity: 0.001, contamination: None, tumour_depths: &[] };
 
     #[test]
     fn unseen_germline_alleles_are_expected_by_depth() {
@@ -140,7 +140,7 @@ mod tests {
             zygosities[depth] = [sites, 1_024.0];
         }
         let all: Vec<u32> = (0..40).map(|i| if i < 16 { 8 } else { 12 }).collect();
-        let others = NonSomaticModel::new(&all, &PairContext { zygosity_counts: &zygosities, ..NONE });
+        let others = NonSomaticModel::build(&all, &SamplePairProperties { zygosity_counts: &zygosities, ..NONE });
         // Of 40 changes 8.5 are expected to be inherited, so 31.5 are somatic, a quarter of them at depth 8.
         let chances = [8, 12, 15, 20].map(|depth| others.missed_germline_probability(depth));
         let expected = [8.0 / (8.0 + 31.5 / 4.0), 0.5 / (0.5 + 31.5 * 0.75), 0.0, 0.0];
@@ -148,7 +148,7 @@ mod tests {
             assert!((chance - expected).abs() < 1e-9, "{chances:?}, not {expected}");
         }
         // A call has removed inherited alleles already.
-        assert_eq!(NonSomaticModel::new(&all, &NONE).missed_germline_probability(8), 0.0);
+        assert_eq!(NonSomaticModel::build(&all, &NONE).missed_germline_probability(8), 0.0);
     }
 
     #[test]
@@ -157,8 +157,8 @@ mod tests {
         let all = vec![2; 600];
         let foreign = Some(Estimate { value: 0.1, low: 0.09, high: 0.11 });
         let context =
-            PairContext { zygosity_counts: &zygosities, contamination: foreign, tumour_depths: &depths, ..NONE };
-        let model = NonSomaticModel::new(&all, &context);
+            SamplePairProperties { zygosity_counts: &zygosities, contamination: foreign, tumour_depths: &depths, ..NONE };
+        let model = NonSomaticModel::build(&all, &context);
         // 650 sites with 2 of 40 molecules on average, of which 13.8 % show at least four, and 175 sites with four,
         // of which 57.7 % do.
         let [half, whole] = [650.0 * 0.138_149, 175.0 * 0.576_869];
@@ -169,9 +169,9 @@ mod tests {
         assert!((likeliest.0 - (half + whole) / 600.0).abs() < 1e-4, "{likeliest:?}");
         // The number of sites that a call examined is unknown: any share is possible.
         assert_eq!(
-            NonSomaticModel::new(&all, &PairContext { zygosity_counts: &[], ..context }).foreign_share_priors.len(),
+            NonSomaticModel::build(&all, &SamplePairProperties { zygosity_counts: &[], ..context }).foreign_share_priors.len(),
             PURITY_PARAMS.foreign_share_grid.len()
         );
-        assert_eq!(NonSomaticModel::new(&all, &NONE).foreign_share_priors, [(0.0, 0.0)]);
+        assert_eq!(NonSomaticModel::build(&all, &NONE).foreign_share_priors, [(0.0, 0.0)]);
     }
 }

@@ -8,7 +8,7 @@ use crate::coverage::CoverageMetrics;
 use crate::identity::Identity;
 use crate::interval::Estimate;
 use crate::modal_depth::estimate_modal_depth;
-use crate::non_somatic::PairContext;
+use crate::non_somatic::SamplePairProperties;
 use crate::purity::{self, PurityEstimate};
 use crate::purity_params;
 use crate::root_depths::{RootDepth, select_single_copy_roots};
@@ -19,7 +19,7 @@ use crate::somatic_changes::SomaticChange;
 
 /// Estimates for a pair of samples. In arrays of two, the normal comes first and the tumour second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PairSummary {
+pub struct SamplePairSummary {
     /// Share of all roots of the genome that the sketch contains (0 to 1).
     pub sampled_share: f64,
     /// Number of roots in the sketch.
@@ -45,8 +45,8 @@ pub struct PairSummary {
 /// The sites and depths of a pair of samples that the summary needs. The summary without the purity estimate is
 /// already complete; the purity estimate needs the positions of the roots on the reference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PairEvidence {
-    summary: PairSummary,
+pub struct SamplePairEvidence {
+    summary: SamplePairSummary,
     /// Length and hash pattern of the sampled roots.
     pub sketch_shape: SketchRootSampling,
     /// Sites that are heterozygous in the normal.
@@ -122,9 +122,9 @@ fn estimate_contaminations(
     estimates
 }
 
-impl PairEvidence {
+impl SamplePairEvidence {
     /// Tallies the sites of a sketch and computes everything that needs no reference.
-    pub fn from_sketch(sampled: &KmerSketch) -> PairEvidence {
+    pub fn from_sketch(sampled: &KmerSketch) -> SamplePairEvidence {
         let tally = SiteTally::from_sketch(sampled);
         let copies = sampled.duplicate_shares();
         let modal_depths = [0, 1].map(|s| estimate_modal_depth(&tally.depth_histograms[s]));
@@ -139,7 +139,7 @@ impl PairEvidence {
         let changed = tally.somatic_sites().into_iter().filter(|site| single(&site)).collect();
         let bases = sampled.root_bases();
         let coverage = [0, 1].map(|s| CoverageMetrics::from_tally(&tally, s, bases));
-        let facts = PairSummary {
+        let facts = SamplePairSummary {
             sampled_share: sampled.sampled_root_share(),
             roots: tally.num_roots,
             identity,
@@ -150,7 +150,7 @@ impl PairEvidence {
             coverage,
             tumour: None,
         };
-        PairEvidence {
+        SamplePairEvidence {
             summary: facts,
             sketch_shape: sampled.root_sampling(),
             het_sites: tally.het_sites(),
@@ -187,7 +187,7 @@ impl PairEvidence {
         positions: &[OptionalGenomePosition],
         contig_names: &[&str],
         changes: Option<&[SomaticChange]>,
-    ) -> PairSummary {
+    ) -> SamplePairSummary {
         let mut positions = positions.iter().copied().chain(std::iter::repeat(None));
         let het: Vec<(AlleleSite, OptionalGenomePosition)> =
             self.het_sites.iter().copied().zip(positions.by_ref()).collect();
@@ -207,11 +207,11 @@ impl PairEvidence {
         };
         let single = self.het_sites.iter().filter(single).take(purity_params::PURITY_PARAMS.max_detection_depths);
         let depths: Vec<u32> = single.map(|site| site.tumour.iter().sum()).collect();
-        let evidence = purity::TumourEvidence {
+        let evidence = purity::PurityEvidence {
             het_sites: &het,
             root_depths: &deep,
             changes: changes.unwrap_or(&changed),
-            context: PairContext {
+            context: SamplePairProperties {
                 zygosity_counts: if changes.is_some() { &[] } else { &self.zygosity_counts },
                 heterozygosity: self.heterozygosity,
                 contamination: self.summary.contamination[1].map(|found| found.share),
@@ -221,7 +221,7 @@ impl PairEvidence {
             root_bases: self.sketch_shape.root_bases,
             contig_names,
         };
-        PairSummary {
+        SamplePairSummary {
             tumour: self.summary.identity.may_be_same_person().then(|| purity::estimate_purity_ploidy(&evidence)),
             ..self.summary.clone()
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::copy_number::CopyNumberProfile;
 use crate::interval::Estimate;
-use crate::non_somatic::PairContext;
+use crate::non_somatic::SamplePairProperties;
 use crate::purity_fit::{PurityFit, PurityModel};
 use crate::purity_params::PURITY_PARAMS;
 use crate::root_depths::RootDepth;
@@ -28,7 +28,7 @@ pub struct PurityEstimate {
     /// Share of the genome with LOH; `None` if undetermined.
     pub loh_fraction: Option<f64>,
     /// Other combinations that explain the samples about as well.
-    pub alternatives: Vec<AlternativeFit>,
+    pub alternatives: Vec<AlternativePurityFit>,
     /// Plain-language note on the reliability of the estimate, or on why there is none.
     pub note: String,
     /// Number of heterozygous sites of the normal that were used.
@@ -44,7 +44,7 @@ pub struct PurityEstimate {
 
 /// An alternative combination of purity and ploidy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct AlternativeFit {
+pub struct AlternativePurityFit {
     /// Share of tumour cells (0 to 1).
     pub purity: f64,
     /// Mean number of copies of the genome in tumour cells.
@@ -57,7 +57,7 @@ pub struct AlternativeFit {
 
 /// Data for the purity estimate.
 #[derive(Debug, Clone, Copy)]
-pub struct TumourEvidence<'a> {
+pub struct PurityEvidence<'a> {
     /// Heterozygous sites of the normal, with their positions.
     pub het_sites: &'a [(AlleleSite, OptionalGenomePosition)],
     /// Depths at single-copy roots, with their positions.
@@ -65,7 +65,7 @@ pub struct TumourEvidence<'a> {
     /// Somatic changes that the call found, with their molecule counts and positions.
     pub changes: &'a [SomaticChange],
     /// Properties of the pair from which the number of non-somatic alleles among the changes is estimated.
-    pub context: PairContext<'a>,
+    pub context: SamplePairProperties<'a>,
     /// Modal depth of the normal, in molecules.
     pub modal_depth: f64,
     /// Length of a root in bases.
@@ -75,7 +75,7 @@ pub struct TumourEvidence<'a> {
 }
 
 /// Estimates purity and ploidy of a tumour.
-pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
+pub fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityEstimate {
     let fits = |(site, _): &&(AlleleSite, OptionalGenomePosition)| {
         let depth = f64::from(site.normal[0] + site.normal[1]);
         depth >= PURITY_PARAMS.het_depth_range[0] * evidence.modal_depth
@@ -108,7 +108,7 @@ pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
         );
     }
     let deepest = het.iter().map(|(site, _)| site.tumour[0] + site.tumour[1]).max().unwrap_or(0);
-    let mut balances = MinorShareLikelihoodCache::new(deepest as usize, varies);
+    let mut balances = MinorShareLikelihoodCache::with_max_depth(deepest as usize, varies);
     let segmentation = segment_genome(&het, evidence.root_depths, &mut balances, evidence.root_bases);
     let segments = &segmentation.segments;
     // A call counts molecules more precisely than a sketch.
@@ -119,16 +119,16 @@ pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
         PURITY_PARAMS.sketched_overdispersion_factor * varies
     };
     let changes =
-        SomaticChangeModel::new(evidence.changes, &evidence.context, segments, evidence.root_bases, own_varies);
+        SomaticChangeModel::build(evidence.changes, &evidence.context, segments, evidence.root_bases, own_varies);
     let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= PURITY_PARAMS.min_het_sites;
     let none = |why: &str| PurityEstimate {
         changes: changes.count.round() as u64,
         segments: segments.len() as u64,
-        profile: CopyNumberProfile::new(&segmentation, evidence.contig_names, &[]),
+        profile: CopyNumberProfile::from_segmentation(&segmentation, evidence.contig_names, &[]),
         ..none(why)
     };
-    let no_changes = SomaticChangeModel::new(&[], &evidence.context, segments, evidence.root_bases, 0.0);
-    let model = PurityModel::new(
+    let no_changes = SomaticChangeModel::build(&[], &evidence.context, segments, evidence.root_bases, 0.0);
+    let model = PurityModel::build(
         segments,
         if changes.count.round() < PURITY_PARAMS.min_changes[usize::from(!called)] { &no_changes } else { &changes },
     );
@@ -162,14 +162,14 @@ pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
     let lost: Vec<f64> = near.iter().filter(likely).map(|fit| fit.loh_fraction).collect();
     let wide = |of: Estimate| of.high - of.low;
     let spread = lost.iter().copied().fold(0.0, f64::max) - lost.iter().copied().fold(1.0, f64::min);
-    let alternatives: Vec<AlternativeFit> = kinds
+    let alternatives: Vec<AlternativePurityFit> = kinds
         .iter()
         .filter(|fit| fit.log_posterior > best.log_posterior - PURITY_PARAMS.alternative_log_drop)
         .filter(|fit| {
             (fit.purity - best.purity).abs() > PURITY_PARAMS.min_alternative_differences[0]
                 || (fit.ploidy - best.ploidy).abs() > PURITY_PARAMS.min_alternative_differences[1]
         })
-        .map(|fit| AlternativeFit {
+        .map(|fit| AlternativePurityFit {
             purity: fit.purity,
             ploidy: fit.ploidy,
             loh_fraction: fit.loh_fraction,
@@ -191,11 +191,11 @@ pub fn estimate_purity_ploidy(evidence: &TumourEvidence<'_>) -> PurityEstimate {
     };
     let ploidy =
         ((is_determined || is_diploid) && wide(ploidy) <= PURITY_PARAMS.max_interval_widths[1]).then_some(ploidy);
-    let copies = if is_determined && ploidy.is_some() { model.segment_copies(&best) } else { Vec::new() };
+    let copies = if is_determined && ploidy.is_some() { model.allele_copies_by_segment(&best) } else { Vec::new() };
     PurityEstimate {
         purity: is_determined.then_some(purity),
         ploidy,
-        profile: CopyNumberProfile::new(&segmentation, evidence.contig_names, &copies),
+        profile: CopyNumberProfile::from_segmentation(&segmentation, evidence.contig_names, &copies),
         loh_fraction: (balanced && (is_determined || is_diploid) && spread < PURITY_PARAMS.max_loh_spread)
             .then_some(best.loh_fraction),
         alternatives,
@@ -281,13 +281,13 @@ mod tests {
     fn estimate(made: &Made) -> PurityEstimate {
         estimate_in_context(
             made,
-            PairContext { zygosity_counts: &[], heterozygosity: 0.001, contamination: None, tumour_depths: &[] },
+            SamplePairProperties { zygosity_counts: &[], heterozygosity: 0.001, contamination: None, tumour_depths: &[] },
         )
     }
 
-    fn estimate_in_context(made: &Made, context: PairContext<'_>) -> PurityEstimate {
+    fn estimate_in_context(made: &Made, context: SamplePairProperties<'_>) -> PurityEstimate {
         let Made { het, deep, changes } = made;
-        estimate_purity_ploidy(&TumourEvidence {
+        estimate_purity_ploidy(&PurityEvidence {
             het_sites: het,
             root_depths: deep,
             changes,
@@ -401,14 +401,14 @@ mod tests {
             }
             made
         };
-        let none = PairContext { zygosity_counts: &[], heterozygosity: 0.001, contamination: None, tumour_depths: &[] };
+        let none = SamplePairProperties { zygosity_counts: &[], heterozygosity: 0.001, contamination: None, tumour_depths: &[] };
         let foreign = with([0.1, 0.2], 14, &mut random);
         let share = Estimate { value: 0.2, low: 0.18, high: 0.22 };
-        let context = PairContext { contamination: Some(share), tumour_depths: &[14], ..none };
+        let context = SamplePairProperties { contamination: Some(share), tumour_depths: &[14], ..none };
         let inherited = with([0.5, 0.5], 8, &mut random);
         let mut zygosities = [[0.0; 2]; 15];
         (zygosities[8], zygosities[14]) = ([20_000.0, 240.0 * 128.0], [1_000_000.0, 1_000.0]);
-        let unseen = PairContext { zygosity_counts: &zygosities, ..none };
+        let unseen = SamplePairProperties { zygosity_counts: &zygosities, ..none };
         for (what, made, context) in [("foreign", foreign, context), ("inherited", inherited, unseen)] {
             let off = |found: &PurityEstimate| found.purity.map_or(1.0, |purity| (purity.value - 0.7).abs());
             let (known, unknown) = (estimate_in_context(&made, context), estimate(&made));

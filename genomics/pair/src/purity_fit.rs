@@ -1,4 +1,4 @@
-//! Fit of purity, depth and copy states to segments and somatic changes.
+//! Fit of purity, depth and copy states to segments and somatic changes. Log-likelihoods are natural logarithms.
 //!
 //! With purity `p`, the depth ratio `d` of two copies, `n` copies in tumour cells and `b` of the minor allele, a
 //! segment has the depth ratio `d (p n + 2 (1 - p)) / 2`, and the minor allele has the share `(p b + 1 - p) / (p n +
@@ -14,7 +14,7 @@ use crate::copy_states::{
 };
 use crate::interval::MIN_DIVISOR;
 use crate::purity_params::PURITY_PARAMS;
-use crate::segments::{MINOR_SHARE_STEPS, MinorShareLogLikelihoods, Segment};
+use crate::segments::{NUM_MINOR_SHARE_STEPS, MinorShareLogLikelihoods, Segment};
 use crate::somatic_changes::SomaticChangeModel;
 
 /// Distance by which interpolation stays away from the end of the table, in steps of the table. Chosen: larger than
@@ -94,7 +94,7 @@ impl StateSum {
 
 impl<'a> PurityModel<'a> {
     /// Builds the model of segments and changes.
-    pub fn new(segments: &'a [Segment], changes: &'a SomaticChangeModel) -> PurityModel<'a> {
+    pub fn build(segments: &'a [Segment], changes: &'a SomaticChangeModel) -> PurityModel<'a> {
         let weight: f64 = segments.iter().map(|segment| segment.weight).sum();
         let mean =
             segments.iter().map(|segment| segment.weight * segment.depth_ratio).sum::<f64>() / weight.max(MIN_DIVISOR);
@@ -125,7 +125,7 @@ impl<'a> PurityModel<'a> {
             // docs/model/purity_ploidy.md (1), (2)
             let [a, b] = state.copies.map(|copies| purity * copies + 1.0 - purity);
             let minor = a.min(b) / (a + b).max(MIN_DIVISOR);
-            let at = (minor * 2.0 * MINOR_SHARE_STEPS as f64).min(MINOR_SHARE_STEPS as f64 - INTERPOLATION_MARGIN);
+            let at = (minor * 2.0 * NUM_MINOR_SHARE_STEPS as f64).min(NUM_MINOR_SHARE_STEPS as f64 - INTERPOLATION_MARGIN);
             (at as usize, at.fract(), diploid_ratio * (a + b) / 2.0)
         };
         let expected: Vec<(usize, f64, f64)> = self.states.iter().map(expected).collect();
@@ -170,7 +170,7 @@ impl<'a> PurityModel<'a> {
 
     /// Copies of the two alleles in tumour cells for each segment, the larger number first. `None` for a segment that
     /// is more likely in no known state.
-    pub(crate) fn segment_copies(&self, fit: &PurityFit) -> Vec<Option<[f64; 2]>> {
+    pub(crate) fn allele_copies_by_segment(&self, fit: &PurityFit) -> Vec<Option<[f64; 2]>> {
         let (_, chosen) = self.choose_states(fit.purity, fit.diploid_ratio, fit.depth_error);
         let copies = |(state, odd): (&CopyState, f64)| {
             let [a, b] = state.copies;

@@ -39,9 +39,9 @@ pub(crate) struct PurityModelParams {
     /// is a mixture. Unit: variance over the largest possible variance. Source: empirical; not fitted. If higher:
     /// more mixed normals are accepted.
     pub(crate) max_normal_overdispersion: f64,
-    /// Minimum number of heterozygous sites of a stretch, each place counted once, to report its minor allele share.
-    /// Unit: sites. Source: chosen (3 sites of 30 reads give a share with a standard error of 0.05). If higher: fewer
-    /// bins of the profile have a share.
+    /// Minimum number of heterozygous sites of a stretch to report its minor allele share. A genome position that two
+    /// roots show counts once. Unit: sites. Source: chosen (3 sites of 30 reads give a share with a standard error of
+    /// 0.05). If higher: fewer bins of the profile have a share.
     pub(crate) min_profile_het_sites: f64,
     /// Maximum number of bins of the genome. Unit: bins. Source: chosen (the segmentation takes quadratic time per
     /// contig). If higher: finer segments, slower.
@@ -55,7 +55,7 @@ pub(crate) struct PurityModelParams {
     /// Penalty of each breakpoint (formula 6). Unit: natural-log units. Source: empirical; not fitted. If higher: fewer
     /// segments.
     pub(crate) breakpoint_penalty: f64,
-    /// Step of the minor allele share in the segmentation. Unit: 0.5 / `MINOR_SHARE_STEPS`. Source: chosen (for
+    /// Step of the minor allele share in the segmentation. Unit: 0.5 / `NUM_MINOR_SHARE_STEPS`. Source: chosen (for
     /// speed). If higher: faster and less precise.
     pub(crate) coarse_step: usize,
     /// Share of the sites that are not heterozygous, or have wrong counts; their minor allele share is uniform (formula
@@ -236,8 +236,9 @@ pub(crate) struct PurityModelParams {
     /// inverse. Unit: probability. Source: chosen (far from the smallest double-precision number). If higher: more
     /// logarithms, slower.
     pub(crate) min_product: f64,
-    /// Minimum share of the changes that is somatic, because the number of others is only estimated (formula 16). Unit:
-    /// share of changes. Source: empirical; not fitted. If higher: the model can explain fewer changes away.
+    /// Minimum share of the apparent changes that the model takes as somatic, even if the estimated numbers of germline
+    /// alleles and foreign alleles explain all of them (formulas 16 and 17). Unit: share of changes. Source: empirical;
+    /// not fitted. If higher: the model can explain fewer changes away.
     pub(crate) min_somatic_share: f64,
     /// Shares of the changes that are foreign alleles, as tried if the number of examined sites is unknown (formula
     /// 17). Unit: share of changes. Source: empirical; not fitted. If higher: more changes may be foreign.

@@ -13,9 +13,9 @@ use crate::site_tally::AlleleSite;
 pub type OptionalGenomePosition = Option<(u32, u32)>;
 
 /// Number of steps of the minor allele share from 0 to one half.
-pub const MINOR_SHARE_STEPS: usize = 100;
+pub const NUM_MINOR_SHARE_STEPS: usize = 100;
 /// Log-likelihood of each minor allele share.
-pub(crate) type MinorShareLogLikelihoods = [f64; MINOR_SHARE_STEPS + 1];
+pub(crate) type MinorShareLogLikelihoods = [f64; NUM_MINOR_SHARE_STEPS + 1];
 
 /// A stretch of the genome with one copy number.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub struct Segment {
     pub ratio_variance: f64,
     /// Log-likelihood of each minor allele share from 0 to one half.
     pub minor_share_logs: MinorShareLogLikelihoods,
-    /// Number of heterozygous sites, each place counted once.
+    /// Number of heterozygous sites; a genome position that two roots show counts once.
     pub het_sites: f64,
 }
 
@@ -44,9 +44,9 @@ pub struct MinorShareLikelihoodCache {
 impl MinorShareLikelihoodCache {
     /// Table for sites of at most `max_depth` reads. `overdispersion` is the overdispersion of the allele share: its variance
     /// over that of a completely dispersed share.
-    pub fn new(max_depth: usize, overdispersion: f64) -> MinorShareLikelihoodCache {
+    pub fn with_max_depth(max_depth: usize, overdispersion: f64) -> MinorShareLikelihoodCache {
         let known = vec![None; (max_depth + 1) * (max_depth + 1)];
-        MinorShareLikelihoodCache { distribution: BetaBinomial::new(max_depth, overdispersion), cache: known }
+        MinorShareLikelihoodCache { distribution: BetaBinomial::with_max_draws(max_depth, overdispersion), cache: known }
     }
 
     fn logs_for(&mut self, [a, b]: [u32; 2]) -> &MinorShareLogLikelihoods {
@@ -56,7 +56,7 @@ impl MinorShareLikelihoodCache {
             Box::new(std::array::from_fn(|i| {
                 // docs/model/purity_ploidy.md (3)
                 let both =
-                    draws.log_probability(i, k, n).exp() + draws.log_probability(2 * MINOR_SHARE_STEPS - i, k, n).exp();
+                    draws.log_probability(i, k, n).exp() + draws.log_probability(2 * NUM_MINOR_SHARE_STEPS - i, k, n).exp();
                 let both = both * if 2 * k == n { 0.5 } else { 1.0 };
                 ((1.0 - PURITY_PARAMS.outlier_site_share) * both
                     + PURITY_PARAMS.outlier_site_share * 2.0 / (n + 2) as f64)
@@ -66,18 +66,18 @@ impl MinorShareLikelihoodCache {
     }
 }
 
-/// Log-probabilities of the beta-binomial distribution for a grid of shares.
+/// Natural-log probabilities of the beta-binomial distribution for a grid of shares.
 pub struct BetaBinomial {
     max_n: usize,
     log_factorials: Vec<f64>,
-    /// For each share of `2 * MINOR_SHARE_STEPS`, and for each number k: sum of the logarithms of the first k
+    /// For each share of `2 * NUM_MINOR_SHARE_STEPS`, and for each number k: sum of the logarithms of the first k
     /// factors.
     rising_log_sums: Vec<Vec<f64>>,
 }
 
 impl BetaBinomial {
     /// Distribution for up to `max_n` draws with the overdispersion `overdispersion` (0: binomial).
-    pub fn new(max_n: usize, overdispersion: f64) -> BetaBinomial {
+    pub fn with_max_draws(max_n: usize, overdispersion: f64) -> BetaBinomial {
         let sums_of = |share: f64| {
             let mut sum = 0.0;
             let mut sums = vec![0.0];
@@ -89,20 +89,20 @@ impl BetaBinomial {
         };
         // Clamped, as a base may be wrong. The last entry normalises the others.
         let share = |i: usize| {
-            (i as f64 / (2 * MINOR_SHARE_STEPS) as f64)
+            (i as f64 / (2 * NUM_MINOR_SHARE_STEPS) as f64)
                 .clamp(PURITY_PARAMS.share_limits[0], PURITY_PARAMS.share_limits[1])
         };
-        let sums = (0..=2 * MINOR_SHARE_STEPS).map(|i| sums_of(share(i))).chain([sums_of(1.0)]).collect();
+        let sums = (0..=2 * NUM_MINOR_SHARE_STEPS).map(|i| sums_of(share(i))).chain([sums_of(1.0)]).collect();
         BetaBinomial { max_n, log_factorials: log_factorials(max_n), rising_log_sums: sums }
     }
 
-    /// Log-probability of `k` successes in `n` draws under the beta-binomial distribution with mean `i / (2 *
-    /// MINOR_SHARE_STEPS)`; natural logarithm.
+    /// Natural-log probability of `k` successes in `n` draws under the beta-binomial distribution with mean `i / (2 *
+    /// NUM_MINOR_SHARE_STEPS)`; natural logarithm.
     pub fn log_probability(&self, i: usize, k: usize, n: usize) -> f64 {
         // docs/model/purity_ploidy.md (4)
         let choose = self.log_factorials[n] - self.log_factorials[k] - self.log_factorials[n - k];
-        choose + self.rising_log_sums[i][k] + self.rising_log_sums[2 * MINOR_SHARE_STEPS - i][n - k]
-            - self.rising_log_sums[2 * MINOR_SHARE_STEPS + 1][n]
+        choose + self.rising_log_sums[i][k] + self.rising_log_sums[2 * NUM_MINOR_SHARE_STEPS - i][n - k]
+            - self.rising_log_sums[2 * NUM_MINOR_SHARE_STEPS + 1][n]
     }
 }
 
@@ -121,11 +121,11 @@ pub(crate) fn estimate_overdispersion(normal: impl Iterator<Item = [u32; 2]>) ->
     }
     // Some sites are not heterozygous but in repeats, with any balance.
     let log = |varies: f64, odd: f64| -> f64 {
-        let draws = BetaBinomial::new(counts.len(), varies);
+        let draws = BetaBinomial::with_max_draws(counts.len(), varies);
         let of = |(n, own): (usize, &Vec<f64>)| -> f64 {
             let chosen = |k: &usize| 4 * k >= n && *k >= 3;
             let each =
-                |k: usize| draws.log_probability(MINOR_SHARE_STEPS, k, n).exp() * if 2 * k == n { 1.0 } else { 2.0 };
+                |k: usize| draws.log_probability(NUM_MINOR_SHARE_STEPS, k, n).exp() * if 2 * k == n { 1.0 } else { 2.0 };
             let all: f64 = (0..=n / 2).filter(chosen).map(each).sum();
             let any = odd / (0..=n / 2).filter(chosen).count().max(1) as f64;
             let seen = own.iter().enumerate().filter(|(k, sites)| chosen(k) && **sites > 0.0);
@@ -278,7 +278,7 @@ impl DepthBin {
             end: roots[roots.len() - 1].1,
             roots: roots.len() as f64,
             depth: [depth(0), depth(1)],
-            minor_share_logs: [0.0; MINOR_SHARE_STEPS + 1],
+            minor_share_logs: [0.0; NUM_MINOR_SHARE_STEPS + 1],
             het_sites: 0.0,
         }
     }
@@ -286,7 +286,7 @@ impl DepthBin {
 
 /// Finds the likeliest segmentation of one contig.
 fn segment_contig(contig: u32, bins: &[DepthBin], chance: &DepthNoise) -> Vec<Segment> {
-    const NUM_COARSE_STEPS: usize = MINOR_SHARE_STEPS / PURITY_PARAMS.coarse_step + 1;
+    const NUM_COARSE_STEPS: usize = NUM_MINOR_SHARE_STEPS / PURITY_PARAMS.coarse_step + 1;
     // Prefix sums: of weights, of weighted ratios, of their squares, and of balances.
     let mut sums: Vec<([f64; 3], [f64; NUM_COARSE_STEPS])> = vec![([0.0; 3], [0.0; NUM_COARSE_STEPS])];
     for bin in bins {
@@ -322,7 +322,7 @@ fn segment_contig(contig: u32, bins: &[DepthBin], chance: &DepthNoise) -> Vec<Se
 fn merge_bins(contig: u32, bins: &[DepthBin], chance: &DepthNoise) -> Segment {
     let sum = |of: fn(&DepthBin) -> f64| bins.iter().map(of).sum::<f64>();
     let (weight, depth) = (sum(|bin| bin.roots), [sum(|bin| bin.depth[0]), sum(|bin| bin.depth[1])]);
-    let mut balance = [0.0; MINOR_SHARE_STEPS + 1];
+    let mut balance = [0.0; NUM_MINOR_SHARE_STEPS + 1];
     bins.iter().for_each(|bin| balance.iter_mut().zip(bin.minor_share_logs).for_each(|(sum, log)| *sum += log));
     Segment {
         span: (contig, bins[0].start, bins[bins.len() - 1].end),
@@ -341,7 +341,7 @@ fn blur(balance: &MinorShareLogLikelihoods) -> MinorShareLogLikelihoods {
         // Beyond 0 and one half the share mirrors, as the other allele becomes the minor one.
         let at = |j: isize| {
             let j = j.unsigned_abs();
-            (balance[if j > MINOR_SHARE_STEPS { 2 * MINOR_SHARE_STEPS - j } else { j }] - most).exp()
+            (balance[if j > NUM_MINOR_SHARE_STEPS { 2 * NUM_MINOR_SHARE_STEPS - j } else { j }] - most).exp()
         };
         let i = i as isize;
         let both_sides = |by: usize| at(i - by as isize) + at(i + by as isize);

@@ -44,7 +44,7 @@ pub const SUBSTITUTION_CLASS_NAMES: [&str; 6] = ["C>A", "C>G", "C>T", "T>A", "T>
 /// Number of comparisons of two reads that have the same root, and how many of them differ. The two reads are of
 /// different molecules; they are not mates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ReadComparisons {
+pub struct ReadComparisonCounts {
     /// Number of comparisons within the normal, within the tumour, and between the samples.
     pub compared: [u64; 3],
     /// Number of comparisons whose reads differ in the base before or after the root, at roots without a near copy
@@ -52,11 +52,11 @@ pub struct ReadComparisons {
     pub differing: [u64; 3],
 }
 
-impl ReadComparisons {
+impl ReadComparisonCounts {
     /// Compares all reads at a root two by two. Returns the depth of both samples together, and the comparisons.
     /// `shared_starts` is the number of comparisons within each sample whose reads start alike although they differ;
     /// they are duplicates with an error and are not counted.
-    pub fn compare_reads_at_root(root: &RootCounters, shared_starts: [u32; 2]) -> (u32, ReadComparisons) {
+    pub fn compare_reads_at_root(root: &RootCounters, shared_starts: [u32; 2]) -> (u32, ReadComparisonCounts) {
         let (mut depth, mut same, mut between) = ([0u32; 2], [0u64; 2], 0u64);
         for counts in &root.counts {
             for s in 0..2 {
@@ -70,11 +70,11 @@ impl ReadComparisons {
         let shared_starts = [shared_starts[0], shared_starts[1], 0].map(u64::from);
         let differ: [u64; 3] = std::array::from_fn(|i| (all[i] - alike[i]).saturating_sub(shared_starts[i]));
         let compared = std::array::from_fn(|i| alike[i] + differ[i]);
-        (depth[0].saturating_add(depth[1]), ReadComparisons { compared, differing: differ })
+        (depth[0].saturating_add(depth[1]), ReadComparisonCounts { compared, differing: differ })
     }
 
     /// Adds the comparisons of `other`.
-    pub fn add_comparisons(&mut self, other: &ReadComparisons) {
+    pub fn merge_comparison_counts(&mut self, other: &ReadComparisonCounts) {
         self.compared.iter_mut().zip(other.compared).for_each(|(a, b)| *a += b);
         self.differing.iter_mut().zip(other.differing).for_each(|(a, b)| *a += b);
     }
@@ -100,7 +100,7 @@ pub(crate) struct GenotypeCounts {
 
 impl GenotypeCounts {
     /// Adds the counts of `other`.
-    pub fn add_counts(&mut self, other: &GenotypeCounts) {
+    pub fn merge_counts(&mut self, other: &GenotypeCounts) {
         self.sites += other.sites;
         self.het_normal += other.het_normal;
         self.het_tumour += other.het_tumour;
@@ -127,7 +127,7 @@ pub struct AlleleSite {
 #[derive(Debug, Clone, Default)]
 struct SiteSample {
     sites: BinaryHeap<AlleleSite>,
-    /// Number of sites that were offered.
+    /// Number of sites of the kind that the tally met, kept in the sample or not.
     num_offered: u64,
 }
 
@@ -149,7 +149,7 @@ impl SiteSample {
         sites
     }
 
-    /// Share of the offered sites that are kept (0 to 1).
+    /// Kept sites divided by all sites of the kind that the tally met (0 to 1).
     fn kept_share(&self) -> f64 {
         self.sites.len() as f64 / f64::max(self.num_offered as f64, 1.0)
     }
@@ -175,7 +175,7 @@ pub struct SiteTally {
     /// For each sample the range of depths, both ends included, at which a root counts as single-copy.
     single_copy_depths: [(u32, u32); 2],
     /// Comparisons of two reads, by the depth of the root in both samples together.
-    pub read_comparisons_by_depth: Vec<ReadComparisons>,
+    pub read_comparisons_by_depth: Vec<ReadComparisonCounts>,
     /// Genotype counts, by the normal's depth.
     pub(crate) genotypes_by_depth: Vec<GenotypeCounts>,
     /// Number of sites where the normal is homozygous, heterozygous, and unclear, by the normal's depth and
@@ -205,7 +205,7 @@ impl Default for SiteTally {
             sampled_share: 1.0,
             num_roots: 0,
             single_copy_depths: [(1, u32::MAX); 2],
-            read_comparisons_by_depth: vec![ReadComparisons::default(); READ_COMPARISON_DEPTH_LIMIT as usize],
+            read_comparisons_by_depth: vec![ReadComparisonCounts::default(); READ_COMPARISON_DEPTH_LIMIT as usize],
             genotypes_by_depth: vec![GenotypeCounts::default(); NUM_DEPTH_CLASSES],
             zygosities_by_depth: vec![[0; 3]; NUM_DEPTH_CLASSES],
             minor_counts: [(); 2].map(|()| vec![0; 6 * NUM_DEPTH_CLASSES * NUM_MINOR_ALLELE_COUNT_CLASSES]),
@@ -295,7 +295,7 @@ fn num_pairs(n: u32) -> u64 {
 
 /// Index in [`SUBSTITUTION_CLASS_NAMES`] of the substitution of base `true_base` by base `read_base` (codes 0 to 3: A, C, G, T), both
 /// strands together.
-pub fn substitution_class(true_base: usize, read_base: usize) -> usize {
+pub fn substitution_class_index(true_base: usize, read_base: usize) -> usize {
     let (true_base, read_base) =
         if true_base == 0 || true_base == 2 { (3 - true_base, 3 - read_base) } else { (true_base, read_base) };
     match (true_base, read_base) {
@@ -335,7 +335,7 @@ impl SiteTally {
         }
         let depth = before.iter().fold([0u32; 2], |sum, c| [sum[0] + c[0], sum[1] + c[1]]);
         self.num_roots += 1;
-        let (all, mut draws) = ReadComparisons::compare_reads_at_root(root, shared_starts);
+        let (all, mut draws) = ReadComparisonCounts::compare_reads_at_root(root, shared_starts);
         if all < 2 {
             return;
         }
@@ -343,7 +343,7 @@ impl SiteTally {
             if draws.differing != [0; 3] && has_copies(root.root) {
                 draws.differing = [0; 3];
             }
-            self.read_comparisons_by_depth[all as usize].add_comparisons(&draws);
+            self.read_comparisons_by_depth[all as usize].merge_comparison_counts(&draws);
         }
         let gc = (root.root ^ (root.root >> 1)) & 0x5555_5555_5555_5555;
         let gc = (gc.count_ones() as usize).min(NUM_GC_CLASSES - 1);
@@ -430,7 +430,7 @@ impl SiteTally {
                     ..NUM_DEPTH_CLASSES => (depth, count),
                     _ => (NUM_DEPTH_CLASSES - 1, count * (NUM_DEPTH_CLASSES - 1) / depth),
                 };
-                let row = substitution_class(own.first_base, b) * NUM_DEPTH_CLASSES + deep;
+                let row = substitution_class_index(own.first_base, b) * NUM_DEPTH_CLASSES + deep;
                 table[row * NUM_MINOR_ALLELE_COUNT_CLASSES + minor.min(NUM_MINOR_ALLELE_COUNT_CLASSES - 1)] += 1;
             }
         }
@@ -476,8 +476,8 @@ impl SiteTally {
         two / f64::max(all, 1.0)
     }
 
-    /// For each sample the share of the sites at which it is heterozygous and the other sample is not: the other
-    /// sample has lost an allele.
+    /// For each sample: the share of the sites genotyped in both samples at which this sample is heterozygous and the
+    /// other is not, because the other has lost an allele.
     pub fn allele_loss_shares(&self) -> [f64; 2] {
         let sum = |of: fn(&GenotypeCounts) -> u64| self.genotypes_by_depth.iter().map(of).sum::<u64>() as f64;
         let (sites, both) = (sum(|g| g.sites).max(1.0), sum(|g| g.het_both));
@@ -645,7 +645,7 @@ mod tests {
         see(1, 1, key >> 16 << 16, false);
         see(1, 1, key, true);
         let count = |table: &[u64], depth: usize, minor: usize| {
-            table[(substitution_class(1, 2) * NUM_DEPTH_CLASSES + depth) * NUM_MINOR_ALLELE_COUNT_CLASSES + minor]
+            table[(substitution_class_index(1, 2) * NUM_DEPTH_CLASSES + depth) * NUM_MINOR_ALLELE_COUNT_CLASSES + minor]
         };
         assert_eq!(count(&tally.minor_counts[1], 14, 1), 1);
         for (sample, depth) in [(0, 12), (1, 14)] {
@@ -674,9 +674,9 @@ mod tests {
     fn molecules_with_equal_starts_are_not_compared() {
         let mut root = RootCounters { root: 5, counts: [[0; 2]; 16] };
         (root.counts[3], root.counts[9]) = ([2, 1], [1, 1]);
-        let (all, apart) = ReadComparisons::compare_reads_at_root(&root, [0, 0]);
+        let (all, apart) = ReadComparisonCounts::compare_reads_at_root(&root, [0, 0]);
         assert_eq!((all, apart.compared, apart.differing), (5, [3, 1, 6], [2, 1, 3]));
-        let (_, copied) = ReadComparisons::compare_reads_at_root(&root, [1, 1]);
+        let (_, copied) = ReadComparisonCounts::compare_reads_at_root(&root, [1, 1]);
         assert_eq!((copied.compared, copied.differing), ([2, 0, 6], [1, 0, 3]));
     }
 }

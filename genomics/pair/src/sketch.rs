@@ -271,7 +271,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl SketchBuilder {
     /// Starts an empty sketch.
-    pub fn new(params: SketchParams) -> SketchBuilder {
+    pub fn empty(params: SketchParams) -> SketchBuilder {
         SketchBuilder {
             params,
             level: AtomicU32::new(0),
@@ -334,7 +334,7 @@ impl SketchBuilder {
     }
 
     /// Adds a finished sketch of another shard with the same parameters.
-    pub fn add_sketch(&self, other: &KmerSketch) {
+    pub fn merge_sketch(&self, other: &KmerSketch) {
         {
             let _one = lock(&self.level_lock);
             if self.level.load(Relaxed) < other.level {
@@ -655,7 +655,7 @@ fn strong_bits(word: u64) -> u64 {
     (x | x >> 16) & 0xffff_ffff
 }
 
-/// Whether the quality letters of a k-mer reach the minimum inside and at both ends.
+/// Whether the base qualities of a k-mer (`qual`: Phred + 33) reach the minimum quality inside and at both ends.
 #[inline(always)]
 fn has_min_quality(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
     let [Some(first), Some(last)] = [qual.first(), qual.last()] else { return false };
@@ -667,7 +667,7 @@ fn has_min_quality(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
     inside & (*first.min(last) >= ends + 33)
 }
 
-/// Whether each letter is at least `lowest`; letters are below 128.
+/// Whether each of 32 quality characters (Phred + 33, below 128) is at least `lowest`.
 #[inline(always)]
 fn is_every_letter_at_least(letters: [&[u8; 16]; 2], lowest: u8) -> bool {
     const HIGHEST: u64 = 0x8080_8080_8080_8080;
@@ -697,13 +697,13 @@ fn canonical_key(kmer: u64, k: u32) -> (u64, bool) {
 /// Index of the roots of a sketch for membership queries. Most queried roots are absent; a bit filter rejects those
 /// quickly.
 #[derive(Debug)]
-pub struct SketchIndex<'a> {
+pub struct SketchRootIndex<'a> {
     counts: &'a [KmerCount],
     /// Bit filter with 16 bits per k-mer.
     filter: Vec<u64>,
 }
 
-impl SketchIndex<'_> {
+impl SketchRootIndex<'_> {
     /// Word and bit of a root in the filter.
     #[inline(always)]
     fn filter_bit(&self, root: u64) -> (usize, u64) {
@@ -744,8 +744,8 @@ impl KmerSketch {
     }
 
     /// Builds the membership index of the roots.
-    pub fn build_root_index(&self) -> SketchIndex<'_> {
-        let mut known = SketchIndex { counts: &self.counts, filter: vec![0; (self.counts.len() / 4).max(1)] };
+    pub fn build_root_index(&self) -> SketchRootIndex<'_> {
+        let mut known = SketchRootIndex { counts: &self.counts, filter: vec![0; (self.counts.len() / 4).max(1)] };
         for (key, _) in &self.counts {
             let (word, bit) = known.filter_bit(key >> 4);
             known.filter[word] |= bit;
@@ -883,7 +883,7 @@ mod tests {
     }
 
     fn sampled(pairs: &[[Vec<u8>; 2]], qual: &[u8], params: SketchParams) -> KmerSketch {
-        let sampling = SketchBuilder::new(params);
+        let sampling = SketchBuilder::empty(params);
         let mut sampler = sampling.new_writer();
         for (i, [a, b]) in pairs.iter().enumerate() {
             let mate = |seq| Mate { seq, qual };
@@ -945,9 +945,9 @@ mod tests {
                 let other = sampled(&turned, &[70; 100], params);
                 let swapped = |c: &(u64, [PairCount; 2])| (c.0, [c.1[1], c.1[0]]);
                 assert!(other.level == part.level && other.counts.iter().map(swapped).eq(part.counts.clone()));
-                let together = SketchBuilder::new(params);
+                let together = SketchBuilder::empty(params);
                 for shard in [&pairs[..100], &pairs[100..]] {
-                    together.add_sketch(&sampled(shard, &[70; 100], params));
+                    together.merge_sketch(&sampled(shard, &[70; 100], params));
                 }
                 assert_eq!(together.take_sketch(), part);
             }

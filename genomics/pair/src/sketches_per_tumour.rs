@@ -12,8 +12,8 @@ pub struct SketchBuilders(Vec<SketchBuilder>);
 
 impl SketchBuilders {
     /// Starts an empty sketch for each of `tumours` tumours. Each sketch may hold as many k-mers as `params` allows.
-    pub fn new(params: SketchParams, tumours: usize) -> SketchBuilders {
-        SketchBuilders((0..tumours).map(|_| SketchBuilder::new(params)).collect())
+    pub fn empty_for_tumours(params: SketchParams, tumours: usize) -> SketchBuilders {
+        SketchBuilders((0..tumours).map(|_| SketchBuilder::empty(params)).collect())
     }
 
     /// Returns the writers of one thread.
@@ -22,8 +22,8 @@ impl SketchBuilders {
     }
 
     /// Adds the finished sketches of another shard, one per tumour.
-    pub fn add_sketches(&self, others: &[KmerSketch]) {
-        self.0.iter().zip(others).for_each(|(own, other)| own.add_sketch(other));
+    pub fn merge_sketches(&self, others: &[KmerSketch]) {
+        self.0.iter().zip(others).for_each(|(own, other)| own.merge_sketch(other));
     }
 
     /// Takes the finished sketches, one per tumour. All writers must have been dropped.

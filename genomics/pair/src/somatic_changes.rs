@@ -3,7 +3,7 @@
 
 use crate::copy_states::CopyState;
 use crate::interval::MIN_DIVISOR;
-use crate::non_somatic::{NonSomaticModel, PairContext, detection_probability};
+use crate::non_somatic::{NonSomaticModel, SamplePairProperties, allele_detection_probability};
 use crate::purity_params::PURITY_PARAMS;
 use crate::segments::{self, BetaBinomial, OptionalGenomePosition, Segment};
 
@@ -19,7 +19,7 @@ pub struct SomaticChange {
 }
 
 /// Number of steps of the read fraction from 0 to 1.
-const NUM_FRACTION_STEPS: usize = 2 * segments::MINOR_SHARE_STEPS;
+const NUM_FRACTION_STEPS: usize = 2 * segments::NUM_MINOR_SHARE_STEPS;
 
 /// The likelihood of one change as a function of its read fraction.
 struct ChangeLikelihood {
@@ -49,9 +49,9 @@ impl SomaticChangeModel {
     /// Builds the model for changes on segments, which are sorted by position. Two changes up to `bases + 1` apart,
     /// where `bases` is the root length, are two sides of one site. `overdispersion` is the overdispersion of the read
     /// fractions: their variance over that of a completely dispersed fraction.
-    pub fn new(
+    pub fn build(
         changes: &[SomaticChange],
-        context: &PairContext<'_>,
+        context: &SamplePairProperties<'_>,
         segments: &[Segment],
         bases: u32,
         overdispersion: f64,
@@ -73,7 +73,7 @@ impl SomaticChangeModel {
             })
             .collect();
         let non_somatic =
-            NonSomaticModel::new(&changes.iter().map(|change| change.normal_depth).collect::<Vec<_>>(), context);
+            NonSomaticModel::build(&changes.iter().map(|change| change.normal_depth).collect::<Vec<_>>(), context);
         let own = changes
             .iter()
             .zip(&weights)
@@ -82,7 +82,7 @@ impl SomaticChangeModel {
         let each = changes.len().div_ceil(PURITY_PARAMS.max_changes).max(1);
         let chosen = || changes.iter().zip(&weights).step_by(each);
         let deepest = chosen().map(|(c, _)| c.molecules[0] + c.molecules[1]).max().unwrap_or(0);
-        let draws = BetaBinomial::new(deepest as usize, overdispersion);
+        let draws = BetaBinomial::with_max_draws(deepest as usize, overdispersion);
         let mut all: Vec<ChangeLikelihood> = chosen()
             .map(|(change, weight)| {
                 let logs = fraction_log_likelihoods(change.molecules, &draws);
@@ -91,7 +91,7 @@ impl SomaticChangeModel {
                 let inherited = non_somatic.missed_germline_probability(change.normal_depth);
                 let seen = non_somatic
                     .foreign_alleles
-                    .map(|(share, _)| detection_probability(change.molecules.iter().sum(), share));
+                    .map(|(share, _)| allele_detection_probability(change.molecules.iter().sum(), share));
                 ChangeLikelihood {
                     fraction_logs: logs,
                     uniform_probability: any,

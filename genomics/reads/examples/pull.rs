@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use genuma_reads::{BatchLimit, ProgressCounters, ReadBatch, ReadStream, StreamLane, StreamOptions};
+use genuma_reads::{BatchLimits, ProgressCounters, ReadBatch, ReadStream, StreamLane, StreamOptions};
 
 /// Number of bases per batch.
 const BASES: u64 = 1_500_000;
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = StreamOptions {
         inflate_threads: inflaters,
         progress: progress.clone(),
-        ..StreamOptions::new(BatchLimit::by_bases(BASES))
+        ..StreamOptions::new(BatchLimits::with_num_bases(BASES))
     };
     let mut stream = ReadStream::open(&lanes, options)?;
     let (mut batch, mut bases, mut bytes) = (ReadBatch::new(), 0, 0);

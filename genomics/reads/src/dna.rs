@@ -1,11 +1,11 @@
 //! Bases as two-bit codes: A = 0, C = 1, G = 2, T = 3; the complement of `b` is `3 - b`.
 
 /// Code of any byte that is not A, C, G or T in either case.
-pub const NOT_A_BASE: u8 = 4;
+pub const NOT_A_BASE_CODE: u8 = 4;
 
 /// Codes of all bytes.
 const CODES: [u8; 256] = {
-    let mut codes = [NOT_A_BASE; 256];
+    let mut codes = [NOT_A_BASE_CODE; 256];
     let (upper, lower) = (b"ACGT", b"acgt");
     let mut i = 0;
     while i < 4 {
@@ -16,7 +16,7 @@ const CODES: [u8; 256] = {
     codes
 };
 
-/// The two-bit code of an ASCII base in either case, or [`NOT_A_BASE`].
+/// The two-bit code of an ASCII base in either case, or [`NOT_A_BASE_CODE`].
 #[inline]
 pub fn encode_base(base: u8) -> u8 {
     CODES[base as usize]
@@ -51,7 +51,7 @@ mod tests {
             assert_eq!(decode_base(encode_base(b)), b);
             assert_eq!(encode_base(complement(b)), 3 - encode_base(b));
         }
-        assert_eq!(encode_base(b'N'), NOT_A_BASE);
+        assert_eq!(encode_base(b'N'), NOT_A_BASE_CODE);
         assert_eq!(reverse_complement(b"AACGTN"), b"NACGTT");
     }
 }

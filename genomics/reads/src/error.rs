@@ -53,7 +53,7 @@ pub enum Error {
         /// Line number, counted from 1.
         line: u64,
         /// What is wrong with the line.
-        fault: LineFault,
+        fault: FastaLineFault,
     },
     /// A line of a targets file is invalid, or does not fit the reference.
     #[error("{}: line {line}: {fault}", path.display())]
@@ -391,7 +391,7 @@ pub enum RecordFault {
 
 /// What is wrong with a FASTA line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LineFault {
+pub enum FastaLineFault {
     /// The gzip stream is damaged or truncated.
     #[error("damaged gzip data ({0}): copy or make the file again")]
     Gzip(String),

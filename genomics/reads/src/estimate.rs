@@ -72,7 +72,7 @@ impl ReadEstimate {
     }
 
     /// Estimated number of k-mers of length `k` in the reads.
-    pub fn num_kmers(&self, k: u32) -> u64 {
+    pub fn num_kmers_of_length(&self, k: u32) -> u64 {
         self.bases.saturating_sub(self.reads * u64::from(k.saturating_sub(1)))
     }
 }
@@ -346,8 +346,8 @@ mod tests {
                 }
             }
         }
-        assert_eq!(ReadEstimate { bases: 1500, reads: 10, packed_bytes: 0 }.num_kmers(31), 1200);
-        assert_eq!(ReadEstimate { bases: 100, reads: 10, packed_bytes: 0 }.num_kmers(31), 0);
+        assert_eq!(ReadEstimate { bases: 1500, reads: 10, packed_bytes: 0 }.num_kmers_of_length(31), 1200);
+        assert_eq!(ReadEstimate { bases: 100, reads: 10, packed_bytes: 0 }.num_kmers_of_length(31), 0);
     }
 
     #[test]

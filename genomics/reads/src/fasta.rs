@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use genuma_work::ProgressCounters;
 use genuma_work::publish::AtomicFile;
 
-use crate::error::{ByteForDisplay, Error, FileFault, LineFault, NameFault};
+use crate::error::{ByteForDisplay, Error, FileFault, FastaLineFault, NameFault};
 use crate::fastq::{detect_unsupported_content, is_iupac};
 use crate::inflate::{DecompressError, Decompressor, FileAccess};
 
@@ -36,7 +36,7 @@ impl Reference {
     ///
     /// # Errors
     /// The errors of [`read_fasta`].
-    pub fn read(path: &Path) -> Result<Self, Error> {
+    pub fn read_fasta_file(path: &Path) -> Result<Self, Error> {
         let mut contigs: Vec<Contig> = Vec::new();
         read_fasta(path, |part| match part {
             FastaEvent::Header { name, .. } => {
@@ -193,7 +193,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn error_at(&self, line: u64, fault: LineFault) -> Error {
+    fn error_at(&self, line: u64, fault: FastaLineFault) -> Error {
         Error::Line { path: PathBuf::from(self.path), line, fault }
     }
 
@@ -206,7 +206,7 @@ impl Parser<'_> {
             DecompressError::Truncated => "they end too early".to_owned(),
             DecompressError::Corrupt(what) => what,
         };
-        self.error_at(self.line_number, LineFault::Gzip(what))
+        self.error_at(self.line_number, FastaLineFault::Gzip(what))
     }
 
     fn line(&mut self, line: &[u8], each: &mut impl FnMut(FastaEvent<'_>)) -> Result<(), Error> {
@@ -215,10 +215,10 @@ impl Parser<'_> {
             self.header(header, each)?;
         } else if !line.is_empty() {
             if self.headers.is_empty() {
-                return Err(self.error_at(self.line_number, LineFault::MissingHeader(ByteForDisplay(line[0]))));
+                return Err(self.error_at(self.line_number, FastaLineFault::MissingHeader(ByteForDisplay(line[0]))));
             }
             if let Some(&b) = line.iter().find(|&&b| !is_iupac(b)) {
-                return Err(self.error_at(self.line_number, LineFault::InvalidBase(ByteForDisplay(b))));
+                return Err(self.error_at(self.line_number, FastaLineFault::InvalidBase(ByteForDisplay(b))));
             }
             self.has_bases = true;
             each(FastaEvent::Bases(line));
@@ -231,15 +231,15 @@ impl Parser<'_> {
         self.check_last()?;
         let end = header.iter().position(u8::is_ascii_whitespace).unwrap_or(header.len());
         if end == 0 {
-            return Err(self.error_at(self.line_number, LineFault::MissingName));
+            return Err(self.error_at(self.line_number, FastaLineFault::MissingName));
         }
         let name = String::from_utf8_lossy(&header[..end]).into_owned();
         if let Err(fault) = check_sequence_name(&header[..end]) {
-            return Err(self.error_at(self.line_number, LineFault::Name { name, fault }));
+            return Err(self.error_at(self.line_number, FastaLineFault::Name { name, fault }));
         }
         if let Some(first) = self.names.insert(name.clone(), self.headers.len()) {
             let first = self.headers[first].1;
-            return Err(self.error_at(self.line_number, LineFault::Duplicate { name, first }));
+            return Err(self.error_at(self.line_number, FastaLineFault::Duplicate { name, first }));
         }
         self.headers.push((name, self.line_number));
         self.has_bases = false;
@@ -250,7 +250,7 @@ impl Parser<'_> {
     /// Checks that the sequence that ends here has bases.
     fn check_last(&self) -> Result<(), Error> {
         match self.headers.last() {
-            Some((name, line)) if !self.has_bases => Err(self.error_at(*line, LineFault::NoBases(name.clone()))),
+            Some((name, line)) if !self.has_bases => Err(self.error_at(*line, FastaLineFault::NoBases(name.clone()))),
             _ => Ok(()),
         }
     }

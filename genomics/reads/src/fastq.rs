@@ -21,8 +21,8 @@ use genuma_work::ProgressCounters;
 pub(crate) use block::FastqBlock;
 use block::LINES_PER_RECORD;
 pub(crate) use record::{
-    FastqRecord, RecordPosition, append_interleaved_pairs, append_pairs_of_two_files, append_single_reads, check_mates,
-    is_iupac, is_printable, is_read_base, template_name,
+    FastqRecord, FastqRecordPosition, append_interleaved_pairs, append_pairs_of_two_files, append_single_reads, check_mates,
+    is_iupac, is_printable_ascii, is_read_base, template_name,
 };
 
 /// Bytes decompressed per call; measured to be the fastest of 32, 64, 128 and 256 KiB.
@@ -69,7 +69,7 @@ impl FastqOptions {
 
 /// Limits of a block; it ends at the limit that is reached first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BlockLimit {
+pub(crate) struct BlockLimits {
     /// Maximum number of records, an even number.
     pub(crate) records: usize,
     /// Maximum number of bytes, once the block has at least two records.
@@ -140,7 +140,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
 
     /// Moves the next records into `block`. The number of records is even, unless the file ends or an error occurs.
     /// An error is stored in the block, so that errors in earlier records are reported first.
-    pub(crate) fn fill_block(&mut self, block: &mut FastqBlock, limit: BlockLimit) {
+    pub(crate) fn fill_block(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
         if self.header_mark == b'>' {
             self.fill_block_fasta(block, limit);
         } else {
@@ -149,7 +149,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
         self.records += block.num_records() as u64;
     }
 
-    fn fill_block_fastq(&mut self, block: &mut FastqBlock, limit: BlockLimit) {
+    fn fill_block_fastq(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
         block.restart(self.header_mark, self.records, &self.carry_over);
         self.carry_over.clear();
         let lines = limit.records * LINES_PER_RECORD;
@@ -196,7 +196,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
         let n = self.decompressor.fill_buffer(room).map_err(|d| decompression_error(&self.path, record, d))?;
         block.used_bytes += n;
         if n == 0 && block.used_bytes > whole && block.bytes[block.used_bytes - 1] != b'\n' {
-            block.append(b"\n");
+            block.append_bytes(b"\n");
             self.lacks_final_newline = true;
             return Ok(true);
         }

@@ -28,7 +28,7 @@ pub struct InlineUmis {
 
 impl InlineUmis {
     /// UMIs as the structures say.
-    pub fn new(structures: ReadStructures) -> InlineUmis {
+    pub fn from_read_structures(structures: ReadStructures) -> InlineUmis {
         InlineUmis { structures, counts: SharedRecordCounts::default() }
     }
 }

@@ -78,7 +78,7 @@ impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
     }
 
     /// Requires that a pipe ends with the bytes `end`; any other end is an error.
-    pub(crate) fn require_end(self, end: &'static [u8]) -> Self {
+    pub(crate) fn require_pipe_end(self, end: &'static [u8]) -> Self {
         RawInputFile { required_end: if self.stop.is_some() { end } else { &[] }, ..self }
     }
 

@@ -151,7 +151,7 @@ impl Lane {
     /// The lane with UMIs in the bases of its reads.
     #[must_use]
     pub fn with_umis(self, structures: ReadStructures) -> Lane {
-        Lane { umis: Some(InlineUmis::new(structures)), ..self }
+        Lane { umis: Some(InlineUmis::from_read_structures(structures)), ..self }
     }
 
     /// Record counts of a BAM, CRAM or BINSEQ file, or of FASTQ files whose reads contain UMIs. Available after the

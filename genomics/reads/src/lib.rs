@@ -84,7 +84,7 @@ pub use genuma_work::ProgressCounters;
 
 pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence};
 pub use check::{check_lanes, check_lanes_for_one_pass, remove_empty_lanes};
-pub use error::{ByteForDisplay, Error, FileFault, LineFault, NameFault, RecordFault, TargetFault};
+pub use error::{ByteForDisplay, Error, FileFault, FastaLineFault, NameFault, RecordFault, TargetFault};
 pub use estimate::ReadEstimate;
 pub use file_span::{FileSpan, VirtualOffset};
 pub use inline_umi::InlineUmis;
@@ -96,5 +96,5 @@ pub use read_batch::{ReadBatch, ReadRef};
 pub use read_structure::{ReadStructure, ReadStructures};
 pub use record_counts::RecordCounts;
 pub use shards::{ShardPlan, SplitObstacle, UnderSplitLane, split_into_shards};
-pub use stream::{BatchLimit, ReadStream, StreamLane, StreamOptions};
+pub use stream::{BatchLimits, ReadStream, StreamLane, StreamOptions};
 pub use trim::{TrimCounts, Trimmer};

@@ -11,18 +11,18 @@ const HALF_WORD_BASES: usize = WORD_BASES / 2;
 /// A read as codes and as packed words. Reuses its memory for all reads.
 #[derive(Debug, Default)]
 pub struct BaseCodes {
-    /// Codes of the bases, 0 to 3 or [`dna::NOT_A_BASE`]; padded with zeros to a whole word.
+    /// Codes of the bases, 0 to 3 or [`dna::NOT_A_BASE_CODE`]; padded with zeros to a whole word.
     codes: Vec<u8>,
     /// The bases at two bits each, and one more word.
     words: Vec<u64>,
     bases: usize,
-    /// Whether some codes are [`dna::NOT_A_BASE`].
+    /// Whether some codes are [`dna::NOT_A_BASE_CODE`].
     pub has_non_acgt: bool,
 }
 
 impl BaseCodes {
     /// Encodes and packs bases, with the widest vector instructions. Bases whose quality byte is below `min_quality`
-    /// become [`dna::NOT_A_BASE`].
+    /// become [`dna::NOT_A_BASE_CODE`].
     #[inline]
     pub fn encode_bases(&mut self, seq: &[u8], qual: &[u8], min_quality: u8) {
         run_with_widest_simd(
@@ -45,7 +45,7 @@ impl BaseCodes {
             all |= *to;
         }
         rest.fill(0);
-        self.has_non_acgt = all & dna::NOT_A_BASE > 0;
+        self.has_non_acgt = all & dna::NOT_A_BASE_CODE > 0;
         for (word, bases) in self.words.iter_mut().zip(self.codes.as_chunks::<WORD_BASES>().0) {
             let [a, b, c, d] = std::array::from_fn(|i| {
                 let mut eight = [0; 8];
@@ -68,12 +68,12 @@ impl BaseCodes {
     }
 }
 
-/// [`dna::encode_base`] by arithmetic; [`dna::NOT_A_BASE`] also if `refused`.
+/// [`dna::encode_base`] by arithmetic; [`dna::NOT_A_BASE_CODE`] also if `refused`.
 #[inline(always)]
 fn encode_base(base: u8, refused: bool) -> u8 {
     let upper = base & !0x20;
     let known = (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T');
-    if known & !refused { ((upper >> 1) ^ (upper >> 2)) & 3 } else { dna::NOT_A_BASE }
+    if known & !refused { ((upper >> 1) ^ (upper >> 2)) & 3 } else { dna::NOT_A_BASE_CODE }
 }
 
 /// Packs eight codes into two bits each, the first in the highest bits.
@@ -109,10 +109,10 @@ impl PackedBases<'_> {
         (here << shift) | ((next >> 1) >> (63 - shift))
     }
 
-    /// For each of the 32 bases that start at base `at`, the 16 bases that start at this base; the first of the 16
-    /// bases is in the highest bits.
+    /// The 32 consecutive 16-mers that start at the bases `at`, `at + 1`, … `at + 31`, at 2 bits a base; the first base
+    /// of a 16-mer is in its highest bits.
     #[inline(always)]
-    pub fn sixteen_mers(&self, at: usize) -> [u32; WORD_BASES] {
+    pub fn next_32_sixteen_mers(&self, at: usize) -> [u32; WORD_BASES] {
         let (here, next) = (self.word_at(at), self.word_at(at + WORD_BASES));
         let halves = [(here >> 32) as u32, here as u32, (next >> 32) as u32];
         let mut sixteens = [0; WORD_BASES];
@@ -163,9 +163,9 @@ mod tests {
                     [const { BaseCodes { codes: Vec::new(), words: Vec::new(), bases: 0, has_non_acgt: true } }; 2];
                 wide.encode_bases(seq, &qual, lowest);
                 scalar.encode_bases_scalar(seq, &qual, lowest);
-                let code = |(&base, &quality)| if quality < lowest { dna::NOT_A_BASE } else { dna::encode_base(base) };
+                let code = |(&base, &quality)| if quality < lowest { dna::NOT_A_BASE_CODE } else { dna::encode_base(base) };
                 assert!(wide.codes().iter().copied().eq(seq.iter().zip(&qual).map(code)));
-                assert_eq!(wide.has_non_acgt, wide.codes().contains(&dna::NOT_A_BASE));
+                assert_eq!(wide.has_non_acgt, wide.codes().contains(&dna::NOT_A_BASE_CODE));
                 for (i, &code) in wide.codes().iter().enumerate() {
                     assert_eq!(wide.words[i / 32] >> (62 - 2 * (i % 32)) & 3, u64::from(code & 3), "base {i}");
                 }
@@ -183,7 +183,7 @@ mod tests {
         let mut codes = BaseCodes::default();
         codes.encode_bases(&seq, &seq, 0);
         for at in 0..160 {
-            let all = codes.packed().sixteen_mers(at);
+            let all = codes.packed().next_32_sixteen_mers(at);
             for (i, sixteen) in all.into_iter().enumerate() {
                 assert_eq!(sixteen, (codes.packed().word_at(at + i) >> 32) as u32, "base {at} + {i}");
             }
@@ -192,8 +192,8 @@ mod tests {
         let mut reverse_complemented = BaseCodes::default();
         reverse_complemented.encode_bases(&opposite, &opposite, 0);
         assert_eq!(
-            reverse_complement_16(codes.packed().sixteen_mers(40)[0]),
-            reverse_complemented.packed().sixteen_mers(0)[0]
+            reverse_complement_16(codes.packed().next_32_sixteen_mers(40)[0]),
+            reverse_complemented.packed().next_32_sixteen_mers(0)[0]
         );
         assert_eq!([0, 1, 31, 32].map(mask_of_bits_after), [u64::MAX, u64::MAX >> 2, 3, 0]);
     }

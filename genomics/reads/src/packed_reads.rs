@@ -39,12 +39,12 @@ struct Block {
 
 /// Index of the blocks of a complete file of packed reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedReadsIndex {
+pub struct PackedReadBlockIndex {
     /// The blocks in the order of the file.
     blocks: Vec<Block>,
 }
 
-impl PackedReadsIndex {
+impl PackedReadBlockIndex {
     /// Size of the file in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.blocks.last().map_or(0, |block| block.spill_block.offset + u64::from(block.spill_block.len))
@@ -76,8 +76,8 @@ impl PackedReadsWriter {
     }
 
     /// A recorder for one thread.
-    pub fn new_recorder(&self) -> PairRecorder<'_> {
-        PairRecorder {
+    pub fn new_recorder(&self) -> PackedPairRecorder<'_> {
+        PackedPairRecorder {
             writer: self,
             sample: 0,
             pairs: 0,
@@ -95,8 +95,8 @@ impl PackedReadsWriter {
     /// The first error of any recorder, or an error of the disk.
     pub fn finish<'a>(
         &'a self,
-        recorders: impl IntoIterator<Item = PairRecorder<'a>>,
-    ) -> Result<PackedReadsIndex, Error> {
+        recorders: impl IntoIterator<Item = PackedPairRecorder<'a>>,
+    ) -> Result<PackedReadBlockIndex, Error> {
         let mut blocks = Vec::new();
         for mut recorder in recorders {
             recorder.flush();
@@ -107,7 +107,7 @@ impl PackedReadsWriter {
         }
         self.spill.sync_to_disk()?;
         blocks.sort_unstable_by_key(|block| block.spill_block.offset);
-        Ok(PackedReadsIndex { blocks })
+        Ok(PackedReadBlockIndex { blocks })
     }
 
     /// The spill file, to append other data after the packed reads.
@@ -119,14 +119,14 @@ impl PackedReadsWriter {
     fn fail(&self, error: Error) {
         self.first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.is_stopped.store(true, Relaxed);
-        self.spill.truncate();
+        self.spill.release_disk_space();
     }
 }
 
 /// Records the pairs of one thread. Errors are not reported here: the first error stops all recorders and is returned
 /// by [`PackedReadsWriter::finish`].
 #[derive(Debug)]
-pub struct PairRecorder<'a> {
+pub struct PackedPairRecorder<'a> {
     writer: &'a PackedReadsWriter,
     /// Sample number of the current block.
     sample: u8,
@@ -139,7 +139,7 @@ pub struct PairRecorder<'a> {
     blocks: Vec<Block>,
 }
 
-impl PairRecorder<'_> {
+impl PackedPairRecorder<'_> {
     /// Appends a pair of a sample.
     pub fn push(&mut self, pair: ReadPair<'_>, sample: u8) {
         if self.writer.is_stopped.load(Relaxed) {
@@ -149,7 +149,7 @@ impl PairRecorder<'_> {
             self.flush();
             self.sample = sample;
         }
-        let PairRecorder { pairs, block, last_name: name, packer, packed_mate: packed, .. } = self;
+        let PackedPairRecorder { pairs, block, last_name: name, packer, packed_mate: packed, .. } = self;
         let shared = name.iter().zip(pair.name).take_while(|(a, b)| a == b).count();
         let rest = &pair.name[shared..];
         append_varint(shared, block);
@@ -218,7 +218,7 @@ fn read_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 #[derive(Debug)]
 pub struct PackedReads {
     spill: SpillFile,
-    index: PackedReadsIndex,
+    index: PackedReadBlockIndex,
 }
 
 /// Buffers of one thread, reused for every block.
@@ -269,18 +269,18 @@ impl PackedReads {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open(path: &Path, copied: PackedReadsIndex) -> Result<Option<PackedReads>, Error> {
+    pub fn open(path: &Path, copied: PackedReadBlockIndex) -> Result<Option<PackedReads>, Error> {
         if path.metadata().map_or(0, |file| file.len()) != copied.file_bytes() {
             return Ok(None);
         }
-        Ok(Some(PackedReads { spill: SpillFile::open(CONTENTS, path)?, index: copied }))
+        Ok(Some(PackedReads { spill: SpillFile::open_for_reading(CONTENTS, path)?, index: copied }))
     }
 
     /// Opens the packed reads in an object of the run store.
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open_object(file: &LocalObjectRange<'_>, copied: PackedReadsIndex) -> Result<PackedReads, Error> {
+    pub fn open_object(file: &LocalObjectRange<'_>, copied: PackedReadBlockIndex) -> Result<PackedReads, Error> {
         Ok(PackedReads { spill: SpillFile::open_object(CONTENTS, file)?, index: copied })
     }
 
@@ -389,7 +389,7 @@ mod tests {
     }
 
     /// Writes pairs with several threads.
-    fn write_pairs(path: &Path, pairs: &[Owned], threads: usize, limit: u64) -> Result<PackedReadsIndex, Error> {
+    fn write_pairs(path: &Path, pairs: &[Owned], threads: usize, limit: u64) -> Result<PackedReadBlockIndex, Error> {
         let writer = PackedReadsWriter::create(path, limit)?;
         let recorders = std::thread::scope(|scope| {
             let share = |thread| {

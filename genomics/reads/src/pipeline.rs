@@ -14,7 +14,7 @@ use std::thread;
 use crate::aligned::{self, ReadResources};
 use crate::error::Error;
 use crate::fastq::{
-    BlockLimit, FastqBlock, FastqOptions, FastqReader, append_interleaved_pairs, append_pairs_of_two_files,
+    BlockLimits, FastqBlock, FastqOptions, FastqReader, append_interleaved_pairs, append_pairs_of_two_files,
     append_single_reads,
 };
 use crate::file_span::FileSpan;
@@ -149,7 +149,7 @@ struct LaneReader<'a> {
 /// The only or first file of a lane.
 enum FirstFile<'a> {
     Unopened,
-    Open { stream: Box<FastqReader<&'a ProgressCounters>>, limit: BlockLimit },
+    Open { stream: Box<FastqReader<&'a ProgressCounters>>, limit: BlockLimits },
     Done,
 }
 
@@ -169,7 +169,7 @@ impl<'a> LaneReader<'a> {
             _ => None,
         };
         let reference = match &lane.files {
-            LaneFiles::Reference(path) => Some(ReferenceReads::new(path, lane.sample, progress)),
+            LaneFiles::Reference(path) => Some(ReferenceReads::of_fasta_file(path, lane.sample, progress)),
             _ => None,
         };
         let (first, second) = (Mutex::new(FirstFile::Unopened), Mutex::new(None));
@@ -242,7 +242,7 @@ impl<'a> LaneReader<'a> {
             LaneFiles::Aligned(_) | LaneFiles::Reference(_) => {}
         }
         if let Some(extractor) = extractor {
-            lock(&self.counts).add(&extractor.counts);
+            lock(&self.counts).merge_counts(&extractor.counts);
         }
         Ok(!batch.is_empty())
     }
@@ -291,7 +291,7 @@ impl<'a> LaneReader<'a> {
         };
         let stream = Box::new(FastqReader::open(path, self.progress, &self.fastq_options(one))?);
         // Blocks of mates must have the same records, so they are not limited by bytes.
-        let limit = BlockLimit { records: stream.target_block_records(), bytes: usize::MAX };
+        let limit = BlockLimits { records: stream.target_block_records(), bytes: usize::MAX };
         Ok(FirstFile::Open { stream, limit })
     }
 }

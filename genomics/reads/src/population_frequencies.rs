@@ -30,7 +30,7 @@ pub struct SmallVariant {
 
 impl SmallVariant {
     /// The variant without the bases that REF and ALT have in common, except for one anchor base of an indel.
-    pub fn from_trimmed_alleles(contig: usize, pos: usize, reference: &[u8], alternative: &[u8]) -> SmallVariant {
+    pub fn from_untrimmed_alleles(contig: usize, pos: usize, reference: &[u8], alternative: &[u8]) -> SmallVariant {
         let shorter = reference.len().min(alternative.len());
         let backward = reference.iter().rev().zip(alternative.iter().rev());
         let suffix = backward.take(shorter.saturating_sub(1)).take_while(|(a, b)| a == b).count();
@@ -80,7 +80,7 @@ impl PopulationFrequencies {
     /// # Errors
     /// The file or its index cannot be read or is damaged; a line is no VCF record; the file has no contig of the
     /// reference.
-    pub fn read(path: &Path, genome: &Reference, variants: &[SmallVariant]) -> Result<PopulationFrequencies, Error> {
+    pub fn read_vcf_file(path: &Path, genome: &Reference, variants: &[SmallVariant]) -> Result<PopulationFrequencies, Error> {
         let single = variants.iter().flat_map(SmallVariant::substitutions).collect();
         let mut reader = FrequencyReader { path, genome, wanted: single, found: PopulationFrequencies::default() };
         let mut index = path.as_os_str().to_owned();
@@ -91,7 +91,7 @@ impl PopulationFrequencies {
 
     /// Frequency of a variant in the population; `None` if the file does not have it. Of a substitution of several
     /// bases it is the lowest frequency of its bases.
-    pub fn frequency(&self, variant: &SmallVariant) -> Option<f64> {
+    pub fn frequency_of_variant(&self, variant: &SmallVariant) -> Option<f64> {
         let single = variant.substitutions();
         single.iter().map(|variant| self.by_variant.get(variant).copied()).reduce(|a, b| Some(a?.min(b?))).flatten()
     }
@@ -191,7 +191,7 @@ impl FrequencyReader<'_> {
                 continue;
             }
             let variant =
-                SmallVariant::from_trimmed_alleles(contig, pos - 1, reference.as_bytes(), alternative.as_bytes());
+                SmallVariant::from_untrimmed_alleles(contig, pos - 1, reference.as_bytes(), alternative.as_bytes());
             for variant in variant.substitutions().into_iter().filter(|variant| self.wanted.contains(variant)) {
                 let frequency = allele_frequency(info, number);
                 self.found.num_without_frequency += u64::from(frequency.is_none());
@@ -227,13 +227,13 @@ mod tests {
     }
 
     fn variant(pos: usize, reference: &str, alternative: &str) -> SmallVariant {
-        SmallVariant::from_trimmed_alleles(0, pos, reference.as_bytes(), alternative.as_bytes())
+        SmallVariant::from_untrimmed_alleles(0, pos, reference.as_bytes(), alternative.as_bytes())
     }
 
     fn read(text: &str, variants: &[SmallVariant]) -> Result<PopulationFrequencies, Error> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        PopulationFrequencies::read(file.path(), &genome(), variants)
+        PopulationFrequencies::read_vcf_file(file.path(), &genome(), variants)
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
             chr1\t13\t.\tA\tT,<DEL>,*\t.\t.\tAF=0.1,0,0\n\
             chr9\t1\t.\tA\tT\t.\t.\tAF=0.1\n";
         let found = read(&format!("{HEADER}{records}"), &wanted).unwrap();
-        let frequencies = wanted.each_ref().map(|variant| found.frequency(variant));
+        let frequencies = wanted.each_ref().map(|variant| found.frequency_of_variant(variant));
         let expected = [Some(0.25), Some(0.5), Some(0.25), Some(DEFAULT_POPULATION_FREQUENCY), Some(0.1), None, None];
         assert_eq!(frequencies, expected);
         assert_eq!(found.num_without_frequency, 1);

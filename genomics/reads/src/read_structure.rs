@@ -37,7 +37,7 @@ impl ReadStructure {
     }
 
     /// Maximum length of the template; `None` if it extends to the end of the read.
-    pub fn template_bp(&self) -> Option<usize> {
+    pub fn max_template_bp(&self) -> Option<usize> {
         self.template_bp
     }
 

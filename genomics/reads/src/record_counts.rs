@@ -84,8 +84,8 @@ impl CountWithExample {
 }
 
 impl RecordCounts {
-    /// Adds the counts of another part of the same file.
-    pub fn add(&mut self, other: &RecordCounts) {
+    /// Adds the counts of another part of the same file to these counts.
+    pub fn merge_counts(&mut self, other: &RecordCounts) {
         let RecordCounts {
             records,
             secondary,
@@ -142,8 +142,8 @@ mod tests {
             counts
         };
         let (mut one, mut two) = (of(&["c", "b"]), of(&["a"]));
-        one.add(&of(&["a"]));
-        two.add(&of(&["c", "b"]));
+        one.merge_counts(&of(&["a"]));
+        two.merge_counts(&of(&["c", "b"]));
         assert_eq!(one, two);
         assert_eq!(
             one.describe_skipped_and_missing(),

@@ -42,7 +42,7 @@ enum State<'a> {
 
 impl<'a> ReferenceReads<'a> {
     /// The reads of a FASTA file, as reads of `sample`. The file is opened when the first batch is read.
-    pub(crate) fn new(path: &'a Path, sample: u8, progress: &'a ProgressCounters) -> ReferenceReads<'a> {
+    pub(crate) fn of_fasta_file(path: &'a Path, sample: u8, progress: &'a ProgressCounters) -> ReferenceReads<'a> {
         ReferenceReads { path, sample, progress, state: Mutex::new(State::Unopened) }
     }
 
@@ -173,7 +173,7 @@ mod tests {
         let path = folder.path().join("genome.fa");
         std::fs::write(&path, text).unwrap();
         let progress = ProgressCounters::default();
-        let (reads, mut batch) = (ReferenceReads::new(&path, 0, &progress), PairBatch::default());
+        let (reads, mut batch) = (ReferenceReads::of_fasta_file(&path, 0, &progress), PairBatch::default());
         let (mut counts, mut names): (HashMap<Vec<u8>, usize>, Vec<Vec<u8>>) = Default::default();
         while reads.next_batch(&mut batch).unwrap() {
             for pair in batch.iter() {
@@ -202,7 +202,7 @@ mod tests {
         let path = folder.path().join("genome.fa");
         std::fs::write(&path, ">a\nAC-GT\n").unwrap();
         let progress = ProgressCounters::default();
-        let (reads, mut batch) = (ReferenceReads::new(&path, 0, &progress), PairBatch::default());
+        let (reads, mut batch) = (ReferenceReads::of_fasta_file(&path, 0, &progress), PairBatch::default());
         assert!(reads.next_batch(&mut batch).is_err());
         assert!(!reads.next_batch(&mut batch).unwrap());
     }

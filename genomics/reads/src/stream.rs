@@ -21,7 +21,7 @@ use crate::aligned::{self, AlignedInput, ReadResources, TemplateReads};
 use crate::check::check_no_duplicates;
 use crate::error::{Error, RecordFault};
 use crate::fastq::{
-    BLOCK_BYTES, BlockLimit, FastqBlock, FastqOptions, FastqReader, FastqRecord, RecordPosition, check_mates,
+    BLOCK_BYTES, BlockLimits, FastqBlock, FastqOptions, FastqReader, FastqRecord, FastqRecordPosition, check_mates,
 };
 use crate::inflate::FileAccess;
 use crate::pair_batch::Mate;
@@ -72,7 +72,7 @@ impl StreamLane {
 
 /// Limit at which a batch ends. A batch also ends with its lane, and never between two mates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchLimit {
+pub struct BatchLimits {
     /// Number of bases at which a batch ends, if it has at least `min_reads` reads.
     pub target_bases: u64,
     /// Maximum number of reads of a batch.
@@ -83,15 +83,15 @@ pub struct BatchLimit {
     pub max_bases: u64,
 }
 
-impl BatchLimit {
+impl BatchLimits {
     /// Ends batches at a number of bases, like the option `-K` of minibwa and, for pairs, of bwa.
-    pub fn by_bases(bases: u64) -> Self {
-        BatchLimit { target_bases: bases, max_reads: usize::MAX, min_reads: 0, max_bases: bases }
+    pub fn with_num_bases(bases: u64) -> Self {
+        BatchLimits { target_bases: bases, max_reads: usize::MAX, min_reads: 0, max_bases: bases }
     }
 
     /// Ends batches at a number of reads.
-    pub fn by_reads(reads: usize) -> Self {
-        BatchLimit { target_bases: u64::MAX, max_reads: reads, min_reads: 0, max_bases: u64::MAX }
+    pub fn with_num_reads(reads: usize) -> Self {
+        BatchLimits { target_bases: u64::MAX, max_reads: reads, min_reads: 0, max_bases: u64::MAX }
     }
 
     fn is_full(&self, batch: &ReadBatch) -> bool {
@@ -104,7 +104,7 @@ impl BatchLimit {
 #[derive(Debug, Clone)]
 pub struct StreamOptions {
     /// Number of bases or reads after which a batch is full.
-    pub batch_limit: BatchLimit,
+    pub batch_limit: BatchLimits,
     /// Number of batches that are prepared ahead, at least one. One more is kept in memory.
     pub batches_ahead: usize,
     /// Number of threads that decompress BGZF, divided among the files of a lane. With fewer than two per file, the
@@ -120,7 +120,7 @@ pub struct StreamOptions {
 impl StreamOptions {
     /// Options with two batches prepared ahead and with no decompressing threads besides one thread per open file and
     /// the pairing thread.
-    pub fn new(cut: BatchLimit) -> Self {
+    pub fn new(cut: BatchLimits) -> Self {
         StreamOptions {
             batch_limit: cut,
             batches_ahead: 2,
@@ -136,13 +136,13 @@ impl StreamOptions {
 /// Dropping the stream early stops its threads, also those that wait for a pipe.
 ///
 /// ```
-/// use genuma_reads::{BatchLimit, ReadBatch, StreamLane, ReadStream, StreamOptions};
+/// use genuma_reads::{BatchLimits, ReadBatch, StreamLane, ReadStream, StreamOptions};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("reads.fq");
 /// # std::fs::write(&path, "@a/1\nACGT\n+\nFFFF\n@a/2\nAC\n+\nFF\n")?;
 /// let lanes = [StreamLane::Interleaved(path)];
-/// let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimit::by_bases(100_000_000)))?;
+/// let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimits::with_num_bases(100_000_000)))?;
 /// let mut batch = ReadBatch::new();
 /// while stream.fill_batch(&mut batch)? {
 ///     assert!(batch.is_paired);
@@ -397,7 +397,7 @@ fn read_blocks(
             return;
         }
     };
-    let limit = BlockLimit { records: stream.target_block_records(), bytes: BLOCK_BYTES };
+    let limit = BlockLimits { records: stream.target_block_records(), bytes: BLOCK_BYTES };
     while let Ok(mut block) = used.recv() {
         stream.fill_block(&mut block, limit);
         block.check_records(path);
@@ -451,8 +451,8 @@ impl<'a> RecordReader<'a> {
         Ok(true)
     }
 
-    fn position(&self) -> RecordPosition<'_> {
-        RecordPosition { block: &self.block, path: self.path, index: self.next - 1 }
+    fn position(&self) -> FastqRecordPosition<'_> {
+        FastqRecordPosition { block: &self.block, path: self.path, index: self.next - 1 }
     }
 
     /// Number of records of the file up to and including the current one.
@@ -522,7 +522,7 @@ impl<'a> BatchWriter<'a> {
         self.batch.push(ReadRef { name, comment: b"", seq: mate.seq, qual: mate.qual });
     }
 
-    fn push_mates(&mut self, places: [RecordPosition<'_>; 2]) -> Result<(), StopReason> {
+    fn push_mates(&mut self, places: [FastqRecordPosition<'_>; 2]) -> Result<(), StopReason> {
         let records = places.map(|place| place.parse());
         let name = check_mates(places, records.each_ref())?;
         records.iter().for_each(|record| self.push_record(name, record));
@@ -547,7 +547,7 @@ impl<'a> BatchWriter<'a> {
                 return Err(Error::error_in_record(reads.path, alone, RecordFault::MissingMate).into());
             }
             let two = reads.position();
-            self.push_mates([RecordPosition { index: one, ..two }, two])?;
+            self.push_mates([FastqRecordPosition { index: one, ..two }, two])?;
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ impl Targets {
     ///
     /// # Errors
     /// The file cannot be read or has no interval; a line is invalid or does not fit the reference.
-    pub fn read(path: &Path, contigs: &[(String, usize)]) -> Result<Targets, Error> {
+    pub fn read_file(path: &Path, contigs: &[(String, usize)]) -> Result<Targets, Error> {
         let mut parser = TargetParser {
             contigs,
             index: contigs.iter().enumerate().map(|(i, (name, _))| (name.as_str(), i)).collect(),
@@ -175,7 +175,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("targets.bed");
         std::fs::write(&path, bytes).unwrap();
-        Targets::read(&path, &[("chr1".to_owned(), 1000), ("2".to_owned(), 500), ("chrM".to_owned(), 90)])
+        Targets::read_file(&path, &[("chr1".to_owned(), 1000), ("2".to_owned(), 500), ("chrM".to_owned(), 90)])
     }
 
     fn target(contig: usize, start: usize, end: usize, name: &str) -> Target {

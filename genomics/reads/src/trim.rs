@@ -66,7 +66,7 @@ const MIN_UNUSED_HASHES: u32 = 16;
 
 impl TrimCounts {
     /// Adds the counts of another trimmer.
-    pub fn add_counts(&mut self, other: &TrimCounts) {
+    pub fn merge_counts(&mut self, other: &TrimCounts) {
         self.pairs += other.pairs;
         self.pairs_with_adapter += other.pairs_with_adapter;
         self.adapter_bases += other.adapter_bases;
@@ -221,7 +221,7 @@ impl SeedSearch {
         // A match is where the XOR is 0. The minimum of each lane needs no branch.
         let [mut seeds, mut folds, mut marks] = [[u32::MAX; WORD_BASES]; 3];
         for at in (0..bases).step_by(WORD_BASES) {
-            let words = read.sixteen_mers(at);
+            let words = read.next_32_sixteen_mers(at);
             for i in 0..WORD_BASES {
                 seeds[i] = seeds[i].min(words[i] ^ first).min(words[i] ^ second);
                 folds[i] = folds[i].min(words[i] ^ fold);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::common::{Aligned, Folder, Read, as_records, bam_text, bgzf, fastq, pull};
 use genuma_reads::{
-    AlignedOptions, BatchLimit, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, ReadEstimate,
+    AlignedOptions, BatchLimits, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, ReadEstimate,
     RecordCounts, StreamLane, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch, split_into_shards,
 };
 
@@ -125,7 +125,7 @@ fn waiting_mates_are_spilled_beyond_the_memory_limit() {
 fn pulled(file: &PathBuf) -> (Vec<Read>, Vec<Read>, RecordCounts) {
     let of = genuma_reads::AlignedInput::new(file, AlignedOptions::default());
     let lanes = [StreamLane::Aligned(of.clone())];
-    let (batches, error) = pull(&lanes, StreamOptions::new(BatchLimit::by_reads(500)));
+    let (batches, error) = pull(&lanes, StreamOptions::new(BatchLimits::with_num_reads(500)));
     assert!(error.is_none(), "{error:?}");
     let mut before = 0;
     for (_, at, _, reads) in &batches {
@@ -212,7 +212,7 @@ fn damage_is_reported() {
         let lane = lane(&file, &AlignedOptions::default());
         let error = pairs(&[lane], 2).unwrap_err().to_string();
         let stream = StreamLane::Aligned(genuma_reads::AlignedInput::new(&file, AlignedOptions::default()));
-        let (_, error_text) = pull(&[stream], StreamOptions::new(BatchLimit::by_reads(100)));
+        let (_, error_text) = pull(&[stream], StreamOptions::new(BatchLimits::with_num_reads(100)));
         assert_eq!(error_text.expect("an error").to_string(), error);
         error
     };

@@ -6,7 +6,7 @@ use crate::common::{Folder, Read, pull};
 use binseq::write::{BinseqWriterBuilder, Format};
 use binseq::{BitSize, SequencingRecordBuilder};
 use genuma_reads::{
-    AlignedInput, AlignedOptions, BatchLimit, Error, Lane, MateLayout, ProgressCounters, StreamLane, StreamOptions,
+    AlignedInput, AlignedOptions, BatchLimits, Error, Lane, MateLayout, ProgressCounters, StreamLane, StreamOptions,
     TUMOUR_SAMPLE, for_each_batch,
 };
 use proptest::prelude::*;
@@ -112,7 +112,7 @@ impl Case {
 /// All reads in the order of the file, and the error after them.
 fn pulled(file: &PathBuf) -> (Vec<Read>, Option<Error>) {
     let lane = StreamLane::Aligned(AlignedInput::new(file, AlignedOptions::default()));
-    let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimit::by_reads(50)));
+    let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_num_reads(50)));
     (batches.into_iter().flat_map(|(.., reads)| reads).collect(), error)
 }
 

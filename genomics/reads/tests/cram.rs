@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{Folder, Read, pull};
-use genuma_reads::{AlignedInput, AlignedOptions, BatchLimit, CramReference, StreamLane, StreamOptions};
+use genuma_reads::{AlignedInput, AlignedOptions, BatchLimits, CramReference, StreamLane, StreamOptions};
 
 /// Length of each of the two reference sequences.
 const CONTIG_BASES: usize = 3000;
@@ -132,7 +132,7 @@ fn reads(file: &Path, reference: Option<&Path>) -> Result<Vec<Read>, String> {
     let reference = CramReference::new(reference.map(Path::to_path_buf));
     let options = AlignedOptions { pair_mates: false, reference, ..AlignedOptions::default() };
     let stream = StreamLane::Aligned(AlignedInput::new(file, options));
-    let (batches, error) = pull(&[stream], StreamOptions::new(BatchLimit::by_reads(100)));
+    let (batches, error) = pull(&[stream], StreamOptions::new(BatchLimits::with_num_reads(100)));
     let reads = batches.into_iter().flat_map(|batch| batch.3).collect();
     error.map_or(Ok(reads), |error| Err(error.to_string()))
 }

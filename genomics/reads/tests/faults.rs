@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::{Folder, bgzf, fastq, gzip, gzip_members, interleave, pull};
 use genuma_reads::{
-    AlignedOptions, BatchLimit, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, ReadBatch,
+    AlignedOptions, BatchLimits, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, ReadBatch,
     ReadStream, StreamLane, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch,
 };
 
@@ -15,7 +15,7 @@ fn error_text(folder: &Folder, error: Error) -> String {
 
 /// The error of a read stream.
 fn pulling(folder: &Folder, lane: StreamLane, inflaters: usize) -> String {
-    let options = StreamOptions { inflate_threads: inflaters, ..StreamOptions::new(BatchLimit::by_reads(100)) };
+    let options = StreamOptions { inflate_threads: inflaters, ..StreamOptions::new(BatchLimits::with_num_reads(100)) };
     let pull = || {
         let (mut stream, mut batch) = (ReadStream::open(&[lane], options)?, ReadBatch::new());
         while stream.fill_batch(&mut batch)? {}
@@ -267,7 +267,7 @@ fn zero_bytes_after_gzip_are_skipped() {
         let read_with = |tail: &[u8]| {
             let one = folder.write("1.fq.gz", [&packed[..], tail].concat());
             let lane = StreamLane::Pair(one, mates.clone());
-            let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimit::by_reads(100)));
+            let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_num_reads(100)));
             error.map_or(Ok(batches.iter().map(|batch| batch.3.len()).sum::<usize>()), Err)
         };
         for zeros in [1, 7, 512, 400_000] {

@@ -20,7 +20,7 @@ fn any_compression_line_ends_and_case_are_read() {
         ("r.fa.bgz", bgzf(TEXT.as_bytes())),
     ];
     for (name, content) in files {
-        let reference = Reference::read(&folder.write(name, content)).unwrap();
+        let reference = Reference::read_fasta_file(&folder.write(name, content)).unwrap();
         assert_eq!(reference.contigs, expected, "{name}");
         assert_eq!(reference.contig_named("two"), Some(&expected[1]));
         assert_eq!(reference.contig_index("three"), Some(2));
@@ -34,7 +34,7 @@ fn long_lines_cross_chunks() {
     let seq: String = (0..1_000_003).map(|i| ['A', 'C', 'G', 'T'][i * i % 7 % 4]).collect();
     let wrapped: Vec<&str> = (0..seq.len()).step_by(61).map(|i| &seq[i..seq.len().min(i + 61)]).collect();
     let path = folder.write("r.fa", format!(">line\n{seq}\n>wrapped\n{}\n", wrapped.join("\n")));
-    let reference = Reference::read(&path).unwrap();
+    let reference = Reference::read_fasta_file(&path).unwrap();
     assert!(reference.contig_named("line").unwrap().seq == seq.as_bytes());
     assert!(reference.contig_named("wrapped").unwrap().seq == seq.as_bytes());
 }
@@ -67,12 +67,12 @@ fn invalid_files_are_reported() {
     ];
     for (content, message) in cases {
         let path = folder.write("r.fa", content);
-        let error_text = Reference::read(&path).unwrap_err().to_string();
+        let error_text = Reference::read_fasta_file(&path).unwrap_err().to_string();
         assert_eq!(error_text, format!("{}: {message}", path.display()));
     }
     let absent = folder.path().join("absent.fa");
     assert_eq!(
-        Reference::read(&absent).unwrap_err().to_string(),
+        Reference::read_fasta_file(&absent).unwrap_err().to_string(),
         format!("{}: cannot read: No such file or directory (os error 2)", absent.display())
     );
 }

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crate::common::{Batch, Folder, Read, as_pipes, bgzf, fastq, gzip, gzip_members, interleave, pull, reads};
-use genuma_reads::{BatchLimit, ProgressCounters, StreamLane, StreamOptions};
+use genuma_reads::{BatchLimits, ProgressCounters, StreamLane, StreamOptions};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 /// The expected batches of a lane, by a direct implementation of the rule.
-fn expected(lane: u32, paired: bool, reads: &[Read], cut: BatchLimit) -> Vec<Batch> {
+fn expected(lane: u32, paired: bool, reads: &[Read], cut: BatchLimits) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     let mut ended = true;
     for unit in reads.chunks(if paired { 2 } else { 1 }) {
@@ -39,7 +39,7 @@ struct Case {
     /// Line length of FASTA; `None` for FASTQ.
     wrap: Option<usize>,
     crlf: bool,
-    cut: BatchLimit,
+    cut: BatchLimits,
     inflaters: usize,
     ahead: usize,
     through_pipe: bool,
@@ -151,10 +151,10 @@ fn case() -> impl Strategy<Value = Case> {
     };
     let layout = prop_oneof![Just(Layout::Single), Just(Layout::Pair), Just(Layout::Interleaved)];
     let cut = prop_oneof![
-        (1u64..20_000).prop_map(BatchLimit::by_bases),
-        (1usize..50).prop_map(BatchLimit::by_reads),
+        (1u64..20_000).prop_map(BatchLimits::with_num_bases),
+        (1usize..50).prop_map(BatchLimits::with_num_reads),
         (1u64..2000, 1usize..20, 2000u64..30_000, 10usize..40).prop_map(
-            |(target_bases, min_reads, max_bases, max_reads)| BatchLimit {
+            |(target_bases, min_reads, max_bases, max_reads)| BatchLimits {
                 target_bases,
                 max_reads,
                 min_reads,
@@ -237,7 +237,7 @@ proptest! {
             Layout::Interleaved => StreamLane::Interleaved(one),
         };
         let pulled = |inflate_threads| {
-            let options = StreamOptions { inflate_threads, ..StreamOptions::new(BatchLimit::by_reads(100)) };
+            let options = StreamOptions { inflate_threads, ..StreamOptions::new(BatchLimits::with_num_reads(100)) };
             let (batches, error) = pull(std::slice::from_ref(&lane), options);
             (batches, error.map(|e| e.to_string()))
         };
@@ -262,7 +262,7 @@ fn lanes_are_delivered_one_after_the_other() {
         StreamLane::Interleaved(file("c", &interleave(&fastq(20, 5, 1), &fastq(20, 5, 2)))),
     ];
     let progress = Arc::new(ProgressCounters::default());
-    let options = StreamOptions { progress: progress.clone(), ..StreamOptions::new(BatchLimit::by_reads(8)) };
+    let options = StreamOptions { progress: progress.clone(), ..StreamOptions::new(BatchLimits::with_num_reads(8)) };
     let (batches, error) = pull(&lanes, options);
     assert!(error.is_none());
     let shape: Vec<_> =
@@ -274,7 +274,7 @@ fn lanes_are_delivered_one_after_the_other() {
     assert_eq!((progress.num_reads(), progress.num_pairs()), (37, 15));
     assert_eq!(progress.bytes_done(), progress.bytes_total());
     assert_eq!(batches[3].3[0][..2], [b"lane:10".to_vec(), b"1:N:0:ACGT".to_vec()]);
-    assert_eq!(pull(&[], StreamOptions::new(BatchLimit::by_reads(8))).0, []);
+    assert_eq!(pull(&[], StreamOptions::new(BatchLimits::with_num_reads(8))).0, []);
 }
 
 #[test]
@@ -290,15 +290,15 @@ fn a_batch_ends_with_the_pair_that_reaches_the_bases() {
         batches.iter().map(|(.., reads)| reads.len()).collect::<Vec<_>>()
     };
     // A pair has 10 bases: the limit is reached exactly, just missed, or inside the first mate.
-    assert_eq!(lengths(&pair, BatchLimit::by_bases(30)), [6, 6, 6, 2]);
-    assert_eq!(lengths(&pair, BatchLimit::by_bases(31)), [8, 8, 4]);
-    assert_eq!(lengths(&pair, BatchLimit::by_bases(25)), [6, 6, 6, 2]);
-    assert_eq!(lengths(&single, BatchLimit::by_bases(25)), [5, 5]);
-    assert_eq!(lengths(&pair, BatchLimit::by_reads(5)), [6, 6, 6, 2]);
+    assert_eq!(lengths(&pair, BatchLimits::with_num_bases(30)), [6, 6, 6, 2]);
+    assert_eq!(lengths(&pair, BatchLimits::with_num_bases(31)), [8, 8, 4]);
+    assert_eq!(lengths(&pair, BatchLimits::with_num_bases(25)), [6, 6, 6, 2]);
+    assert_eq!(lengths(&single, BatchLimits::with_num_bases(25)), [5, 5]);
+    assert_eq!(lengths(&pair, BatchLimits::with_num_reads(5)), [6, 6, 6, 2]);
     // At 10 bases, but with at least 6 reads, unless there are 20 bases.
-    let cut = BatchLimit { min_reads: 6, max_bases: 20, ..BatchLimit::by_bases(10) };
+    let cut = BatchLimits { min_reads: 6, max_bases: 20, ..BatchLimits::with_num_bases(10) };
     assert_eq!(lengths(&single, cut), [4, 4, 2]);
-    assert_eq!(lengths(&single, BatchLimit { max_bases: 1000, ..cut }), [6, 4]);
+    assert_eq!(lengths(&single, BatchLimits { max_bases: 1000, ..cut }), [6, 4]);
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn whole_headers_are_delivered_if_requested() {
         |mate: u32| ["a/N BC:Z:x", "b/N\tM:N:0:ACGT  two words ", "c"].map(|h| h.replace('N', &mate.to_string()));
     let text = |mate: u32| headers(mate).map(|h| format!("@{h}\nACG\n+\nFFF\n")).concat();
     let lane = StreamLane::Pair(folder.write("1", text(1)), folder.write("2", text(2)));
-    let options = StreamOptions { whole_headers: true, ..StreamOptions::new(BatchLimit::by_reads(100)) };
+    let options = StreamOptions { whole_headers: true, ..StreamOptions::new(BatchLimits::with_num_reads(100)) };
     let (batches, error) = pull(&[lane], options);
     assert!(error.is_none());
     let names: Vec<&[u8]> = batches[0].3.iter().map(|[name, ..]| name.as_slice()).collect();

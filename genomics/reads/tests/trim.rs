@@ -301,7 +301,7 @@ fn counts_add_up() {
         reads.cut(if i % 3 == 0 { &mut one } else { &mut two });
     }
     let mut sum = one.counts();
-    sum.add_counts(&two.counts());
+    sum.merge_counts(&two.counts());
     assert_eq!(sum, both.counts());
     assert_eq!((sum.pairs, sum.pairs_with_adapter), (100, 55));
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::common::{Aligned, Folder, as_records, bam_text, bgzf, fastq, pull};
 use genuma_reads::{
-    AlignedInput, AlignedOptions, BatchLimit, Error, Lane, LaneFiles, MateLayout, ProgressCounters, ReadStructures,
+    AlignedInput, AlignedOptions, BatchLimits, Error, Lane, LaneFiles, MateLayout, ProgressCounters, ReadStructures,
     StreamLane, StreamOptions, TUMOUR_SAMPLE, for_each_batch,
 };
 
@@ -103,7 +103,7 @@ fn umis_of_tags_follow_the_names() {
     assert_eq!(second.iter().filter(with_tag).count(), n / 8);
     // Aligners get the names as they are.
     let near = AlignedInput::new(folder.path().join("near.bam"), AlignedOptions::default());
-    let (batches, _) = pull(&[StreamLane::Aligned(near)], StreamOptions::new(BatchLimit::by_reads(1000)));
+    let (batches, _) = pull(&[StreamLane::Aligned(near)], StreamOptions::new(BatchLimits::with_num_reads(1000)));
     assert!(batches.iter().flat_map(|batch| &batch.3).all(|read| by_name.contains_key(&text(&read[0]))));
 }
 

@@ -113,7 +113,7 @@ impl AmpliconPanel {
             }
             let bases = &seq[span.start..span.end];
             let primers = [bases[..left].to_vec(), dna::reverse_complement(&bases[length - right..])];
-            let z = rng.draw_normal(0.0, 1.0).clamp(-MAX_EFFICIENCY_SDS, MAX_EFFICIENCY_SDS);
+            let z = rng.draw_gaussian(0.0, 1.0).clamp(-MAX_EFFICIENCY_SDS, MAX_EFFICIENCY_SDS);
             let relative_efficiency = (sd * z - sd * sd / 2.0).exp();
             covered = span.end - right;
             self.amplicons.push(Amplicon { span, primers, relative_efficiency });
@@ -151,9 +151,9 @@ mod tests {
 
     fn genome() -> Genome {
         let mut rng = Rng::from_labels(3, &[]);
-        let mut bases: Vec<u8> = (0..10_000).map(|_| rng.random_base(0.5)).collect();
+        let mut bases: Vec<u8> = (0..10_000).map(|_| rng.draw_base(0.5)).collect();
         bases[4_000..4_100].fill(b'N');
-        Genome::new(vec!["a".into(), "b".into()], vec![bases, vec![b'A'; 100]])
+        Genome::from_sequences(vec!["a".into(), "b".into()], vec![bases, vec![b'A'; 100]])
     }
 
     fn design_amplicons(targets: Option<&[ContigSpan]>) -> Result<AmpliconPanel> {

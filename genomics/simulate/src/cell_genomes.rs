@@ -39,7 +39,7 @@ struct MitochondrialGenomes<'a> {
 
 impl<'a> CellGenomes<'a> {
     /// Spells the chromosomes of the patient's cells.
-    pub(crate) fn new(genome: &'a Genome, tumour: &'a Tumour, germline: &'a [GermlineVariant]) -> Self {
+    pub(crate) fn build(genome: &'a Genome, tumour: &'a Tumour, germline: &'a [GermlineVariant]) -> Self {
         let spell = |population: Option<usize>| -> Vec<CellChromosome<'a>> {
             let haplotype = |h: usize| {
                 let edits = haplotype_edits(genome, tumour, germline, population, h);
@@ -59,7 +59,7 @@ impl<'a> CellGenomes<'a> {
     }
 
     /// Adds another person with these healthy karyotypes and germline variants.
-    pub(crate) fn add_person(
+    pub(crate) fn add_foreign_person(
         &mut self,
         genome: &'a Genome,
         healthy: &'a [Karyotype; 2],
@@ -71,10 +71,10 @@ impl<'a> CellGenomes<'a> {
     }
 
     /// Adds another species, whose bases have no position in the reference.
-    pub(crate) fn add_species(&mut self, genome: &'a Genome) {
+    pub(crate) fn add_foreign_species(&mut self, genome: &'a Genome) {
         for bases in &genome.seqs {
             let mut origins = ReferenceOrigins::default();
-            origins.push_novel(bases.len());
+            origins.push_novel_bases(bases.len());
             let sequence = ChromosomeSequence::from_bases(bases);
             self.foreign.push(CellChromosome {
                 sequence,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use genuma_reads::dna;
 
-use crate::position_index::PositionIndex;
+use crate::position_index::ItemEndIndex;
 use crate::variant::{ContigSpan, SequenceEdit};
 
 /// The sequence of one derived chromosome: runs of reference, inserted and novel bases in chromosome order.
@@ -13,7 +13,7 @@ use crate::variant::{ContigSpan, SequenceEdit};
 pub struct ChromosomeSequence<'a> {
     runs: Vec<BaseRun<'a>>,
     length: usize,
-    run_ends: PositionIndex,
+    run_ends: ItemEndIndex,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ impl<'a> ChromosomeSequence<'a> {
         }
         self.runs.push(BaseRun { start: self.length, bases, reverse });
         self.length += bases.len();
-        self.run_ends.push_item(self.runs.len() - 1, self.length);
+        self.run_ends.push_item_end(self.runs.len() - 1, self.length);
     }
 
     /// Appends a span of a contig with `edits` applied. The edits are sorted and do not overlap. `reverse` appends
@@ -72,7 +72,7 @@ impl<'a> ChromosomeSequence<'a> {
 
     /// Returns the index of the run that contains a base.
     fn find_run(&self, at: usize) -> usize {
-        self.run_ends.find_item(&self.runs, at, |run| run.start + run.bases.len())
+        self.run_ends.find_item_ending_after(&self.runs, at, |run| run.start + run.bases.len())
     }
 
     /// Returns the base at position `at` (0-based) of the derived chromosome.
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn every_part_is_what_all_runs_one_by_one_spell() {
         let mut rng = Rng::from_labels(1, &[]);
-        let source: Vec<u8> = (0..20_000).map(|_| rng.random_base(0.5)).collect();
+        let source: Vec<u8> = (0..20_000).map(|_| rng.draw_base(0.5)).collect();
         for round in 0..20 {
             let mut sequence = ChromosomeSequence::default();
             let mut spelled = vec![];

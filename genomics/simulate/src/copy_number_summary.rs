@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn copies_and_losses_are_those_of_all_cells() {
-        let genome = Genome::new(vec!["a".into(), "b".into()], vec![vec![b'A'; 60], vec![b'C'; 40]]);
-        let mut tumour = Tumour::new(&genome, &[0.25], HealthyPloidy::all_diploid()).unwrap();
+        let genome = Genome::from_sequences(vec!["a".into(), "b".into()], vec![vec![b'A'; 60], vec![b'C'; 40]]);
+        let mut tumour = Tumour::without_variants(&genome, &[0.25], HealthyPloidy::all_diploid()).unwrap();
         let of = |tumour: &Tumour| CopyNumberSummary::from_tumour(&genome, tumour);
         assert_eq!(of(&tumour), CopyNumberSummary { ploidy: 2.0, loh_fraction: 0.0, subclonal_fraction: 0.0 });
         // In all cells one haplotype of the second contig is lost and the other is there twice: LOH with two copies.
@@ -87,9 +87,9 @@ mod tests {
         assert_eq!(of(&tumour), CopyNumberSummary { ploidy: 2.0, loh_fraction: 0.4, subclonal_fraction: 0.0 });
         // A quarter of the cells lacks 20 bases of the first contig and has three copies of 10 others.
         let spans = [(10, 30), (40, 50)].map(|(start, end)| ContigSpan { contig: 0, start, end });
-        tumour.karyotypes[1][0].apply_structural(&StructuralVariant::Deletion(spans[0])).unwrap();
+        tumour.karyotypes[1][0].apply_structural_variant(&StructuralVariant::Deletion(spans[0])).unwrap();
         tumour.karyotypes[1][1]
-            .apply_structural(&StructuralVariant::Amplification { span: spans[1], copies: 3 })
+            .apply_structural_variant(&StructuralVariant::Amplification { span: spans[1], copies: 3 })
             .unwrap();
         let found = of(&tumour);
         assert!((found.ploidy - 2.0).abs() < 1e-12, "{found:?}");

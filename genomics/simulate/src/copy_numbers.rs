@@ -79,7 +79,7 @@ pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &Cop
     change_subclonal_copies(placer, params.subclonal);
     let wanted = params.amplifications;
     // The generator finds all tandem repeats of the genome, which takes time: create it only if needed.
-    let maker = (wanted > 0).then(|| SmallVariantGenerator::new(placer.genome, placer.occupied));
+    let maker = (wanted > 0).then(|| SmallVariantGenerator::find_repeats(placer.genome, placer.occupied));
     for (i, maker) in (0..wanted).zip(maker.iter().cycle()) {
         let copies = params.amplified_copies[i % params.amplified_copies.len()];
         let amplicon = (0..MAX_PLACEMENT_TRIES)
@@ -90,11 +90,11 @@ pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &Cop
             .ok_or_else(|| no_space_error("small variants inside amplifications", i * inside, wanted * inside))?;
     }
     for i in 0..params.losses {
-        let clone = placer.random_clone();
+        let clone = placer.draw_clone();
         (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| {
                 let lost = StructuralVariant::Deletion(random_span(placer, LOST_BP)?);
-                placer.place_structural(clone, lost).then_some(())
+                placer.place_structural_variant(clone, lost).then_some(())
             })
             .ok_or_else(|| no_space_error("losses", i, params.losses))?;
     }
@@ -163,7 +163,7 @@ fn change_subclonal_copies(placer: &mut VariantPlacer, share: f64) {
 fn random_span(placer: &mut VariantPlacer, (low, high, part): (usize, usize, usize)) -> Option<ContigSpan> {
     let high = high.min(placer.genome.longest_contig_bp() / part).max(1);
     let size = placer.rng.draw_log_uniform(low.min(high), high);
-    let at = placer.occupied.random_position(placer.rng);
+    let at = placer.occupied.draw_position(placer.rng);
     let start = at.pos.checked_sub(placer.rng.draw_below(size))?;
     let seq = &placer.genome.seqs[at.contig];
     let span = ContigSpan { contig: at.contig, start, end: start + size };
@@ -178,7 +178,7 @@ fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize)
     let (own, other) = (chromosomes(haplotype), chromosomes(1 - haplotype));
     let tandem = copies.saturating_sub(other).checked_div(own)?.max(2);
     let variant = StructuralVariant::Amplification { span, copies: tandem };
-    let done = placer.can_place_structural(&variant) && placer.apply_to_haplotype(haplotype, 0, &variant);
+    let done = placer.can_place_structural_variant(&variant) && placer.apply_to_haplotype(haplotype, 0, &variant);
     done.then_some(Amplicon { span, haplotype, index: number })
 }
 
@@ -192,7 +192,7 @@ struct Amplicon {
 impl Amplicon {
     /// Draws a position within the amplified span. The first half of the attempts accepts only allowed positions
     /// (such as capture targets).
-    fn random_position(&self, placer: &mut VariantPlacer, attempt: usize) -> Option<GenomePosition> {
+    fn draw_position(&self, placer: &mut VariantPlacer, attempt: usize) -> Option<GenomePosition> {
         let at = GenomePosition {
             contig: self.span.contig,
             pos: self.span.start + placer.rng.draw_below(self.span.length_bp()),
@@ -216,18 +216,18 @@ fn place_amplicon_variants(
     amplicon: &Amplicon,
 ) -> Option<()> {
     let carriers = |i: usize| if i.is_multiple_of(2) { CarrierCopies::All } else { CarrierCopies::Half };
-    let placed = |edit, i| PlacedVariant { carriers: carriers(i), ..PlacedVariant::new(edit, amplicon.haplotype, 0) };
+    let placed = |edit, i| PlacedVariant { carriers: carriers(i), ..PlacedVariant::on_all_copies(edit, amplicon.haplotype, 0) };
     for (i, kind) in AMPLICON_VARIANTS.into_iter().enumerate() {
         let made = (0..MAX_AMPLICON_TRIES).find_map(|attempt| {
-            let at = amplicon.random_position(placer, attempt)?;
-            let made = maker.propose_at(at, placer.occupied, placer.rng, kind, MAX_INDEL_BP)?;
+            let at = amplicon.draw_position(placer, attempt)?;
+            let made = maker.propose_variant_at(at, placer.occupied, placer.rng, kind, MAX_INDEL_BP)?;
             amplicon.can_hold(placer, made.reserved).then_some(made)
         })?;
         placer.occupied.occupy_span(made.reserved);
         placer.tumour.small.push(placed(made.edit, i));
     }
     let (edit, reserved) = (0..MAX_AMPLICON_TRIES).find_map(|attempt| {
-        let at = amplicon.random_position(placer, attempt)?;
+        let at = amplicon.draw_position(placer, attempt)?;
         let length = placer.rng.draw_log_uniform(
             AMPLICON_DELETION_BP.0,
             AMPLICON_DELETION_BP.1.min(amplicon.span.length_bp() / 10).max(AMPLICON_DELETION_BP.0),

@@ -128,7 +128,7 @@ pub(crate) fn draw_unrelated_person(
     patient: &[GermlineVariant],
     rng: &mut Rng,
 ) -> Vec<GermlineVariant> {
-    draw_unrelated_person_in(genome, ploidy, params, patient, &mut OccupiedRegions::new(genome), rng)
+    draw_unrelated_person_in(genome, ploidy, params, patient, &mut OccupiedRegions::empty(genome), rng)
 }
 
 /// Like [`draw_unrelated_person`], with new variants at the free positions of `occupied`.
@@ -266,7 +266,7 @@ mod tests {
         let ploidy = HealthyPloidy::all_diploid();
         let mut rng = Rng::from_labels(seed, &[1]);
         let one =
-            germline::place_germline_variants(&genome, &ploidy, params, &mut OccupiedRegions::new(&genome), &mut rng);
+            germline::place_germline_variants(&genome, &ploidy, params, &mut OccupiedRegions::empty(&genome), &mut rng);
         let other = draw_unrelated_person(&genome, &ploidy, params, &one, &mut rng);
         let copies = |g: &[GermlineVariant]| -> BTreeMap<String, usize> {
             let own = |g: &GermlineVariant| (format!("{:?}", g.edit), g.haplotypes.iter().filter(|h| **h).count());
@@ -310,7 +310,7 @@ mod tests {
     fn family(kin: Relationship, seed: u64) -> [Vec<GermlineVariant>; 2] {
         let genome = synthetic_genome::generate_genome(1_500_000, 2, None, &mut Rng::from_labels(seed, &[]));
         let params = GermlineParams { snv_rate: 5e-3, indel_rate: 5e-4, ..Default::default() };
-        let (ploidy, mut occupied) = (HealthyPloidy::all_diploid(), OccupiedRegions::new(&genome));
+        let (ploidy, mut occupied) = (HealthyPloidy::all_diploid(), OccupiedRegions::empty(&genome));
         let mut rng = Rng::from_labels(seed, &[1]);
         let patient = germline::place_germline_variants(&genome, &ploidy, &params, &mut occupied, &mut rng);
         let other = draw_relative(&genome, &ploidy, &params, kin, &patient, &mut occupied, &mut rng);
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn brothers_have_their_fathers_y() {
         let names = ["chr1", "chrX", "chrY"].map(str::to_owned).to_vec();
-        let genome = Genome::new(names, vec![vec![b'A'; 70_000], vec![b'C'; 20_000], vec![b'G'; 10_000]]);
+        let genome = Genome::from_sequences(names, vec![vec![b'A'; 70_000], vec![b'C'; 20_000], vec![b'G'; 10_000]]);
         let [mothers, fathers] = draw_ibd_segments(
             &genome,
             &HealthyPloidy::for_male(&genome),

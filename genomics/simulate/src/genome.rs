@@ -27,16 +27,16 @@ const FASTA_LINES_PER_WRITE: usize = 20_000;
 
 impl Genome {
     /// Creates a genome from as many names as sequences.
-    pub fn new(names: Vec<String>, seqs: Vec<Vec<u8>>) -> Self {
+    pub fn from_sequences(names: Vec<String>, seqs: Vec<Vec<u8>>) -> Self {
         Genome { names, seqs: seqs.into_iter().map(Arc::new).collect() }
     }
 
     /// Reads a FASTA file, plain or gzipped. Letters other than A, C, G and T become N.
     pub fn read_fasta(path: &Path) -> Result<Self> {
-        let reference = Reference::read(path)?;
+        let reference = Reference::read_fasta_file(path)?;
         let clean = |seq: Vec<u8>| seq.into_iter().map(|b| dna::decode_base(dna::encode_base(b))).collect();
         let (names, seqs) = reference.contigs.into_iter().map(|c| (c.name, clean(c.seq))).unzip();
-        Ok(Genome::new(names, seqs))
+        Ok(Genome::from_sequences(names, seqs))
     }
 
     /// Returns the total length of all contigs, bp.

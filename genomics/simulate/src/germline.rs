@@ -64,7 +64,7 @@ pub(crate) fn place_germline_variants(
     occupied: &mut OccupiedRegions,
     rng: &mut Rng,
 ) -> Vec<GermlineVariant> {
-    let maker = SmallVariantGenerator::new(genome, occupied);
+    let maker = SmallVariantGenerator::find_repeats(genome, occupied);
     let known = genome.num_known_bases() as f64;
     let (snvs, indels) = ((known * params.snv_rate) as usize, (known * params.indel_rate) as usize);
     let mut found = vec![];
@@ -73,14 +73,14 @@ pub(crate) fn place_germline_variants(
             let made = if i < params.svs {
                 propose_germline_sv(genome, occupied, rng)
             } else if i >= params.svs + indels {
-                maker.propose_at_random(occupied, rng, SmallVariantKind::Snv, 1).map(|m| (m.edit, m.reserved))
+                maker.propose_random_variant(occupied, rng, SmallVariantKind::Snv, 1).map(|m| (m.edit, m.reserved))
             } else {
                 let kind = if rng.draw_bernoulli(params.tandem_share) {
                     SmallVariantKind::Tandem
                 } else {
                     SmallVariantKind::Indel
                 };
-                maker.propose_at_random(occupied, rng, kind, MAX_INDEL_BP).map(|m| (m.edit, m.reserved))
+                maker.propose_random_variant(occupied, rng, kind, MAX_INDEL_BP).map(|m| (m.edit, m.reserved))
             };
             made.filter(|(_, reserved)| occupied.is_span_free(*reserved, params.gap))
         });
@@ -99,7 +99,7 @@ fn propose_germline_sv(
     occupied: &OccupiedRegions,
     rng: &mut Rng,
 ) -> Option<(SequenceEdit, ContigSpan)> {
-    let at = occupied.random_position(rng);
+    let at = occupied.draw_position(rng);
     let seq = &genome.seqs[at.contig];
     let length = rng.draw_log_uniform(SV_BP.0, SV_BP.1.min(seq.len() / 10).max(SV_BP.0));
     if at.pos + length >= seq.len() {
@@ -108,7 +108,7 @@ fn propose_germline_sv(
     let mut edit = if rng.draw_bernoulli(0.5) {
         SequenceEdit { position: at, removed: seq[at.pos..at.pos + length].to_vec(), added: vec![] }
     } else {
-        SequenceEdit { position: at, removed: vec![], added: (0..length).map(|_| rng.random_base(0.42)).collect() }
+        SequenceEdit { position: at, removed: vec![], added: (0..length).map(|_| rng.draw_base(0.42)).collect() }
     };
     edit.left_align(seq);
     let reserved = ContigSpan {

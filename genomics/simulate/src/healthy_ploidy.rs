@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn a_man_has_one_x_and_one_y() {
         let names = ["chr1", "chrX", "chrY"].map(str::to_owned).to_vec();
-        let genome = Genome::new(names, vec![vec![b'A'; 70], vec![b'C'; 20], vec![b'G'; 10]]);
+        let genome = Genome::from_sequences(names, vec![vec![b'A'; 70], vec![b'C'; 20], vec![b'G'; 10]]);
         let male = HealthyPloidy::for_male(&genome);
         assert_eq!([0, 1, 2, 3].map(|i| male.copy_number(i)), [2, 1, 1, 2]);
         assert_eq!((male.present_haplotypes(1), male.present_haplotypes(2)), ([true, false], [false, true]));

@@ -31,13 +31,13 @@ pub(crate) fn place_integrations(placer: &mut VariantPlacer<'_, '_>, params: &In
         return Err(Error::Parameters(message));
     }
     for placed in 0..params.pieces {
-        let clone = placer.random_clone();
+        let clone = placer.draw_clone();
         let settled = (0..MAX_PLACEMENT_TRIES).any(|_| {
-            let at = placer.occupied.random_position(placer.rng);
+            let at = placer.occupied.draw_position(placer.rng);
             let mut edit =
                 SequenceEdit { position: at, removed: vec![], added: draw_foreign_insert(&foreign, placer.rng) };
             edit.left_align(&placer.genome.seqs[at.contig]);
-            placer.place_structural(clone, StructuralVariant::Insertion(edit.position, edit.added))
+            placer.place_structural_variant(clone, StructuralVariant::Insertion(edit.position, edit.added))
         });
         if !settled {
             return Err(no_space_error("foreign pieces", placed, params.pieces));

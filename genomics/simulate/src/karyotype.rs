@@ -69,7 +69,7 @@ pub struct SameChromosomeError;
 
 impl Karyotype {
     /// Creates a haplotype that equals the reference.
-    pub fn new(genome: &Genome) -> Self {
+    pub fn equal_to_reference(genome: &Genome) -> Self {
         let whole = |(contig, seq): (usize, &Arc<Vec<u8>>)| {
             vec![KaryotypeSegment {
                 source: SegmentSource::Reference(ContigSpan { contig, start: 0, end: seq.len() }),
@@ -84,10 +84,10 @@ impl Karyotype {
     }
 
     /// Creates the two haplotypes of a healthy cell.
-    pub fn healthy_pair(genome: &Genome, ploidy: &HealthyPloidy) -> [Karyotype; 2] {
+    pub fn healthy_haplotypes(genome: &Genome, ploidy: &HealthyPloidy) -> [Karyotype; 2] {
         [0, 1].map(|haplotype| {
             let copies = (0..genome.seqs.len()).map(|i| usize::from(ploidy.present_haplotypes(i)[haplotype]));
-            Karyotype { copies: copies.collect(), ..Karyotype::new(genome) }
+            Karyotype { copies: copies.collect(), ..Karyotype::equal_to_reference(genome) }
         })
     }
 
@@ -139,7 +139,7 @@ impl Karyotype {
     }
 
     /// Applies one variant. No other variant may have used its breakpoints, and its affected span must be unchanged.
-    pub fn apply_structural(&mut self, variant: &StructuralVariant) -> Result<(), SameChromosomeError> {
+    pub fn apply_structural_variant(&mut self, variant: &StructuralVariant) -> Result<(), SameChromosomeError> {
         match variant {
             StructuralVariant::Deletion(span) => {
                 let at = self.isolate_segment(*span);
@@ -275,10 +275,10 @@ impl Karyotype {
             let mut origins = ReferenceOrigins::default();
             for piece in row {
                 match &piece.source {
-                    SegmentSource::Novel(sequence) => origins.push_novel(sequence.len()),
+                    SegmentSource::Novel(sequence) => origins.push_novel_bases(sequence.len()),
                     SegmentSource::Reference(span) => {
                         let edits = edits_within(*span, &edits.for_age(piece.age)[span.contig]);
-                        origins.push_reference(*span, edits, piece.reverse);
+                        origins.push_reference_span(*span, edits, piece.reverse);
                     }
                 }
             }
@@ -305,14 +305,14 @@ mod tests {
     use super::*;
 
     fn genome() -> Genome {
-        Genome::new(vec!["a".into(), "b".into()], vec![b"AACCAACCTT".to_vec(), b"GGTGTGAGAG".to_vec()])
+        Genome::from_sequences(vec!["a".into(), "b".into()], vec![b"AACCAACCTT".to_vec(), b"GGTGTGAGAG".to_vec()])
     }
 
     fn spelled(variants: &[StructuralVariant]) -> Vec<String> {
         let genome = genome();
-        let mut karyotype = Karyotype::new(&genome);
+        let mut karyotype = Karyotype::equal_to_reference(&genome);
         for v in variants {
-            karyotype.apply_structural(v).unwrap();
+            karyotype.apply_structural_variant(v).unwrap();
         }
         let text = |s: ChromosomeSequence| String::from_utf8(s.bases_in_range(0..s.len())).unwrap();
         let edits = HaplotypeEdits { late: vec![vec![]; 2], early: vec![vec![]; 2] };
@@ -350,20 +350,20 @@ mod tests {
         };
         let spelled = spelled(&[first.clone(), back]);
         assert_eq!(spelled.iter().map(String::len).sum::<usize>(), 20);
-        let mut karyotype = Karyotype::new(&genome());
-        karyotype.apply_structural(&first).unwrap();
+        let mut karyotype = Karyotype::equal_to_reference(&genome());
+        karyotype.apply_structural_variant(&first).unwrap();
         let same = StructuralVariant::Translocation {
             cuts: [GenomePosition { contig: 0, pos: 2 }, GenomePosition { contig: 1, pos: 3 }],
             inverted: false,
         };
-        assert_eq!(karyotype.apply_structural(&same), Err(SameChromosomeError));
+        assert_eq!(karyotype.apply_structural_variant(&same), Err(SameChromosomeError));
     }
 
     #[test]
     fn small_variants_ride_along() {
         let genome = genome();
-        let mut karyotype = Karyotype::new(&genome);
-        karyotype.apply_structural(&StructuralVariant::Duplication(SPAN)).unwrap();
+        let mut karyotype = Karyotype::equal_to_reference(&genome);
+        karyotype.apply_structural_variant(&StructuralVariant::Duplication(SPAN)).unwrap();
         let snv = SequenceEdit {
             position: GenomePosition { contig: 0, pos: 4 },
             removed: b"A".to_vec(),
@@ -379,8 +379,8 @@ mod tests {
     #[test]
     fn early_copies_lack_some_variants_and_chromosomes_are_counted() {
         let genome = genome();
-        let mut karyotype = Karyotype::new(&genome);
-        karyotype.apply_structural(&StructuralVariant::Amplification { span: SPAN, copies: 3 }).unwrap();
+        let mut karyotype = Karyotype::equal_to_reference(&genome);
+        karyotype.apply_structural_variant(&StructuralVariant::Amplification { span: SPAN, copies: 3 }).unwrap();
         let snv = SequenceEdit {
             position: GenomePosition { contig: 0, pos: 4 },
             removed: b"A".to_vec(),

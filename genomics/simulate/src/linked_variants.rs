@@ -33,7 +33,7 @@ pub(crate) fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedV
     if params.clusters + params.mnvs == 0 {
         return Ok(());
     }
-    let maker = SmallVariantGenerator::new(placer.genome, placer.occupied);
+    let maker = SmallVariantGenerator::find_repeats(placer.genome, placer.occupied);
     for i in 0..params.clusters {
         let members = (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| propose_cluster(placer, &maker))
@@ -43,10 +43,10 @@ pub(crate) fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedV
     for i in 0..params.mnvs {
         let made = (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| {
-                let at = placer.occupied.random_position(placer.rng);
+                let at = placer.occupied.draw_position(placer.rng);
                 let length = 2 + placer.rng.draw_below(2);
                 let made = maker.propose_substitution(at, placer.rng, length)?;
-                placer.can_place_small(&made).then_some(made)
+                placer.can_place_small_variant(&made).then_some(made)
             })
             .ok_or_else(|| no_space_error("substitutions of several bases", i, params.mnvs))?;
         add_to_tumour(placer, vec![made], None);
@@ -57,14 +57,14 @@ pub(crate) fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedV
 
 /// Adds variants to one haplotype of one clone.
 fn add_to_tumour(placer: &mut VariantPlacer, members: Vec<ProposedVariant>, cluster: Option<usize>) {
-    let clone = placer.random_clone();
+    let clone = placer.draw_clone();
     let (haplotype, carriers) = placer.tumour.draw_haplotype_and_copies(members[0].edit.position, placer.rng);
     placer.occupied.occupy_span(reserved_span(&members));
     for made in members {
         placer.tumour.small.push(PlacedVariant {
             carriers,
             cluster,
-            ..PlacedVariant::new(made.edit, haplotype, clone)
+            ..PlacedVariant::on_all_copies(made.edit, haplotype, clone)
         });
     }
 }
@@ -76,7 +76,7 @@ fn reserved_span(members: &[ProposedVariant]) -> ContigSpan {
 
 /// Proposes a variant cluster at a random position; `None` if the position is not free.
 fn propose_cluster(placer: &mut VariantPlacer, maker: &SmallVariantGenerator) -> Option<Vec<ProposedVariant>> {
-    let at = placer.occupied.random_position(placer.rng);
+    let at = placer.occupied.draw_position(placer.rng);
     let count = CLUSTER_SIZE.0 + placer.rng.draw_below(CLUSTER_SIZE.1 - CLUSTER_SIZE.0 + 1);
     let offsets = draw_cluster_offsets(placer.rng, count)?;
     let mut members: Vec<ProposedVariant> = vec![];
@@ -86,7 +86,7 @@ fn propose_cluster(placer: &mut VariantPlacer, maker: &SmallVariantGenerator) ->
         if place.pos >= placer.genome.seqs[at.contig].len() {
             return None;
         }
-        let made = maker.propose_at(place, placer.occupied, placer.rng, kind, MAX_CLUSTER_INDEL_BP)?;
+        let made = maker.propose_variant_at(place, placer.occupied, placer.rng, kind, MAX_CLUSTER_INDEL_BP)?;
         // At least one unchanged base is between two variants, in every notation.
         if members.last().is_some_and(|before| before.reserved.end > made.reserved.start + 1) {
             return None;

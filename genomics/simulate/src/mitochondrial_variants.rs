@@ -11,7 +11,7 @@ use crate::rng::Rng;
 use crate::sequencing::CellChromosome;
 use crate::variant::{ContigSpan, GenomePosition, SequenceEdit};
 
-pub(crate) const MITOCHONDRIAL_CONTIG: &str = "chrM";
+pub(crate) const MITOCHONDRIAL_CONTIG_NAME: &str = "chrM";
 /// Length of the mitochondrial genome, bp: as in humans.
 pub(crate) const MITOCHONDRIAL_LENGTH_BP: usize = 16_569;
 /// GC content of the mitochondrial genome: as in humans.
@@ -39,21 +39,21 @@ pub(crate) struct MitochondrialVariants {
 
 /// Returns the genome with a random mitochondrial contig appended.
 pub(crate) fn add_mitochondrial_contig(genome: &Genome, rng: &mut Rng) -> Result<Genome> {
-    if genome.names.iter().any(|n| n == MITOCHONDRIAL_CONTIG) {
+    if genome.names.iter().any(|n| n == MITOCHONDRIAL_CONTIG_NAME) {
         let message = format!(
-            "the genome already has a contig {MITOCHONDRIAL_CONTIG}; remove the contig, or omit --mitochondrion"
+            "the genome already has a contig {MITOCHONDRIAL_CONTIG_NAME}; remove the contig, or omit --mitochondrion"
         );
         return Err(Error::Parameters(message));
     }
     let mut genome = genome.clone();
-    genome.names.push(MITOCHONDRIAL_CONTIG.into());
-    genome.seqs.push(Arc::new((0..MITOCHONDRIAL_LENGTH_BP).map(|_| rng.random_base(GC_CONTENT)).collect()));
+    genome.names.push(MITOCHONDRIAL_CONTIG_NAME.into());
+    genome.seqs.push(Arc::new((0..MITOCHONDRIAL_LENGTH_BP).map(|_| rng.draw_base(GC_CONTENT)).collect()));
     Ok(genome)
 }
 
 impl MitochondrialVariants {
     /// Draws the variants of one person and tumour on the last contig of `genome`.
-    pub(crate) fn new(genome: &Genome, rng: &mut Rng) -> Self {
+    pub(crate) fn draw_variants(genome: &Genome, rng: &mut Rng) -> Self {
         let contig = genome.seqs.len() - 1;
         let seq = &genome.seqs[contig];
         let mut places: Vec<usize> = vec![];
@@ -64,7 +64,7 @@ impl MitochondrialVariants {
             }
         }
         let mut edits = places.iter().map(|&pos| {
-            let added = vec![rng.random_other_base(seq[pos])];
+            let added = vec![rng.draw_other_base(seq[pos])];
             SequenceEdit { position: GenomePosition { contig, pos }, removed: vec![seq[pos]], added }
         });
         let germline: Vec<SequenceEdit> = edits.by_ref().take(NUM_HOMOPLASMIC).collect();
@@ -118,7 +118,7 @@ impl MitochondrialVariants {
         let (mut sequence, mut origins) = (ChromosomeSequence::default(), ReferenceOrigins::default());
         for _ in 0..2 {
             sequence.push_span(seq, whole, edits, false);
-            origins.push_reference(whole, &[], false);
+            origins.push_reference_span(whole, &[], false);
         }
         CellChromosome { sequence, origins, copies: 1, circular: true, carried_variants: vec![] }
     }
@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn copies_add_up_to_the_fractions() {
-        let nuclear = Genome::new(vec!["a".into()], vec![b"ACGT".to_vec()]);
+        let nuclear = Genome::from_sequences(vec!["a".into()], vec![b"ACGT".to_vec()]);
         let mut rng = Rng::from_labels(3, &[]);
         let genome = add_mitochondrial_contig(&nuclear, &mut rng).unwrap();
         assert!(
             add_mitochondrial_contig(&genome, &mut rng).unwrap_err().to_string().contains("already has a contig chrM")
         );
-        let mitochondrion = MitochondrialVariants::new(&genome, &mut rng);
+        let mitochondrion = MitochondrialVariants::draw_variants(&genome, &mut rng);
         let kinds = mitochondrion.tumour_genomes(&genome);
         assert!((kinds.iter().map(|k| k.0).sum::<f64>() - 1.0).abs() < 1e-9);
         for (edit, fraction) in &mitochondrion.somatic {

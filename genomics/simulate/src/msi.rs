@@ -30,7 +30,7 @@ pub(crate) fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params:
     if params.share == 0.0 {
         return Ok([0; 2]);
     }
-    let maker = SmallVariantGenerator::new(placer.genome, placer.occupied);
+    let maker = SmallVariantGenerator::find_repeats(placer.genome, placer.occupied);
     for contig in 0..placer.genome.seqs.len() {
         let mut tracts = tandem_repeats::list_tandem_repeats(&placer.genome.seqs[contig]);
         tracts.sort_unstable_by_key(|tract| (tract.start, tract.unit));
@@ -53,9 +53,9 @@ pub(crate) fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params:
                 continue;
             }
             placer.occupied.occupy_span(made.reserved);
-            let clone = placer.random_clone();
+            let clone = placer.draw_clone();
             let (haplotype, carriers) = placer.tumour.draw_haplotype_and_copies(made.edit.position, placer.rng);
-            placer.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::new(made.edit, haplotype, clone) });
+            placer.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::on_all_copies(made.edit, haplotype, clone) });
             changed += 1;
         }
     }

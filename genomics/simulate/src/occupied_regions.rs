@@ -21,7 +21,7 @@ pub(crate) struct OccupiedRegions<'a> {
 
 impl<'a> OccupiedRegions<'a> {
     /// Creates an empty set: the whole genome is free.
-    pub(crate) fn new(genome: &'a Genome) -> Self {
+    pub(crate) fn empty(genome: &'a Genome) -> Self {
         OccupiedRegions {
             genome,
             occupied_intervals: vec![BTreeMap::new(); genome.seqs.len()],
@@ -49,7 +49,7 @@ impl<'a> OccupiedRegions<'a> {
     }
 
     /// Draws a position, uniform over all allowed bases.
-    pub(crate) fn random_position(&self, rng: &mut Rng) -> GenomePosition {
+    pub(crate) fn draw_position(&self, rng: &mut Rng) -> GenomePosition {
         if let Some(spans) = &self.allowed_spans {
             let base = rng.draw_below(spans.last().map_or(1, |s| s.1));
             let (span, sum) = spans[spans.partition_point(|s| s.1 <= base).min(spans.len() - 1)];
@@ -110,13 +110,13 @@ mod tests {
 
     #[test]
     fn random_places_lie_where_they_are_wanted() {
-        let genome = Genome::new(vec!["a".into(), "b".into()], vec![vec![b'A'; 100], vec![b'C'; 50]]);
-        let mut ground = OccupiedRegions::new(&genome);
+        let genome = Genome::from_sequences(vec!["a".into(), "b".into()], vec![vec![b'A'; 100], vec![b'C'; 50]]);
+        let mut ground = OccupiedRegions::empty(&genome);
         let span = |contig, start, end| ContigSpan { contig, start, end };
         let wanted = [span(0, 10, 12), span(0, 40, 45), span(1, 0, 3)];
         let mut rng = Rng::from_labels(1, &[]);
         let mut drawn = |ground: &OccupiedRegions| -> std::collections::BTreeSet<GenomePosition> {
-            (0..3000).map(|_| ground.random_position(&mut rng)).collect()
+            (0..3000).map(|_| ground.draw_position(&mut rng)).collect()
         };
         assert_eq!(drawn(&ground).len(), 150);
         ground.restrict_to_spans(Some(&wanted));

@@ -273,7 +273,7 @@ impl SimulationParams {
                 return wrong("the mean family size must be between 0.1 and 100; it replaces the share of duplicates");
             }
             let ReadStructures([first, second]) = &umi.structures;
-            if umi.structures.umi_bp() == 0 || first.template_bp().or(second.template_bp()).is_some() {
+            if umi.structures.umi_bp() == 0 || first.max_template_bp().or(second.max_template_bp()).is_some() {
                 return wrong("--umi: the structure must have UMI bases (M) and end with +T, such as 3M1S+T");
             }
             if umi.duplex && first != second {

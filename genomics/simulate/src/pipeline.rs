@@ -26,7 +26,7 @@ use crate::recurrent_errors;
 use crate::repeat_map::RepeatMap;
 use crate::rng::RandomStream;
 use crate::samples::{PreparedSample, SampleSpec, SequencingInputs};
-use crate::sequencing::{self, FastqOptions, FastqSink, ReadCounts};
+use crate::sequencing::{self, FastqOutputOptions, FastqSink, ReadCounts};
 use crate::somatic;
 use crate::synthetic_genome;
 use crate::targets::CaptureTargets;
@@ -163,7 +163,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     let genome = whole.as_ref().unwrap_or(&nuclear);
     let capture = params.capture.as_ref();
     let targets = capture
-        .map(|c| CaptureTargets::new(&c.targets, &nuclear, &mut params.rng_for_stream(RandomStream::Targets)))
+        .map(|c| CaptureTargets::design_or_read(&c.targets, &nuclear, &mut params.rng_for_stream(RandomStream::Targets)))
         .transpose()?;
     let amplicons = params.sequencing.library.amplicons.as_ref();
     let amplicons = amplicons.map(|a| {
@@ -197,12 +197,12 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     }
     drop(laid);
 
-    let mut cells = CellGenomes::new(&nuclear, tumour, germline);
+    let mut cells = CellGenomes::build(&nuclear, tumour, germline);
     if let Some(foreign) = foreign {
-        cells.add_person(&nuclear, &tumour.healthy, foreign);
+        cells.add_foreign_person(&nuclear, &tumour.healthy, foreign);
     }
     if let Some(species) = &species {
-        cells.add_species(species);
+        cells.add_foreign_species(species);
     }
     if let Some([patient, other]) = mitochondria {
         cells.add_mitochondria(genome, patient, foreign.is_some().then_some(other));
@@ -238,7 +238,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
             OutputTarget::Stream(wanted, out) if *wanted == sample => FastqSink::Stream(&mut **out),
             OutputTarget::Stream(..) => return Ok(ReadCounts::default()),
         };
-        let output = FastqOptions {
+        let output = FastqOutputOptions {
             interleaved: matches!(sink, FastqSink::Stream(_)),
             sample: name,
             contigs: &genome.names,
@@ -315,12 +315,12 @@ fn place_all_variants(
     params: &SimulationParams,
     targets: Option<&CaptureTargets>,
 ) -> Result<SimulatedVariants> {
-    let mut ground = OccupiedRegions::new(nuclear);
+    let mut ground = OccupiedRegions::empty(nuclear);
     let ploidy = match params.genome {
         GenomeSource::Human { .. } => HealthyPloidy::for_male(nuclear),
         _ => HealthyPloidy::all_diploid(),
     };
-    let mut tumour = Tumour::new(nuclear, &params.somatic.subclones, ploidy)?;
+    let mut tumour = Tumour::without_variants(nuclear, &params.somatic.subclones, ploidy)?;
     let mut wanted = params.somatic.clone();
     if let (Some(targets), Some(capture)) = (targets, &params.capture) {
         ground.restrict_to_spans(Some(&targets.spans));
@@ -374,7 +374,7 @@ fn place_all_variants(
     };
     let mitochondria = (params.samples.mitochondrion > 0.0).then(|| {
         [RandomStream::MitochondrialVariants, other]
-            .map(|stream| MitochondrialVariants::new(genome, &mut params.rng_for_stream(stream)))
+            .map(|stream| MitochondrialVariants::draw_variants(genome, &mut params.rng_for_stream(stream)))
     });
     Ok(SimulatedVariants { tumour, germline, foreign, mitochondria, unstable })
 }
@@ -414,7 +414,7 @@ fn write_truth(
         Some(both) => both.each_ref().map(Some),
         None => [None; 2],
     };
-    let repeats = RepeatMap::new(genome, truth::repeat_lookup_spans(tumour, patient), threads);
+    let repeats = RepeatMap::count_kmers_of_spans(genome, truth::repeat_lookup_spans(tumour, patient), threads);
     let annotator = TruthAnnotator { genome, repeats: &repeats, ploidy: &tumour.ploidy };
     let mut write = |name: &str, text: String| write_file_into_set(&out.join(name), text.as_bytes(), set);
     write("truth.vcf", truth::format_somatic_vcf(&annotator, tumour, patient, sample))?;
@@ -562,7 +562,7 @@ mod tests {
     }
 
     fn truth(genome: &Genome, tumour: &Tumour) -> Vec<vcf::VcfRecord> {
-        let repeats = RepeatMap::new(genome, truth::repeat_lookup_spans(tumour, None), 1);
+        let repeats = RepeatMap::count_kmers_of_spans(genome, truth::repeat_lookup_spans(tumour, None), 1);
         let annotator = TruthAnnotator { genome, repeats: &repeats, ploidy: &tumour.ploidy };
         let sample = truth::SampleFractions { purity: 1.0, patient_share: 1.0 };
         let text = truth::format_somatic_vcf(&annotator, tumour, None, sample);
@@ -658,7 +658,7 @@ mod tests {
         assert_eq!(tumour.allele_fraction(&of_clone(0), 0.5), 0.25);
         assert_eq!(tumour.allele_fraction(&of_clone(1), 0.5), 0.1);
         let body = crate::variant::ContigSpan { contig: at.contig, start: at.pos - 100, end: at.pos + 100 };
-        tumour.structural.push(PlacedVariant::new(StructuralVariant::Deletion(body), 0, 0));
+        tumour.structural.push(PlacedVariant::on_all_copies(StructuralVariant::Deletion(body), 0, 0));
         assert_eq!(tumour.allele_fraction(&of_clone(0), 1.0), 1.0);
     }
 

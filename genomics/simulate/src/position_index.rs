@@ -10,16 +10,16 @@ const BASES_PER_ENTRY: usize = 4096;
 /// A binary search among millions of items misses the cache at each step. Two index entries narrow the search to a
 /// few items.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct PositionIndex(Vec<u32>);
+pub(crate) struct ItemEndIndex(Vec<u32>);
 
-impl PositionIndex {
+impl ItemEndIndex {
     /// Adds item number `item`, which ends at `end`. Ends must not decrease.
-    pub(crate) fn push_item(&mut self, item: usize, end: usize) {
+    pub(crate) fn push_item_end(&mut self, item: usize, end: usize) {
         self.0.resize(end.div_ceil(BASES_PER_ENTRY), item as u32);
     }
 
     /// Returns the index of the first item that ends beyond `at`, or `items.len()` if there is none.
-    pub(crate) fn find_item<T>(&self, items: &[T], at: usize, end: impl Fn(&T) -> usize) -> usize {
+    pub(crate) fn find_item_ending_after<T>(&self, items: &[T], at: usize, end: impl Fn(&T) -> usize) -> usize {
         let Range { start, end: last } = self.candidate_items(items.len(), at);
         start + items[start..last].partition_point(|item| end(item) <= at)
     }
@@ -40,17 +40,17 @@ mod tests {
     fn marks_find_what_a_search_finds() {
         let mut rng = Rng::from_labels(8, &[]);
         for longest in [2, 300, 5_000, 30_000] {
-            let (mut ends, mut marks, mut end) = (vec![], PositionIndex::default(), 0);
+            let (mut ends, mut marks, mut end) = (vec![], ItemEndIndex::default(), 0);
             for item in 0..200 {
                 end += rng.draw_below(longest);
                 ends.push(end);
-                marks.push_item(item, end);
+                marks.push_item_end(item, end);
             }
             for at in (0..end + 9_000).step_by(1 + end / 5_000).chain(ends.clone()) {
                 let expected = ends.partition_point(|&end| end <= at);
-                assert_eq!(marks.find_item(&ends, at, |&end| end), expected, "{at} of {longest}");
+                assert_eq!(marks.find_item_ending_after(&ends, at, |&end| end), expected, "{at} of {longest}");
             }
         }
-        assert_eq!(PositionIndex::default().find_item(&[], 5, |&end| end), 0);
+        assert_eq!(ItemEndIndex::default().find_item_ending_after(&[], 5, |&end| end), 0);
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn draw_recurrent_errors(genome: &Genome, params: &RecurrentErrorPara
             (base != b'N').then_some((GenomePosition { contig, pos }, base))
         });
         let Some((at, normal)) = known else { continue };
-        let wrong = rng.random_other_base(normal);
+        let wrong = rng.draw_other_base(normal);
         let share = MOLECULE_SHARE_RANGE[0]
             * (MOLECULE_SHARE_RANGE[1] / MOLECULE_SHARE_RANGE[0]).powf(rng.draw_unit_interval());
         let strand = match (rng.draw_bernoulli(ONE_STRAND_SHARE), rng.draw_bernoulli(0.5)) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::position_index::PositionIndex;
+use crate::position_index::ItemEndIndex;
 use crate::variant::{ContigSpan, GenomePosition, SequenceEdit};
 
 /// Longest small deletion within a mate, bp. A longer gap counts as a breakpoint.
@@ -36,7 +36,7 @@ impl ReferenceSegment {
 pub(crate) struct ReferenceOrigins {
     segments: Vec<ReferenceSegment>,
     length: usize,
-    segment_ends: PositionIndex,
+    segment_ends: ItemEndIndex,
 }
 
 /// Reference bases and the strand on which they are read.
@@ -50,12 +50,12 @@ pub(crate) struct ReferencePlacement {
 
 impl ReferenceOrigins {
     /// Appends novel bases, which the reference lacks.
-    pub(crate) fn push_novel(&mut self, length: usize) {
+    pub(crate) fn push_novel_bases(&mut self, length: usize) {
         self.length += length;
     }
 
     /// Appends a span of the reference with `edits` applied, reverse complemented if `reverse`.
-    pub(crate) fn push_reference(&mut self, span: ContigSpan, edits: &[&SequenceEdit], reverse: bool) {
+    pub(crate) fn push_reference_span(&mut self, span: ContigSpan, edits: &[&SequenceEdit], reverse: bool) {
         let mut from = span.start;
         // Kept reference bases, and the number of novel bases behind them.
         let mut parts: Vec<(ContigSpan, usize)> = vec![];
@@ -66,13 +66,13 @@ impl ReferenceOrigins {
         parts.push((ContigSpan { start: from, ..span }, 0));
         if reverse {
             for &(kept, added) in parts.iter().rev() {
-                self.push_novel(added);
+                self.push_novel_bases(added);
                 self.push_segment(kept, reverse);
             }
         } else {
             for &(kept, added) in &parts {
                 self.push_segment(kept, reverse);
-                self.push_novel(added);
+                self.push_novel_bases(added);
             }
         }
     }
@@ -81,7 +81,7 @@ impl ReferenceOrigins {
         if span.length_bp() > 0 {
             self.segments.push(ReferenceSegment { start: self.length, span, reverse });
             self.length += span.length_bp();
-            self.segment_ends.push_item(self.segments.len() - 1, self.length);
+            self.segment_ends.push_item_end(self.segments.len() - 1, self.length);
         }
     }
 
@@ -113,7 +113,7 @@ impl ReferenceOrigins {
 
     /// Returns the index of the first segment that ends beyond a base.
     fn find_segment(&self, base: usize) -> usize {
-        self.segment_ends.find_item(&self.segments, base, |s| s.start + s.span.length_bp())
+        self.segment_ends.find_item_ending_after(&self.segments, base, |s| s.start + s.span.length_bp())
     }
 
     /// Returns the reference position of a chromosome base, or `None` if the base is novel.
@@ -177,7 +177,7 @@ mod tests {
     fn places_count_what_edits_add_and_take() {
         let edits = [edit(110, 1, 1), edit(120, 5, 0), edit(150, 0, 7)];
         let mut origins = ReferenceOrigins::default();
-        origins.push_reference(span(100, 200), &edits.iter().collect::<Vec<_>>(), false);
+        origins.push_reference_span(span(100, 200), &edits.iter().collect::<Vec<_>>(), false);
         assert_eq!(origins.length, 102);
         let place = |bases| origins.reference_placement(bases).map(|p| (p.span.start, p.span.end, p.reverse));
         assert_eq!(place(0..20), Some((100, 120, false)));
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(origins.all_segments()[1].chromosome_range(span(100, 130)), 20..25);
         // The reverse complement of the same sequence: base 0 is base 199 of the reference.
         let mut turned = ReferenceOrigins::default();
-        turned.push_reference(span(100, 200), &edits.iter().collect::<Vec<_>>(), true);
+        turned.push_reference_span(span(100, 200), &edits.iter().collect::<Vec<_>>(), true);
         for bases in [0..20, 10..30, 40..60, 45..50, 90..102] {
             let mirrored = origins.reference_placement(102 - bases.end..102 - bases.start);
             assert_eq!(turned.reference_placement(bases), mirrored.map(|p| ReferencePlacement { reverse: true, ..p }));
@@ -204,11 +204,11 @@ mod tests {
     #[test]
     fn breakpoints_have_no_place() {
         let mut origins = ReferenceOrigins::default();
-        origins.push_reference(span(0, 100), &[], false);
-        origins.push_reference(span(100, 200), &[], true);
-        origins.push_reference(span(251, 300), &[], false);
-        origins.push_reference(span(350, 400), &[], false);
-        origins.push_reference(span(390, 450), &[], false);
+        origins.push_reference_span(span(0, 100), &[], false);
+        origins.push_reference_span(span(100, 200), &[], true);
+        origins.push_reference_span(span(251, 300), &[], false);
+        origins.push_reference_span(span(350, 400), &[], false);
+        origins.push_reference_span(span(390, 450), &[], false);
         assert!(origins.reference_placement(80..100).is_some() && origins.reference_placement(80..101).is_none());
         assert!(origins.reference_placement(190..201).is_none());
         assert_eq!(

@@ -88,7 +88,7 @@ impl Rng {
     }
 
     /// Draws from the normal distribution (Box–Muller).
-    pub fn draw_normal(&mut self, mean: f64, sd: f64) -> f64 {
+    pub fn draw_gaussian(&mut self, mean: f64, sd: f64) -> f64 {
         let radius = (-2.0 * (1.0 - self.draw_unit_interval()).ln()).sqrt();
         mean + sd * radius * (std::f64::consts::TAU * self.draw_unit_interval()).cos()
     }
@@ -122,13 +122,13 @@ impl Rng {
     }
 
     /// Draws a base: G or C with probability `gc`.
-    pub fn random_base(&mut self, gc: f64) -> u8 {
+    pub fn draw_base(&mut self, gc: f64) -> u8 {
         let pair = if self.draw_bernoulli(gc) { b"GC" } else { b"AT" };
         pair[self.draw_below(2)]
     }
 
     /// Draws a base other than `base`.
-    pub(crate) fn random_other_base(&mut self, base: u8) -> u8 {
+    pub(crate) fn draw_other_base(&mut self, base: u8) -> u8 {
         let others: Vec<u8> = b"ACGT".iter().copied().filter(|&b| b != base).collect();
         *self.choose_item(&others)
     }
@@ -150,7 +150,7 @@ mod tests {
     fn moments_are_right() {
         let mut rng = Rng::from_labels(7, &[]);
         let n = 100_000;
-        let mean = (0..n).map(|_| rng.draw_normal(400.0, 60.0)).sum::<f64>() / f64::from(n);
+        let mean = (0..n).map(|_| rng.draw_gaussian(400.0, 60.0)).sum::<f64>() / f64::from(n);
         assert!((mean - 400.0).abs() < 1.0, "{mean}");
         let ones = (0..n).filter(|_| rng.draw_bernoulli(0.25)).count() as f64 / f64::from(n);
         assert!((ones - 0.25).abs() < 0.01, "{ones}");

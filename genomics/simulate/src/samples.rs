@@ -11,7 +11,7 @@ use crate::rng::{RandomStream, Rng};
 use crate::sequencing::{
     AmpliconProducts, CapturedTargets, ChromosomePool, CoverageModel, DnaComponent, DnaPool, DnaSource,
     FragmentSampling, GenomeMixture, InsertSizeDistribution, Library, LibraryRecurrentErrors, RecurrentError,
-    Sequencer, draw_kept_fragment,
+    Sequencer, draw_fragment_by_coverage,
 };
 use crate::targets::CaptureTargets;
 
@@ -80,16 +80,16 @@ impl<'a> SequencingInputs<'a> {
         let random = |what: SampleStream| Rng::from_labels(seed, &[u64::MAX - what as u64]);
         let machine = Sequencer::new(reads, &mut random(SampleStream::AdapterIndices));
         let shared = self.params.rng_for_stream(RandomStream::Coverage);
-        let coverage = CoverageModel::new(&reads.coverage, self.genome, shared, random(SampleStream::CoverageWave));
+        let coverage = CoverageModel::draw_model(&reads.coverage, self.genome, shared, random(SampleStream::CoverageWave));
         let pilot = &mut random(SampleStream::PilotPairs);
         let sources = match self.amplicons {
             Some(panel) => self.amplified_components(sample, panel, &machine, pilot)?,
             None => self.sheared_components(sample, coverage.as_ref(), &machine, pilot)?,
         };
         let pairs = sources.iter().map(|s| s.share).sum::<f64>().round() as usize;
-        let shown = || LibraryRecurrentErrors::new(self.recurrent, &mut random(SampleStream::RecurrentErrors));
+        let shown = || LibraryRecurrentErrors::draw_shares(self.recurrent, &mut random(SampleStream::RecurrentErrors));
         let recurrent = (!self.recurrent.is_empty()).then(shown);
-        let library = Library::new(DnaPool::new(sources, coverage), reads, recurrent);
+        let library = Library::from_dna_pool(DnaPool::from_sources(sources, coverage), reads, recurrent);
         Ok(PreparedSample { library, machine, pairs, seed })
     }
 
@@ -103,10 +103,10 @@ impl<'a> SequencingInputs<'a> {
         pilot: &mut Rng,
     ) -> Result<Vec<DnaComponent<'a>>> {
         let reads = &self.params.sequencing;
-        let inserts = InsertSizeDistribution::new(reads);
+        let inserts = InsertSizeDistribution::from_params(reads);
         let patient = self.cells.patient_mixture(sample.tumour_share);
         let shortest = reads.longest_read_bp();
-        let pool = ChromosomePool::new(&patient, shortest);
+        let pool = ChromosomePool::from_genomes(&patient, shortest);
         let known = self.genome.num_known_bases() as f64;
         // The depth refers to two copies; amplified sequence adds to it.
         let amplified = self.params.copies.amplifications > 0;
@@ -131,7 +131,7 @@ impl<'a> SequencingInputs<'a> {
         let mut anywhere = sample.depth * known / per_pair * content;
         let mut foreign_anywhere = anywhere * foreign;
         if let (Some(targets), Some(capture)) = (self.targets, &self.params.capture) {
-            let caught = CapturedTargets::new(&patient, targets, inserts.upper_insert_size_bp());
+            let caught = CapturedTargets::find_targets(&patient, targets, inserts.upper_insert_size_bp());
             if caught.is_empty() {
                 return Err(Error::Parameters("the tumour has no copy of any target; choose other targets".into()));
             }
@@ -140,7 +140,7 @@ impl<'a> SequencingInputs<'a> {
             let pairs = sample.depth * targets.total_bases() as f64 / on_target * content;
             anywhere *= capture.off_target;
             add(pairs * own, DnaSource::Patient, FragmentSampling::Targets(caught));
-            let others = CapturedTargets::new(&self.cells.foreign_mixture(), targets, inserts.upper_insert_size_bp());
+            let others = CapturedTargets::find_targets(&self.cells.foreign_mixture(), targets, inserts.upper_insert_size_bp());
             if others.is_empty() {
                 // Another species has no targets.
                 foreign_anywhere = (anywhere + pairs) * foreign;
@@ -169,13 +169,13 @@ impl<'a> SequencingInputs<'a> {
         machine: &Sequencer,
         pilot: &mut Rng,
     ) -> Result<Vec<DnaComponent<'a>>> {
-        let patient = AmpliconProducts::new(&self.cells.patient_mixture(sample.tumour_share), panel);
+        let patient = AmpliconProducts::find_products(&self.cells.patient_mixture(sample.tumour_share), panel);
         if patient.is_empty() {
             return Err(Error::Parameters("the tumour has no copy of any amplicon; choose other targets".into()));
         }
         let bases: usize = (0..PILOT_PAIRS).map(|_| draw_product_bases(&patient, machine, pilot)).sum();
         let pairs = sample.depth * (panel.count_covered_bases() * PILOT_PAIRS) as f64 / bases as f64;
-        let foreign = AmpliconProducts::new(&self.cells.foreign_mixture(), panel);
+        let foreign = AmpliconProducts::find_products(&self.cells.foreign_mixture(), panel);
         // Primers do not bind to another species.
         let foreign_share = if foreign.is_empty() { 0.0 } else { sample.foreign };
         let component = |share: f64, dna_source: DnaSource, products: AmpliconProducts<'a>| DnaComponent {
@@ -190,19 +190,20 @@ impl<'a> SequencingInputs<'a> {
 }
 
 fn genome_wide_sampling<'a>(mixture: &GenomeMixture<'a>, shortest: usize) -> FragmentSampling<'a> {
-    FragmentSampling::GenomeWide(ChromosomePool::new(mixture, shortest))
+    FragmentSampling::GenomeWide(ChromosomePool::from_genomes(mixture, shortest))
 }
 
-/// Draws a product and returns the number of its bases that both mates of a pair read.
+/// Draws an amplicon product and returns the number of its bases that the two mates cover together (bp).
 fn draw_product_bases(products: &AmpliconProducts, machine: &Sequencer, rng: &mut Rng) -> usize {
-    let product_bp = products.draw_product(rng).0.len();
+    let product_bp = products.draw_amplicon_product(rng).0.len();
     machine.draw_mate_lengths(rng).map(|length| length.min(product_bp)).iter().sum()
 }
 
-/// Returns the mean number of molecule bases that both mates of a pair read.
+/// Returns the mean number of molecule bases that the two mates of a pair cover together (bp). A base in the overlap of
+/// the mates counts once.
 fn mean_bases_per_pair(inserts: &InsertSizeDistribution, machine: &Sequencer, rng: &mut Rng) -> f64 {
     let pair = |rng: &mut Rng| {
-        let insert = inserts.draw_insert(rng).length_bp();
+        let insert = inserts.draw_insert_size(rng).length_bp();
         machine.draw_mate_lengths(rng).map(|length| length.min(insert)).iter().sum::<usize>()
     };
     (0..PILOT_PAIRS).map(|_| pair(rng)).sum::<usize>() as f64 / PILOT_PAIRS as f64
@@ -217,11 +218,11 @@ fn mean_on_target_bases_per_pair(
     rng: &mut Rng,
 ) -> f64 {
     let pair = |rng: &mut Rng| {
-        let insert = inserts.draw_insert(rng).length_bp();
+        let insert = inserts.draw_insert_size(rng).length_bp();
         if insert == 0 {
             return 0;
         }
-        let fragment = draw_kept_fragment(|rng| caught.draw_fragment(insert, rng), coverage, rng);
+        let fragment = draw_fragment_by_coverage(|rng| caught.draw_fragment(insert, rng), coverage, rng);
         let n = fragment.len();
         let [first, second] = machine.draw_mate_lengths(rng).map(|length| length.min(n));
         caught.count_target_bases(&fragment, 0, first) + caught.count_target_bases(&fragment, n - second, n)

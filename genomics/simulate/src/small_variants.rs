@@ -48,7 +48,7 @@ struct ShortTract {
 
 impl<'a> SmallVariantGenerator<'a> {
     /// Finds the tandem repeats in the regions in which `occupied` allows variants.
-    pub(crate) fn new(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
+    pub(crate) fn find_repeats(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
         let mut tracts = [vec![], vec![]];
         for (contig, seq) in genome.seqs.iter().enumerate() {
             let mut found = tandem_repeats::list_tandem_repeats(seq);
@@ -65,20 +65,20 @@ impl<'a> SmallVariantGenerator<'a> {
     }
 
     /// Proposes a variant at a random position; `None` if the position does not allow it.
-    pub(crate) fn propose_at_random(
+    pub(crate) fn propose_random_variant(
         &self,
         occupied: &OccupiedRegions,
         rng: &mut Rng,
         kind: SmallVariantKind,
         longest: usize,
     ) -> Option<ProposedVariant> {
-        let at = occupied.random_position(rng);
-        self.propose_at(at, occupied, rng, kind, longest)
+        let at = occupied.draw_position(rng);
+        self.propose_variant_at(at, occupied, rng, kind, longest)
     }
 
     /// Proposes a variant at a position (or, for tandem repeats, at a random repeat); `None` if the position does not
     /// allow it.
-    pub(crate) fn propose_at(
+    pub(crate) fn propose_variant_at(
         &self,
         at: GenomePosition,
         occupied: &OccupiedRegions,
@@ -113,7 +113,7 @@ impl<'a> SmallVariantGenerator<'a> {
                     _ => SequenceEdit {
                         position: at,
                         removed: vec![],
-                        added: (0..length).map(|_| rng.random_base(0.42)).collect(),
+                        added: (0..length).map(|_| rng.draw_base(0.42)).collect(),
                     },
                 }))
             }
@@ -125,7 +125,7 @@ impl<'a> SmallVariantGenerator<'a> {
                     others
                 };
                 if choice.is_empty() {
-                    return self.propose_at_random(occupied, rng, SmallVariantKind::Indel, longest);
+                    return self.propose_random_variant(occupied, rng, SmallVariantKind::Indel, longest);
                 }
                 let ShortTract { start, contig, length, unit } = *rng.choose_item(choice);
                 let tract = TandemRepeat { start, end: start + usize::from(length), unit: unit.into() };
@@ -201,7 +201,7 @@ fn draw_substituted_base(rng: &mut Rng, base: u8) -> u8 {
         return transition;
     }
     loop {
-        let other = rng.random_other_base(base);
+        let other = rng.draw_other_base(base);
         if other != transition {
             return other;
         }

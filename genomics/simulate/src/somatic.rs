@@ -104,11 +104,11 @@ fn place_structural_variants(placer: &mut VariantPlacer, params: &SomaticParams)
     // Place the largest variants first, while there is space for them.
     wanted.sort_by_key(|&(size, _)| std::cmp::Reverse(size));
     for (placed, (mut size, class)) in wanted.into_iter().enumerate() {
-        let clone = placer.random_clone();
+        let clone = placer.draw_clone();
         let mut tries = 0;
         loop {
             let variant = propose_structural(genome, placer.occupied, placer.rng, class, size);
-            if variant.is_some_and(|v| placer.place_structural(clone, v)) {
+            if variant.is_some_and(|v| placer.place_structural_variant(clone, v)) {
                 break;
             }
             tries += 1;
@@ -134,7 +134,7 @@ fn propose_structural(
     class: SvClass,
     size: usize,
 ) -> Option<StructuralVariant> {
-    let at = ground.random_position(rng);
+    let at = ground.draw_position(rng);
     let span = ContigSpan { contig: at.contig, start: at.pos, end: at.pos + size };
     let seq = &genome.seqs[at.contig];
     if span.end > seq.len() {
@@ -145,13 +145,13 @@ fn propose_structural(
         SvClass::Duplication => StructuralVariant::Duplication(left_align_span(span, seq)),
         SvClass::Inversion => StructuralVariant::Inversion(span),
         SvClass::Insertion => {
-            let novel = (0..size).map(|_| rng.random_base(0.42)).collect();
+            let novel = (0..size).map(|_| rng.draw_base(0.42)).collect();
             let mut edit = SequenceEdit { position: at, removed: vec![], added: novel };
             edit.left_align(seq);
             StructuralVariant::Insertion(edit.position, edit.added)
         }
         SvClass::Translocation => {
-            let other = ground.random_position(rng);
+            let other = ground.draw_position(rng);
             if other.contig == at.contig {
                 return None;
             }
@@ -160,7 +160,7 @@ fn propose_structural(
             StructuralVariant::Translocation { cuts, inverted: rng.draw_bernoulli(0.5) }
         }
         SvClass::Copy => {
-            let to = ground.random_position(rng);
+            let to = ground.draw_position(rng);
             let apart = to.contig != at.contig || to.pos + 5000 < span.start || to.pos > span.end + 5000;
             if !apart {
                 return None;
@@ -180,7 +180,7 @@ pub(crate) fn left_align_span(mut span: ContigSpan, seq: &[u8]) -> ContigSpan {
 }
 
 fn place_small_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
-    let maker = SmallVariantGenerator::new(placer.genome, placer.occupied);
+    let maker = SmallVariantGenerator::find_repeats(placer.genome, placer.occupied);
     let in_tandem = (params.indels as f64 * params.tandem_share).round() as usize;
     for i in 0..params.snvs + params.indels {
         let kind = match i {
@@ -190,17 +190,17 @@ fn place_small_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> R
         };
         let made = (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| {
-                let made = maker.propose_at_random(placer.occupied, placer.rng, kind, MAX_INDEL_BP)?;
-                placer.can_place_small(&made).then_some(made)
+                let made = maker.propose_random_variant(placer.occupied, placer.rng, kind, MAX_INDEL_BP)?;
+                placer.can_place_small_variant(&made).then_some(made)
             })
             .ok_or_else(|| {
                 let what = if i < params.snvs { "SNVs" } else { "indels" };
                 no_space_error(what, placer.tumour.small.len(), params.snvs + params.indels)
             })?;
         placer.occupied.occupy_span(made.reserved);
-        let clone = placer.random_clone();
+        let clone = placer.draw_clone();
         let (haplotype, carriers) = placer.tumour.draw_haplotype_and_copies(made.edit.position, placer.rng);
-        placer.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::new(made.edit, haplotype, clone) });
+        placer.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::on_all_copies(made.edit, haplotype, clone) });
     }
     placer.tumour.small.sort_by_key(|p| p.variant.position);
     Ok(())

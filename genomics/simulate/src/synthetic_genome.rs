@@ -56,7 +56,7 @@ pub(crate) fn generate_genome(length: usize, contigs: usize, repeats: Option<f64
     }
     for _ in 0..length / BASES_PER_TANDEM_REPEAT {
         let unit: Vec<u8> = (0..if rng.draw_bernoulli(0.5) { 1 } else { 2 + rng.draw_below(5) })
-            .map(|_| rng.random_base(0.35))
+            .map(|_| rng.draw_base(0.35))
             .collect();
         let size = rng.draw_log_uniform(8, if unit.len() == 1 { 30 } else { 120 });
         let tract: Vec<u8> = unit.into_iter().cycle().take(size).collect();
@@ -64,7 +64,7 @@ pub(crate) fn generate_genome(length: usize, contigs: usize, repeats: Option<f64
         let tract = diverged_copy(&tract, divergence, rng);
         overwrite_at_random(&mut seqs, &tract, rng);
     }
-    Genome::new((1..=contigs).map(|i| format!("chr{i}")).collect(), seqs)
+    Genome::from_sequences((1..=contigs).map(|i| format!("chr{i}")).collect(), seqs)
 }
 
 /// Generates random sequence whose GC content changes every 1–100 kb, as isochores do.
@@ -73,7 +73,7 @@ fn generate_backbone(length: usize, rng: &mut Rng) -> Vec<u8> {
     while seq.len() < length {
         let gc = 0.35 + 0.2 * rng.draw_unit_interval();
         let stretch = rng.draw_log_uniform(1_000, 100_000).min(length - seq.len());
-        seq.extend((0..stretch).map(|_| rng.random_base(gc)));
+        seq.extend((0..stretch).map(|_| rng.draw_base(gc)));
     }
     seq
 }
@@ -85,9 +85,9 @@ fn diverged_copy(seq: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
         if !rng.draw_bernoulli(divergence) {
             copy.push(b);
         } else if rng.draw_bernoulli(0.9) {
-            copy.push(rng.random_other_base(b));
+            copy.push(rng.draw_other_base(b));
         } else if rng.draw_bernoulli(0.5) {
-            copy.extend([b, rng.random_base(0.4)]);
+            copy.extend([b, rng.draw_base(0.4)]);
         }
     }
     if rng.draw_bernoulli(0.5) { genuma_reads::dna::reverse_complement(&copy) } else { copy }
@@ -126,7 +126,7 @@ mod tests {
     /// Share of the first contig's bases that touch a repeated 31-mer.
     fn repeated_share(genome: &Genome) -> f64 {
         let length = genome.seqs[0].len();
-        let map = RepeatMap::new(genome, [ContigSpan { contig: 0, start: 0, end: length }], 1);
+        let map = RepeatMap::count_kmers_of_spans(genome, [ContigSpan { contig: 0, start: 0, end: length }], 1);
         let repeated = (0..genome.seqs[0].len() - 1).filter(|&i| map.touches_repeat(0, i, i + 1)).count();
         repeated as f64 / genome.seqs[0].len() as f64
     }

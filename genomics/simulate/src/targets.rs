@@ -83,7 +83,7 @@ pub(crate) struct CaptureTargets {
 
 impl CaptureTargets {
     /// Designs targets, or reads them from a BED file.
-    pub(crate) fn new(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
+    pub(crate) fn design_or_read(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
         let spans = match source {
             TargetSource::Panel => design_targets(&PANEL_DESIGN, genome, rng),
             TargetSource::Exome => design_targets(&EXOME_DESIGN, genome, rng),
@@ -101,7 +101,7 @@ impl CaptureTargets {
         }
         let sd = (1.0 + EFFICIENCY_CV * EFFICIENCY_CV).ln().sqrt();
         let mut efficiency = || {
-            let z = rng.draw_normal(0.0, 1.0).clamp(-MAX_EFFICIENCY_SDS, MAX_EFFICIENCY_SDS);
+            let z = rng.draw_gaussian(0.0, 1.0).clamp(-MAX_EFFICIENCY_SDS, MAX_EFFICIENCY_SDS);
             (sd * z - sd * sd / 2.0).exp()
         };
         let efficiency = spans.iter().map(|_| efficiency()).collect();
@@ -136,11 +136,11 @@ fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<
     let known = genome.num_known_bases() as f64;
     let wanted = (known * design.genome_share).max(design.min_bases as f64).min(known * MAX_GENOME_SHARE) as usize;
     let between = |(low, high): (usize, usize), rng: &mut Rng| low + rng.draw_below(high - low + 1);
-    let mut occupied = OccupiedRegions::new(genome);
+    let mut occupied = OccupiedRegions::empty(genome);
     let mut spans: Vec<ContigSpan> = vec![];
     let mut bases = 0;
     for _ in 0..20 * (1 + wanted / design.exon_bp.0) {
-        let GenomePosition { contig, pos: mut at } = occupied.random_position(rng);
+        let GenomePosition { contig, pos: mut at } = occupied.draw_position(rng);
         for _ in 0..between(design.exons_per_gene, rng) {
             if bases >= wanted {
                 return spans;
@@ -207,7 +207,7 @@ mod tests {
     fn made_targets_are_exons_in_clusters() {
         let genome = synthetic_genome::generate_genome(2_000_000, 3, None, &mut Rng::from_labels(1, &[]));
         for (source, share, exon) in [(TargetSource::Panel, 0.02, 100..=400), (TargetSource::Exome, 0.022, 80..=300)] {
-            let targets = CaptureTargets::new(&source, &genome, &mut Rng::from_labels(2, &[])).unwrap();
+            let targets = CaptureTargets::design_or_read(&source, &genome, &mut Rng::from_labels(2, &[])).unwrap();
             let found = targets.total_bases() as f64 / 2e6;
             assert!((found / share - 1.0).abs() < 0.02, "{found}");
             assert!(targets.spans.iter().all(|s| exon.contains(&s.length_bp())));
@@ -218,18 +218,18 @@ mod tests {
             assert!((0.85..1.15).contains(&mean), "{mean}");
         }
         let small = synthetic_genome::generate_genome(150_000, 1, None, &mut Rng::from_labels(1, &[]));
-        let targets = CaptureTargets::new(&TargetSource::Panel, &small, &mut Rng::from_labels(2, &[])).unwrap();
+        let targets = CaptureTargets::design_or_read(&TargetSource::Panel, &small, &mut Rng::from_labels(2, &[])).unwrap();
         assert!((20_000..20_500).contains(&targets.total_bases()), "{}", targets.total_bases());
     }
 
     #[test]
     fn bed_files_are_read_and_faults_named() {
-        let genome = Genome::new(vec!["a".into(), "b".into()], vec![vec![b'A'; 900], vec![b'C'; 80]]);
+        let genome = Genome::from_sequences(vec!["a".into(), "b".into()], vec![vec![b'A'; 900], vec![b'C'; 80]]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.bed");
         let targets = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            CaptureTargets::new(&TargetSource::File(path.clone()), &genome, &mut Rng::from_labels(1, &[]))
+            CaptureTargets::design_or_read(&TargetSource::File(path.clone()), &genome, &mut Rng::from_labels(1, &[]))
         };
         let read = targets("track x\nb 10 20 x\na\t500\t600\na 590 610\n\n").unwrap();
         let span = |contig, start, end| ContigSpan { contig, start, end };

@@ -143,7 +143,7 @@ pub(crate) fn format_somatic_vcf(
     }
     for (edit, fraction) in mitochondrion.iter().flat_map(|m| &m.somatic) {
         // Mitochondria have no haplotypes; haplotype 1 represents the copies with the variant.
-        let placed = PlacedVariant::new(edit.clone(), 1, 0);
+        let placed = PlacedVariant::on_all_copies(edit.clone(), 1, 0);
         records.push(annotator.small_record(&placed, fraction * sample.purity * sample.patient_share));
     }
     format_vcf(annotator.genome, records, "TUMOR")
@@ -181,7 +181,7 @@ pub(crate) fn format_recurrent_vcf(genome: &Genome, places: &[RecurrentError]) -
         id: format!("r{}", i + 1),
         reference: bases_to_string(&[place.reference_base]),
         alternate: bases_to_string(&[place.error_base]),
-        info: format!("CLASS=SNV;SHARE={:.3};STRAND={}", place.molecule_share, place.strand.vcf_name()),
+        info: format!("CLASS=SNV;SHARE={:.3};STRAND={}", place.molecule_share, place.strand.vcf_strand_value()),
         genotype: "0|0",
     };
     format_vcf(genome, places.iter().enumerate().map(record).collect(), "TUMOR")

@@ -24,7 +24,7 @@ pub struct PlacedVariant<V> {
 
 impl<V> PlacedVariant<V> {
     /// Creates a variant that all copies of its haplotype have, in no cluster.
-    pub fn new(variant: V, haplotype: usize, clone: usize) -> Self {
+    pub fn on_all_copies(variant: V, haplotype: usize, clone: usize) -> Self {
         PlacedVariant { variant, haplotype, clone, carriers: CarrierCopies::All, cluster: None }
     }
 }
@@ -76,7 +76,7 @@ pub struct StructuralEvent {
 impl Tumour {
     /// Creates a tumour without variants. `subclones` are their shares of the tumour cells. A subclone with share 0
     /// is absent here and present in other samples of the patient.
-    pub fn new(genome: &Genome, subclones: &[f64], ploidy: HealthyPloidy) -> Result<Self> {
+    pub fn without_variants(genome: &Genome, subclones: &[f64], ploidy: HealthyPloidy) -> Result<Self> {
         let subclonal: f64 = subclones.iter().sum();
         if subclonal > 1.0 + 1e-9 || subclones.iter().any(|&f| f < 0.0) {
             let message = "the subclones' shares must not be negative, and sum up to at most 1; make them smaller";
@@ -84,7 +84,7 @@ impl Tumour {
         }
         let mut shares = vec![(1.0 - subclonal).max(0.0)];
         shares.extend(subclones);
-        let healthy = Karyotype::healthy_pair(genome, &ploidy);
+        let healthy = Karyotype::healthy_haplotypes(genome, &ploidy);
         let karyotypes = vec![healthy.clone(); shares.len()];
         Ok(Tumour {
             small: vec![],
@@ -156,7 +156,7 @@ impl Tumour {
     fn mean_copies(&self, at: GenomePosition) -> f64 {
         let change = |p: &PlacedVariant<StructuralVariant>| match p.variant.affected_span() {
             Some(b) if b.contig == at.contig && b.start <= at.pos && at.pos < b.end => {
-                f64::from(p.variant.added_copies()) * self.cellular_fraction(p.clone)
+                f64::from(p.variant.num_added_copies()) * self.cellular_fraction(p.clone)
             }
             _ => 0.0,
         };

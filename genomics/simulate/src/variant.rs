@@ -179,7 +179,7 @@ impl StructuralVariant {
     }
 
     /// Returns the number of copies of [`Self::affected_span`] that the variant adds.
-    pub(crate) fn added_copies(&self) -> i32 {
+    pub(crate) fn num_added_copies(&self) -> i32 {
         match self {
             StructuralVariant::Deletion(_) => -1,
             StructuralVariant::Duplication(_) | StructuralVariant::Copy { .. } => 1,

@@ -36,20 +36,20 @@ pub(crate) fn no_space_error(what: &str, placed: usize, wanted: usize) -> Error 
 
 impl VariantPlacer<'_, '_> {
     /// Draws the founder clone or a subclone with equal probability.
-    pub(crate) fn random_clone(&mut self) -> usize {
+    pub(crate) fn draw_clone(&mut self) -> usize {
         self.rng.draw_below(self.tumour.population_shares.len())
     }
 
     /// Returns whether a small variant can be placed at its proposed position.
-    pub(crate) fn can_place_small(&self, made: &ProposedVariant) -> bool {
+    pub(crate) fn can_place_small_variant(&self, made: &ProposedVariant) -> bool {
         self.occupied.is_span_free(made.reserved, self.min_spacing_bp)
             && self.tumour.has_haplotype_for(made.edit.position)
     }
 
     /// Adds a structural variant to every cell population of `clone` if its position is free. Returns whether it was
     /// added.
-    pub(crate) fn place_structural(&mut self, clone: usize, variant: StructuralVariant) -> bool {
-        if !self.can_place_structural(&variant) {
+    pub(crate) fn place_structural_variant(&mut self, clone: usize, variant: StructuralVariant) -> bool {
+        if !self.can_place_structural_variant(&variant) {
             return false;
         }
         let first = self.rng.draw_below(2);
@@ -57,7 +57,7 @@ impl VariantPlacer<'_, '_> {
     }
 
     /// Returns whether the position of a structural variant is free and the variant changes the sequence.
-    pub(crate) fn can_place_structural(&self, variant: &StructuralVariant) -> bool {
+    pub(crate) fn can_place_structural_variant(&self, variant: &StructuralVariant) -> bool {
         let ground = &*self.occupied;
         let mut cuts = variant.breakpoints().into_iter();
         cuts.all(|c| ground.is_span_free(flanking_bases(c), self.min_spacing_bp) && !ground.is_in_sv_span(c))
@@ -78,7 +78,7 @@ impl VariantPlacer<'_, '_> {
         let carriers: Vec<usize> = carriers.collect();
         let mut changed: Vec<Karyotype> =
             carriers.iter().map(|&p| self.tumour.karyotypes[p][haplotype].clone()).collect();
-        if changed.iter_mut().any(|k| k.apply_structural(variant).is_err()) {
+        if changed.iter_mut().any(|k| k.apply_structural_variant(variant).is_err()) {
             return false;
         }
         for (&p, karyotype) in carriers.iter().zip(changed) {
@@ -88,7 +88,7 @@ impl VariantPlacer<'_, '_> {
         if let Some(body) = variant.affected_span() {
             self.occupied.add_sv_span(body);
         }
-        self.tumour.structural.push(PlacedVariant::new(variant.clone(), haplotype, clone));
+        self.tumour.structural.push(PlacedVariant::on_all_copies(variant.clone(), haplotype, clone));
         true
     }
 }

@@ -73,11 +73,11 @@ pub fn count_change_pair_support(
     if found.is_empty() {
         return Vec::new();
     }
-    let evidence = loci[l].compute_evidence(loci, pairs, errors);
+    let evidence = loci[l].compute_locus_evidence(loci, pairs, errors);
     let count = |[a, b]: [usize; 2]| {
         let mut shared = ChangePairSupport::default();
         for (first, second) in evidence.molecule_votes(a).iter().zip(&evidence.molecule_votes(b)) {
-            shared.add_counts(&ChangePairSupport::from_votes(first, second));
+            shared.merge_counts(&ChangePairSupport::from_votes(first, second));
         }
         merged_change(&contig.changes[a].change, &contig.changes[b].change).map(|change| (change, shared))
     };

@@ -59,7 +59,7 @@ mod trace {
 
 /// Aligns all of `query` with the best stretch of `target`. Among equal scores it prefers diagonal steps, then the
 /// leftmost end.
-pub fn align_query(query: &[u8], target: &[u8]) -> Alignment {
+pub fn align_whole_query(query: &[u8], target: &[u8]) -> Alignment {
     let gapless = align_gapless(query, target);
     match gapless {
         // One mismatch costs less than any gap; two may not.
@@ -286,16 +286,16 @@ mod tests {
             let target = random(500, &mut seed);
             let extra = random(size, &mut seed);
             let inserted = [&target[100..220], &extra[..], &target[220..340]].concat();
-            let found = align_query(&inserted, &target);
+            let found = align_whole_query(&inserted, &target);
             assert_eq!(rescore(&inserted, &target, &found), (found.score, inserted.len()));
             assert!(found.ops.contains(&AlignmentOp::Insert(size as u32)), "{size} {:?}", found.ops);
             let deleted = [&target[50..170], &target[170 + size..290 + size]].concat();
-            let found = align_query(&deleted, &target);
+            let found = align_whole_query(&deleted, &target);
             assert_eq!(rescore(&deleted, &target, &found), (found.score, deleted.len()));
             assert!(found.ops.contains(&AlignmentOp::Delete(size as u32)), "{size} {:?}", found.ops);
         }
-        assert_eq!(align_query(b"", b"ACGT").ops, []);
-        assert_eq!(align_query(b"ACGT", b"").ops, [AlignmentOp::Insert(4)]);
+        assert_eq!(align_whole_query(b"", b"ACGT").ops, []);
+        assert_eq!(align_whole_query(b"ACGT", b"").ops, [AlignmentOp::Insert(4)]);
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
             for least in [reached, best.score, best.score - 35] {
                 assert_eq!(align_with_gaps(&query, &target, least), best, "{round}, {least}");
             }
-            assert_eq!(align_query(&query, &target), best, "{round}");
+            assert_eq!(align_whole_query(&query, &target), best, "{round}");
         }
         assert!(several > 200 && gaps > 100, "{several} {gaps}");
     }

@@ -131,7 +131,8 @@ pub struct AlignedContig {
     /// For the contig's first and last segment: the sequence index, and the number added to a contig coordinate to
     /// get the genome position. `None` for a segment on the reverse strand.
     pub diagonals: [Option<(usize, i64)>; 2],
-    /// Ranges of changed bases that most other places of the genome have where the contig fits.
+    /// Ranges of changed bases that most other members of the repeat family have, at the other loci to which the contig
+    /// aligns.
     pub family_alleles: Vec<std::ops::Range<usize>>,
     /// Explanations of the contig that were compared; the one that counts is first.
     pub explanations: Vec<Explanation>,
@@ -153,7 +154,7 @@ impl AlignedContig {
         }
     }
 
-    /// Whether most other places of the genome where the contig fits have the bases at `range`.
+    /// Whether most other members of the repeat family have the bases at `range`.
     pub(crate) fn is_family_allele(&self, range: &std::ops::Range<usize>) -> bool {
         let has = |bases: std::ops::Range<usize>| self.family_alleles.contains(&bases);
         // Neighbouring substitutions may have been joined.
@@ -161,13 +162,13 @@ impl AlignedContig {
     }
 
     /// Whether a tumour-only k-mer covers a change at a range of the contig.
-    pub(crate) fn is_novel(&self, at: &std::ops::Range<usize>) -> bool {
+    pub(crate) fn has_tumour_only_kmer(&self, at: &std::ops::Range<usize>) -> bool {
         is_novel_range(&self.novel, at)
     }
 
     /// Whether at least one change is supported by more than a few low-quality bases. A change that spans several
     /// contig bases, or none, always counts as well supported.
-    pub fn is_well_supported(&self) -> bool {
+    pub fn has_well_supported_change(&self) -> bool {
         let poor = |f: &ContigChange| {
             f.contig_range.len() == 1 && self.quality_sums[f.contig_range.start] < MIN_CHANGED_BASE_QUALITY_SUM
         };
@@ -237,7 +238,7 @@ impl OrientedContig<'_> {
             let window = &chrom[from..(high + INVERSION_SEARCH_MARGIN_BASES).min(chrom.len())];
             let gap = &self.seq[start..end];
             let gap = if a.forward { reverse_complement(gap) } else { gap.to_vec() };
-            let alignment = affine::align_query(&gap, window);
+            let alignment = affine::align_whole_query(&gap, window);
             if alignment.score >= 8 * gap.len() as i32 {
                 let at = from + alignment.start;
                 let target = (at, at + alignment.target_len());
@@ -355,7 +356,7 @@ impl OrientedContig<'_> {
         if is_unaligned || ends.iter().any(|segment| segment.query_len() < MIN_COPIED_END_BASES) {
             return None;
         }
-        if let Some(alignment) = event_model::align_copies(&stretches, MAX_UNALIGNED_END_BASES) {
+        if let Some(alignment) = event_model::align_copied_stretches(&stretches, MAX_UNALIGNED_END_BASES) {
             return Some((self.read_changes(&alignment, region, bases, query, mapq, true), ends));
         }
         let [a, b] = &stretches[..] else { return None };
@@ -368,8 +369,8 @@ impl OrientedContig<'_> {
         Some((found, ends))
     }
 
-    /// The ranges of the changes whose bases most other places of the genome have. `hits` are those of the contig, which
-    /// was reverse-complemented if `flipped`.
+    /// The ranges of the changes whose bases most other members of the repeat family have. `hits` are those of the
+    /// contig, which was reverse-complemented if `flipped`.
     fn find_family_alleles(
         &self,
         contig_changes: &[ContigChange],
@@ -488,7 +489,7 @@ impl OrientedContig<'_> {
         let end = (last.target.1 + tail + pad).min(chrom.len());
         let region = GenomeRegion { chrom: first.chrom, forward: true, start, end };
         let bases = &chrom[start..end];
-        let alignment = affine::align_query(&self.seq, bases);
+        let alignment = affine::align_whole_query(&self.seq, bases);
         // If an unaligned end or a second segment is not explained by a gap of the alignment, there is a breakpoint.
         if (loose || self.segments.len() > 1) && !self.explains_contig(&alignment, bases) {
             return None;
@@ -550,7 +551,7 @@ impl OrientedContig<'_> {
     /// Changes of the contig bases `query.0..query.1` relative to a region of the genome.
     fn changes_in_region(&self, region: GenomeRegion, query: (usize, usize), mapq: u8) -> Vec<ContigChange> {
         let bases = region.bases(self.genome);
-        let alignment = affine::align_query(&self.seq[query.0..query.1], &bases);
+        let alignment = affine::align_whole_query(&self.seq[query.0..query.1], &bases);
         self.read_changes(&alignment, region, &bases, query, mapq, false)
     }
 

@@ -1,6 +1,6 @@
 //! Summary of a finished call: all data of the VCF, `summary.json` and the report.
 
-use genuma_pair::library::metrics::PairLibraryMetrics;
+use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequenceResults;
 use genuma_work::cost::UnitCost;
 use genuma_work::counters::RunCounters;
@@ -72,7 +72,7 @@ pub struct CallSummary {
     pub depths: KmerDepths,
     /// Library properties of the normal and the first tumour.
     #[serde(rename = "library")]
-    pub libraries: PairLibraryMetrics,
+    pub libraries: SamplePairLibraryMetrics,
     /// Depths of reference contigs and of screened sequences, from marker k-mers.
     pub known_sequences: KnownSequenceResults,
     /// Summary of the normal, the first tumour and its calls.
@@ -152,7 +152,7 @@ pub struct AdditionalTumour {
     pub sample: String,
     /// Library properties of this tumour and the normal.
     #[serde(rename = "library")]
-    pub libraries: PairLibraryMetrics,
+    pub libraries: SamplePairLibraryMetrics,
     /// Summary of this tumour, the normal and the calls that this tumour has.
     pub sample_summary: SampleSummary,
 }

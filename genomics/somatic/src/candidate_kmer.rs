@@ -167,7 +167,7 @@ impl CandidateSelector {
     /// A selector for a tumour with `depth` occurrences of a single-copy k-mer (0: unknown). `kmers` has the total
     /// numbers of k-mers of the normal and the tumour; `min_tumour_count` is the minimum number of occurrences in the
     /// tumour.
-    pub fn new(
+    pub fn for_tumour(
         k: u32,
         min_tumour_count: u32,
         kmers: [u64; 2],

@@ -23,7 +23,7 @@ impl CandidateSelectors {
     /// Creates the selectors. `kmers` are the numbers of k-mers of each sample, the normal first. `genome_bases` is
     /// the size of the genome, if known. Each selector outputs about `max_novel_candidates` novel k-mers at most.
     /// `libraries` describes each tumour with the normal.
-    pub fn new(
+    pub fn for_tumours(
         k: u32,
         min_tumour_count: u32,
         kmers: &[u64],
@@ -36,7 +36,7 @@ impl CandidateSelectors {
             let depth = genome_bases.map_or(0.0, |bases| tumour as f64 / bases.max(1) as f64);
             let own = usize::from(number).checked_sub(usize::from(TUMOUR_SAMPLE)).and_then(|own| libraries.get(own));
             let libraries = own.cloned().unwrap_or_else(|| LibraryModel::pool_tumour_libraries(libraries));
-            CandidateSelector::new(k, min_tumour_count, [normal, tumour], depth, &libraries)
+            CandidateSelector::for_tumour(k, min_tumour_count, [normal, tumour], depth, &libraries)
                 .with_novel_kmer_limit(max_novel_candidates)
                 .with_selector_number(number)
         };

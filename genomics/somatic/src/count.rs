@@ -14,19 +14,19 @@ use std::sync::{Arc, OnceLock};
 
 use genuma_kmers::{
     BinGrid, CountForecast, CountParams, CountResult, ExpectedInput, MAX_PARTITIONS, MAX_SAMPLES, Partition,
-    PartitionOutcome, PreparePair, RootCounters, ShardIndex, count_in_partitions,
+    PartitionOutcome, PreparePair, RootCounters, ShardKmerIndex, count_in_partitions,
 };
-use genuma_pair::assay::{Assay, AssayContext, FragmentEnds};
+use genuma_pair::assay::{Assay, AssayOptions, FragmentEnds};
 use genuma_pair::check::expected_pairs_per_sample;
-use genuma_pair::library::metrics::PairLibraryMetrics;
+use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::library::{LibraryObserver, LibraryTally, TrimmedPair};
 use genuma_pair::library_model::LibraryModel;
 use genuma_pair::marker_kmers::karyotype_and_screen::{KnownSequenceResults, ReadAndKmerTotals};
 use genuma_pair::marker_kmers::{MarkerKmers, MarkerTally};
-use genuma_pair::pair_summary::PairEvidence;
+use genuma_pair::pair_summary::SamplePairEvidence;
 use genuma_pair::sketch::{KmerSketch, SketchParams};
 use genuma_pair::sketches_per_tumour::{SketchBuilders, SketchWriters};
-use genuma_reads::packed_reads::{self, PackedReadsIndex, PackedReadsWriter, PairRecorder};
+use genuma_reads::packed_reads::{self, PackedReadBlockIndex, PackedReadsWriter, PackedPairRecorder};
 use genuma_reads::targets::Targets;
 use genuma_reads::{Lane, ReadEstimate, ReadPair, RecordCounts, TUMOUR_SAMPLE, TrimCounts};
 use genuma_work::spill::{self, LocalObjectRange};
@@ -47,7 +47,7 @@ use crate::ledger::{
 use crate::pair_preprocessor::PairPreprocessor;
 use crate::reference_kmers::find_reference_kmers;
 use crate::sample_names::SampleNames;
-use crate::target_depth::{ReadProperties, TargetDepths, TargetMarkers, TargetTally};
+use crate::target_depth::{ReadDepthProperties, TargetDepths, TargetMarkers, TargetTally};
 use crate::tumour_alleles::TumourAlleles;
 use crate::tumour_in_normal;
 
@@ -84,21 +84,21 @@ pub struct CallCounts {
     /// For each sample, counts of what was trimmed from its reads.
     pub trimmed: Vec<TrimCounts>,
     /// For each tumour the library properties of its reads and of the normal's reads.
-    pub libraries: Vec<PairLibraryMetrics>,
+    pub libraries: Vec<SamplePairLibraryMetrics>,
     /// Depths of reference contigs and of screened sequences in the normal and the first tumour, from marker k-mers.
     pub known_sequences: KnownSequenceResults,
     /// Depths of the targets, if there are any.
     pub target_depths: Option<TargetDepths>,
     /// For each tumour the evidence of its k-mer sketch about this tumour and the normal; empty if no sketch was
     /// taken.
-    pub pair_evidence: Vec<PairEvidence>,
+    pub pair_evidence: Vec<SamplePairEvidence>,
     /// For each tumour, properties of its library and that of the normal.
     pub library_models: Vec<LibraryModel>,
     /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0 if the tumours'
     /// alleles show none or too few.
     pub tumour_in_normal_ratio: f64,
     /// Index of the packed reads, if there are any.
-    pub packed_reads: Option<PackedReadsIndex>,
+    pub packed_reads: Option<PackedReadBlockIndex>,
     /// Counts of what was produced and skipped.
     pub ledger: Ledger,
 }
@@ -173,7 +173,7 @@ fn recruited_bytes(estimate: &ReadEstimate) -> u64 {
 
 /// Outcome of storing the packed reads.
 enum PackedReadsOutcome {
-    Complete(PackedReadsIndex),
+    Complete(PackedReadBlockIndex),
     /// Each shard of the reads has its own packed reads.
     PerShard,
     /// The scratch space is too small for this number of bytes.
@@ -212,7 +212,7 @@ pub const PACKED_READS_LEDGER_LINE: &str = "pairs in the packed reads in the wor
 struct PairPreparer<'a, 'b> {
     preprocessor: PairPreprocessor,
     observer: LibraryObserver,
-    recorder: Option<PairRecorder<'a>>,
+    recorder: Option<PackedPairRecorder<'a>>,
     /// `None` if an earlier pass has made the sketch.
     sketch_writers: Option<SketchWriters<'b>>,
 }
@@ -256,9 +256,9 @@ impl ReadStats {
     }
 
     fn add(&mut self, other: &ReadStats) {
-        self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, partition)| sum.add_counts(partition));
-        self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, partition)| sum.add_tally(partition));
-        self.aligned.iter_mut().zip(&other.aligned).for_each(|(sum, partition)| sum.add(partition));
+        self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, partition)| sum.merge_counts(partition));
+        self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, partition)| sum.merge_tally(partition));
+        self.aligned.iter_mut().zip(&other.aligned).for_each(|(sum, partition)| sum.merge_counts(partition));
     }
 }
 
@@ -267,10 +267,10 @@ fn collect_read_stats<'a>(
     recorders_by_thread: Vec<PairPreparer<'a, '_>>,
     lanes: &[Lane],
     samples: usize,
-) -> (ReadStats, Vec<PairRecorder<'a>>) {
+) -> (ReadStats, Vec<PackedPairRecorder<'a>>) {
     let (mut stats, mut recorders) = (ReadStats::with_samples(samples), Vec::new());
     for (lane, tally) in lanes.iter().filter_map(|lane| Some((lane, lane.record_counts()?))) {
-        stats.aligned[usize::from(lane.sample)].add(tally);
+        stats.aligned[usize::from(lane.sample)].merge_counts(tally);
     }
     for PairPreparer { preprocessor, observer, recorder, .. } in recorders_by_thread {
         let (trimmed, libraries) = (preprocessor.trim_counts().collect(), observer.into_tallies());
@@ -340,9 +340,9 @@ struct RecordedKmers {
 #[derive(Serialize, Deserialize)]
 pub struct ShardScatterResult {
     /// Index of the k-mers of the shard.
-    pub shard: ShardIndex,
+    pub shard: ShardKmerIndex,
     /// Index of the packed reads of the shard in the object of the step.
-    pub packed_reads: PackedReadsIndex,
+    pub packed_reads: PackedReadBlockIndex,
     /// Trimming and library statistics of the shard.
     read_stats: ReadStats,
     /// k-mer sketches of the shard, one for each tumour with the normal.
@@ -368,7 +368,7 @@ pub struct PartitionCountResult {
     /// Counts of the marker k-mers of the targets.
     target_tally: Option<TargetTally>,
     /// Evidence of the k-mer sketch of each tumour. Only the result of the first partition has it.
-    pair_evidence: Vec<PairEvidence>,
+    pair_evidence: Vec<SamplePairEvidence>,
     /// For each tumour, properties of its library and that of the normal, equal for all partitions.
     library_models: Vec<LibraryModel>,
     /// Totals over all reads, equal for all partitions.
@@ -605,7 +605,7 @@ impl CountingUnit<'_> {
         models: Option<&[LibraryModel]>,
         packed_reads: Option<(&'a PackedReadsWriter, u64)>,
         context: CountContext<'_>,
-    ) -> Result<(PartitionCountResult, Vec<PairRecorder<'a>>), Error> {
+    ) -> Result<(PartitionCountResult, Vec<PackedPairRecorder<'a>>), Error> {
         match self.samples.num_samples() {
             0..=2 => self.count_partition_with::<2>(partition, novel, models, packed_reads, context),
             3 | 4 => self.count_partition_with::<4>(partition, novel, models, packed_reads, context),
@@ -621,7 +621,7 @@ impl CountingUnit<'_> {
         models: Option<&[LibraryModel]>,
         packed_reads: Option<(&'a PackedReadsWriter, u64)>,
         context: CountContext<'_>,
-    ) -> Result<(PartitionCountResult, Vec<PairRecorder<'a>>), Error> {
+    ) -> Result<(PartitionCountResult, Vec<PackedPairRecorder<'a>>), Error> {
         let meter = Arc::new(ProgressCounters::default());
         let name =
             if partition == Partition::WHOLE_KMER_SPACE { "count".to_owned() } else { format!("count, {partition}") };
@@ -648,7 +648,7 @@ impl CountingUnit<'_> {
                     let mut tallies = vec![LibraryTally::default(); self.samples.num_samples()];
                     for preparer in preparers.iter() {
                         let own = preparer.observer.tallies();
-                        tallies.iter_mut().zip(own).for_each(|(sum, own)| sum.add_tally(own));
+                        tallies.iter_mut().zip(own).for_each(|(sum, own)| sum.merge_tally(own));
                     }
                     library = LibrarySketches::new(&tallies, sketches, &self.assay_context());
                 }
@@ -658,7 +658,7 @@ impl CountingUnit<'_> {
         )?;
         let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
         let mut result = self.partition_result(partition, counted, stats, selectors.get(), context.recorded_kmers)?;
-        result.pair_evidence = library.sketches.iter().map(PairEvidence::from_sketch).collect();
+        result.pair_evidence = library.sketches.iter().map(SamplePairEvidence::from_sketch).collect();
         result.library_models = library.models;
         self.drop_reference_kmers(&mut result)?;
         Ok((result, recorders))
@@ -669,17 +669,17 @@ impl CountingUnit<'_> {
     fn new_selectors(&self, kmers: &[u64], novel: u64, libraries: &[LibraryModel]) -> CandidateSelectors {
         let max_novel = self.max_novel_candidates().saturating_sub(novel);
         let kmers = &kmers[..self.samples.num_samples()];
-        CandidateSelectors::new(self.params.k, self.min_tumour_count, kmers, self.genome_bases, max_novel, libraries)
+        CandidateSelectors::for_tumours(self.params.k, self.min_tumour_count, kmers, self.genome_bases, max_novel, libraries)
     }
 
     /// Information on the assay that does not come from the reads.
-    fn assay_context(&self) -> AssayContext {
-        AssayContext { given: self.assay, genome_bases: self.genome_bases }
+    fn assay_context(&self) -> AssayOptions {
+        AssayOptions { given: self.assay, genome_bases: self.genome_bases }
     }
 
     /// Empty k-mer sketches, one for each tumour.
     fn new_sketches(&self) -> SketchBuilders {
-        SketchBuilders::new(KMER_SKETCH_PARAMS, self.samples.tumour_names().len())
+        SketchBuilders::empty_for_tumours(KMER_SKETCH_PARAMS, self.samples.tumour_names().len())
     }
 
     /// Marker k-mers of the reference contigs, of the sequences to screen for, and of the targets.
@@ -723,8 +723,8 @@ impl CountingUnit<'_> {
             novel_candidates: selectors.map_or(0, CandidateSelectors::num_novel_candidates),
             reference_kmers: 0,
             spill_peak_bytes: stats.peak_spill_bytes,
-            marker_tally: recorded.marker_kmers.as_ref().map(MarkerKmers::take_counts),
-            target_tally: recorded.target_markers.as_ref().map(TargetMarkers::take_counts),
+            marker_tally: recorded.marker_kmers.as_ref().map(MarkerKmers::take_recorded_counts),
+            target_tally: recorded.target_markers.as_ref().map(TargetMarkers::take_recorded_counts),
             pair_evidence: Vec::new(),
             library_models: Vec::new(),
             totals: SampleTotals { bases, kmers, stats: read_stats },
@@ -745,10 +745,10 @@ impl CountingUnit<'_> {
             expected_pairs_per_sample(&ReadEstimate::from_lanes_by_sample(self.lanes), self.samples.num_samples());
         let prepare = || PairPreparer::new(self.params.k, &expected, Some(&packed_writer), Some(&sketches));
         let (scattered, recorders_by_thread) =
-            ShardIndex::scatter_lanes(self.lanes, grid, &self.params, &meter, prepare)?;
+            ShardKmerIndex::scatter_lanes(self.lanes, grid, &self.params, &meter, prepare)?;
         let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
         let copied = packed_writer.finish(recorders).map_err(genuma_kmers::Error::from)?;
-        let shard = ShardIndex::write_shard(scattered, grid, packed_writer.spill_file())?;
+        let shard = ShardKmerIndex::write_shard(scattered, grid, packed_writer.spill_file())?;
         Ok(ShardScatterResult { shard, packed_reads: copied, read_stats: stats, sketches: sketches.take_sketches() })
     }
 
@@ -767,7 +767,7 @@ impl CountingUnit<'_> {
         let mut stats = ReadStats::with_samples(self.samples.num_samples());
         scattered.iter().for_each(|(one, _)| stats.add(&one.read_stats));
         let sketches = self.new_sketches();
-        scattered.iter().for_each(|(one, _)| sketches.add_sketches(&one.sketches));
+        scattered.iter().for_each(|(one, _)| sketches.merge_sketches(&one.sketches));
         let library = LibrarySketches::new(&stats.libraries, &sketches, &self.assay_context());
         let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
             visit_root(selectors.get_or_init(|| self.new_selectors(kmers, 0, &library.models)), &recorded)
@@ -775,7 +775,7 @@ impl CountingUnit<'_> {
         drop(shards);
         let mut result = self.partition_result(self.params.partition, counted, stats, selectors.get(), &recorded)?;
         if self.params.partition.number() == 0 {
-            result.pair_evidence = library.sketches.iter().map(PairEvidence::from_sketch).collect();
+            result.pair_evidence = library.sketches.iter().map(SamplePairEvidence::from_sketch).collect();
         }
         result.library_models = library.models;
         Ok(result)
@@ -809,7 +809,7 @@ impl CountingUnit<'_> {
         let mut novel: Vec<u64> =
             candidates.iter().filter(|candidate| !candidate.is_branching()).map(|candidate| candidate.kmer).collect();
         novel.dedup();
-        let lookup = KmerLookup::new(self.params.k, novel.iter().copied());
+        let lookup = KmerLookup::build(self.params.k, novel.iter().copied());
         let known = find_reference_kmers(path, &lookup, self.params.threads, &meter)?;
         result.reference_kmers += known.iter().filter(|&&known| known).count() as u64;
         let mut rank = 0;
@@ -970,15 +970,15 @@ impl CountingUnit<'_> {
         }
         let pair = |i: usize| {
             let depths = [depth(0), depth(i)];
-            PairLibraryMetrics::from_tallies([&libraries[0], &libraries[i]], [&trimmed[0], &trimmed[i]], depths)
+            SamplePairLibraryMetrics::from_tallies([&libraries[0], &libraries[i]], [&trimmed[0], &trimmed[i]], depths)
         };
         let read_bases = |i: usize| bases[i] as f64 / (2 * libraries[i].num_pairs()).max(1) as f64;
         let read_bases: Vec<f64> = (0..self.samples.num_samples()).map(read_bases).collect();
-        let libraries: Vec<PairLibraryMetrics> = (1..self.samples.num_samples()).map(pair).collect();
+        let libraries: Vec<SamplePairLibraryMetrics> = (1..self.samples.num_samples()).map(pair).collect();
         let target_depths = target_tally.map(|tally| {
             let normal = libraries.first().map(|pair| &pair.normal);
             let each = normal.into_iter().chain(libraries.iter().map(|pair| &pair.tumor));
-            let reads = each.zip(&read_bases).map(|(library, &bases)| ReadProperties {
+            let reads = each.zip(&read_bases).map(|(library, &bases)| ReadDepthProperties {
                 bases,
                 error_rate: library.errors.rate.map_or(0.0, |rate| rate.value),
             });
@@ -1054,7 +1054,7 @@ struct LibrarySketches {
 
 impl LibrarySketches {
     /// Takes the sketches. `tallies` are those of all samples.
-    fn new(tallies: &[LibraryTally], sketches: &SketchBuilders, context: &AssayContext) -> LibrarySketches {
+    fn new(tallies: &[LibraryTally], sketches: &SketchBuilders, context: &AssayOptions) -> LibrarySketches {
         let mut sketches = sketches.take_sketches();
         let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| {
             LibraryModel::from_reads([&tallies[0], tumour], sketch, context)
@@ -1105,7 +1105,7 @@ impl PartitionCountResult {
             all.iter_mut().zip(partition).for_each(|(a, p)| *a += p);
         }
         let same = match (&mut self.marker_tally, &other.marker_tally) {
-            (Some(marks), Some(others)) => marks.add_partition_counts(others),
+            (Some(marks), Some(others)) => marks.merge_partition_counts(others),
             (one, other) => one.is_none() && other.is_none(),
         };
         if !same {
@@ -1114,7 +1114,7 @@ impl PartitionCountResult {
             ));
         }
         let same = match (&mut self.target_tally, &other.target_tally) {
-            (Some(tally), Some(others)) => tally.add_partition_counts(others),
+            (Some(tally), Some(others)) => tally.merge_partition_counts(others),
             (one, other) => one.is_none() && other.is_none(),
         };
         if !same {
@@ -1129,7 +1129,7 @@ impl PartitionCountResult {
         self.tumour_alleles
             .iter_mut()
             .zip(&other.tumour_alleles)
-            .for_each(|(all, partition)| all.add_alleles(partition));
+            .for_each(|(all, partition)| all.merge_alleles(partition));
         if self.pair_evidence.is_empty() {
             self.pair_evidence = other.pair_evidence;
         }

@@ -46,7 +46,7 @@ use crate::ledger::Ledger;
 use crate::locus_ranges;
 use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
 use crate::read_passes::{ReadPasses, ReadSource};
-use crate::recruit::{RecruitingCounts, RecruitingIndex};
+use crate::recruit::{RecruitingCounts, RecruitingKmerIndex};
 use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
 use crate::target_depth::TargetsOption;
@@ -364,7 +364,7 @@ impl StepRunner<'_> {
 
     fn run_count(&self, step: Step) -> Result<(), Error> {
         let grid = self.call.grid;
-        let partition = Partition::new(step.number - 1, grid.num_partitions);
+        let partition = Partition::from_number_and_total(step.number - 1, grid.num_partitions);
         let partition = partition.ok_or_else(|| Error::Input(format!("{step}: there is no such partition")))?;
         self.publish_result(step, |_| {
             let open = |step| self.fetch_object(step, |_, one: &ShardScatterResult| one.shard.byte_range(partition));
@@ -422,7 +422,7 @@ impl StepRunner<'_> {
             drop(candidates);
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
             let writer = group_assembly::LabelledPairWriter::create(path)?;
-            self.passes(&copy).label_pairs(&lookup, &meter, |pair| Ok(writer.add_pair(&pair)?))?;
+            self.passes(&copy).for_each_labelled_pair(&lookup, &meter, |pair| Ok(writer.add_pair(&pair)?))?;
             Ok(LabelStepResult { buckets: writer.finish_buckets()? })
         })
     }
@@ -432,7 +432,7 @@ impl StepRunner<'_> {
         self.publish_result(step, |_| {
             let mut counts = self.read_counts()?;
             let candidates = std::mem::take(&mut counts.candidates);
-            let (threads, memory) = (self.resources.threads, self.resources.available_memory() / 2);
+            let (threads, memory) = (self.resources.threads, self.resources.allocatable_memory_bytes() / 2);
             let k = self.call.params.k;
             let tumours = self.call.samples.tumour_names().len();
             let params = GroupAssemblyParams {
@@ -445,12 +445,12 @@ impl StepRunner<'_> {
                 traced_kmers: &[],
                 libraries: &counts.library_models,
             };
-            let mut assembler = GroupAssembler::new(params);
+            let mut assembler = GroupAssembler::empty(params);
             let mut fetched = Vec::new();
             for label in self.call.steps_of_kind(StepKind::Label) {
                 let opened = self.fetch_object(label, |step_output, _: &LabelStepResult| step_output.data_range())?;
                 let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
-                if !assembler.add_shard(&file, opened.value.buckets)? {
+                if !assembler.add_labelled_pairs_of_shard(&file, opened.value.buckets)? {
                     let object = opened.name;
                     return Err(step_output::Error::Damaged { object, what: "buckets of labelled pairs" }.into());
                 }
@@ -462,7 +462,7 @@ impl StepRunner<'_> {
     }
 
     fn read_reference(&self) -> Result<Option<Reference>, Error> {
-        Ok(self.call.reference.as_deref().map(Reference::read).transpose()?)
+        Ok(self.call.reference.as_deref().map(Reference::read_fasta_file).transpose()?)
     }
 
     fn run_place(&self, step: Step) -> Result<(), Error> {
@@ -479,7 +479,7 @@ impl StepRunner<'_> {
                 genome: genome.as_ref(),
                 k: self.call.params.k,
                 threads: self.resources.threads,
-                memory_bytes: self.resources.available_memory(),
+                memory_bytes: self.resources.allocatable_memory_bytes(),
                 thresholds: genotyping::call_thresholds(&counts, &self.call.samples, &self.call.params),
                 meter: &meter,
             };
@@ -497,9 +497,9 @@ impl StepRunner<'_> {
         self.publish_result(step, |path| {
             let PlaceStepResult { places: ContigPlacementResult { contigs, recruiting_kmers: wanted, .. }, .. } =
                 self.read_placed_contigs()?;
-            let index = RecruitingIndex::new(wanted);
-            let seen = RecruitingCounts::new(&index, self.call.samples.num_samples());
-            let writer = locus_ranges::RecruitBuckets::create_buckets_for_shard(step.number, &contigs, path)?;
+            let index = RecruitingKmerIndex::build(wanted);
+            let seen = RecruitingCounts::zero(&index, self.call.samples.num_samples());
+            let writer = locus_ranges::RecruitedPairBuckets::create_buckets_for_shard(step.number, &contigs, path)?;
             drop(contigs);
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
             self.passes(&copy).recruit_pairs(&index, &seen, &meter, |pair| Ok(writer.add_pair(pair)?))?;
@@ -518,19 +518,19 @@ impl StepRunner<'_> {
         let PlaceStepResult { counts, mut ledger, places, assembled } = self.read_placed_contigs()?;
         let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } = places;
         ledger.append_lines(&lines);
-        let index = RecruitingIndex::new(wanted);
-        let seen = RecruitingCounts::new(&index, self.call.samples.num_samples());
+        let index = RecruitingKmerIndex::build(wanted);
+        let seen = RecruitingCounts::zero(&index, self.call.samples.num_samples());
         let (mut shards, mut fetched) = (Vec::new(), Vec::new());
         let recruits = self.work_dir.join("recruit.bins");
-        let writer = locus_ranges::RecruitBuckets::create_buckets(&contigs, &recruits)?;
+        let writer = locus_ranges::RecruitedPairBuckets::create_buckets(&contigs, &recruits)?;
         for step in self.call.steps_of_kind(StepKind::Recruit) {
             let opened = self.fetch_object(step, |step_output, _: &RecruitStepResult| step_output.data_range())?;
             let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
-            if !seen.add_shard_counts(&opened.value.seen) || opened.value.buckets.len() != writer.num_buckets() {
+            if !seen.merge_shard_counts(&opened.value.seen) || opened.value.buckets.len() != writer.num_buckets() {
                 let object = opened.name;
                 return Err(step_output::Error::Damaged { object, what: "buckets of recruited pairs" }.into());
             }
-            shards.push(locus_ranges::RecruitBuckets::open_shard(&file, opened.value.buckets)?);
+            shards.push(locus_ranges::RecruitedPairBuckets::open_shard(&file, opened.value.buckets)?);
             fetched.push(opened.fetched);
         }
         let deep = index.compute_locus_depths(&seen, contigs.len());
@@ -570,7 +570,7 @@ impl StepRunner<'_> {
         let Some(panel) = &self.call.panel else { return Ok(None) };
         self.progress.unit_started("panel", None);
         let (clock, counts) = (CostTimer::start(), self.read_counts()?);
-        let (usual, room) = (counts.median_depth_of_first_tumour(), self.resources.available_memory() / 2);
+        let (usual, room) = (counts.median_depth_of_first_tumour(), self.resources.allocatable_memory_bytes() / 2);
         let panel_counts = panel.look_up_candidates(&counts.candidates, usual, self.resources.threads, room)?;
         let mut lines = Ledger::default();
         panel_counts.add_to_ledger(&mut lines);

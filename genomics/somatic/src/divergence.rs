@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use genuma_reads::dna::reverse_complement;
 
-use crate::affine::align_query;
+use crate::affine::align_whole_query;
 use crate::aligned_contig::AlignedContig;
 use crate::change::{Change, is_small_variant, is_substitution};
 use crate::genotype::AlleleSupport;
@@ -79,9 +79,9 @@ const MAX_COMPARED_END_BASES: usize = 100;
 /// one other base in four, and less than that of a copy with one other base in fifty. Unrelated bases have about -8.
 const DIVERGED_COPY_SCORE: Range<i32> = -2..9;
 
-/// Alignment score for each base of the best place of `bases` in `target`.
+/// Alignment score of `bases` at its best position in `target`, divided by the number of bases.
 fn score_by_base(bases: &[u8], target: &[u8]) -> i32 {
-    align_query(bases, target).score.div_euclid(bases.len().max(1) as i32)
+    align_whole_query(bases, target).score.div_euclid(bases.len().max(1) as i32)
 }
 
 /// Whether an unaligned end of the contig is a diverged copy of the genome near it, and the genome at the end is one too:

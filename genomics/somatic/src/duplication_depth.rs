@@ -96,7 +96,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
 
     /// For the start and the end of the stretch, whether a read crosses it: the number of bases of the read beside it,
     /// on the side with fewer. `offsets` are the contig positions at which the read may begin.
-    pub(crate) fn crossed_ends(&self, read: &OwnedRead, offsets: &[i32]) -> [Option<usize>; 2] {
+    pub(crate) fn ends_crossed_by_read(&self, read: &OwnedRead, offsets: &[i32]) -> [Option<usize>; 2] {
         let starts = || offsets.iter().flat_map(|offset| self.shifts.map(|shift| offset + shift));
         self.ends.each_ref().map(|end| starts().find_map(|start| self.bases_beside_end(end, read, start)))
     }
@@ -127,7 +127,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
 
 /// The unchanged sequence at both ends of a deletion or of a junction that is no tandem duplication. `None` for other
 /// changes.
-pub(crate) fn unchanged_ends(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
+pub(crate) fn unchanged_end_sequences(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
     let homology = match &f.change {
         Change::Junction { ends, homology, .. } if !event_model::is_tandem_duplication(ends) => *homology,
         Change::Allele { .. } if f.right_shift >= MIN_DUPLICATION_BP as i32 => 0,
@@ -238,7 +238,7 @@ mod tests {
                 assert!(!found.is_junction);
                 // Reads of either allele cross the ends; a read across the junction crosses neither.
                 let crossed = |parts: &[&[u8]], offset: usize| {
-                    found.crossed_ends(&read(parts), &[offset as i32]).map(|beside| beside.is_some())
+                    found.ends_crossed_by_read(&read(parts), &[offset as i32]).map(|beside| beside.is_some())
                 };
                 assert_eq!(crossed(&[&LEFT[10..], &STRETCH[..20]], 10), [true, false]);
                 assert_eq!(crossed(&[&STRETCH[10..], &RIGHT[..20]], l + 10 + new), [false, true]);
@@ -268,7 +268,7 @@ mod tests {
         let contig = contig_with(&[STRETCH, STRETCH], change(duplication));
         let found = UnchangedAlleleEnds::from_change(&contig.changes[0], &contig).unwrap();
         assert!(found.is_junction);
-        let crossed = |parts: &[&[u8]]| found.crossed_ends(&read(parts), &[4]).map(|beside| beside.is_some());
+        let crossed = |parts: &[&[u8]]| found.ends_crossed_by_read(&read(parts), &[4]).map(|beside| beside.is_some());
         assert_eq!(crossed(&[&STRETCH[4..], &RIGHT[..12]]), [false, true]);
         assert_eq!(crossed(&[&LEFT[4..], &STRETCH[..12]]), [true, false]);
         assert_eq!(crossed(&[&STRETCH[4..], &STRETCH[..12]]), [false, false]);
@@ -288,13 +288,13 @@ mod tests {
         // A deletion of STRETCH: reads of the unchanged allele cross one end, a read of the deletion none.
         let mut deletion = insertion(LEFT.len()..LEFT.len());
         deletion.right_shift = STRETCH.len() as i32;
-        let ends = unchanged_ends(&deletion).unwrap();
+        let ends = unchanged_end_sequences(&deletion).unwrap();
         let crossed =
-            |parts: &[&[u8]], offset: i32| ends.crossed_ends(&read(parts), &[offset]).map(|beside| beside.is_some());
+            |parts: &[&[u8]], offset: i32| ends.ends_crossed_by_read(&read(parts), &[offset]).map(|beside| beside.is_some());
         assert_eq!(crossed(&[&LEFT[10..], &STRETCH[..20]], 10), [true, false]);
         assert_eq!(crossed(&[&STRETCH[10..], &RIGHT[..20]], 10), [false, true]);
         assert_eq!(crossed(&[&LEFT[10..], &RIGHT[..20]], 10), [false, false]);
-        assert!(unchanged_ends(&insertion(34..68)).is_none() && is_long_insertion(&insertion(34..68)));
+        assert!(unchanged_end_sequences(&insertion(34..68)).is_none() && is_long_insertion(&insertion(34..68)));
         assert!(!is_long_insertion(&insertion(34..53)));
         assert_eq!(crossed_insertion_ends(&insertion(34..134), 0, 100), [true, false]);
         assert_eq!(crossed_insertion_ends(&insertion(34..134), 60, 100), [false, true]);

@@ -1,4 +1,4 @@
-//! Explains a contig by the least improbable sequence of events near its place on the genome.
+//! Explains a contig by the most probable sequence of events near its position on the genome.
 //!
 //! An alignment with gap costs loses the score of each inserted base, so that it aligns the first copy of a tandem
 //! duplication with the unrelated bases before it: one event becomes many small changes. Here each base of the contig
@@ -26,8 +26,9 @@ pub(crate) struct EventModelParams {
     /// Cost of a position anywhere in the genome (formula 4). Unit: hundredths of natural-log units. Source: ln of 3
     /// billion possible positions. If higher: junctions of distant positions are explained by nearby events more often.
     pub(crate) distant_place: i32,
-    /// Maximum distance of the ends of a junction on one strand whose place is nearby (formula 4). Unit: bp. Source:
-    /// chosen, the margin of the window. If higher: longer duplications and deletions cost as little as nearby ones.
+    /// Maximum distance of the two ends of a junction on one strand that counts as nearby (formula 4). Unit: bp.
+    /// Source: chosen, the margin of the window. If higher: longer duplications and deletions cost as little as nearby
+    /// ones.
     pub(crate) max_local_junction_bp: usize,
 }
 
@@ -212,7 +213,7 @@ fn trace_stretches(
 /// end of the stretch before it is a second copy: its first bases, or the last bases of the stretch before it, become
 /// an insertion. `min_flank` is the number of bases that must remain of that stretch. `None` if the contig is too short
 /// to show the whole copy.
-pub(crate) fn align_copies(stretches: &[CopiedStretch], min_flank: usize) -> Option<Alignment> {
+pub(crate) fn align_copied_stretches(stretches: &[CopiedStretch], min_flank: usize) -> Option<Alignment> {
     let mut ops: Vec<AlignmentOp> = Vec::new();
     let mut current = *stretches.first()?;
     let start = current.target_start;
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_aligned_where_the_contig_shows_it_whole() {
-        let ops = |stretches: &[CopiedStretch]| align_copies(stretches, 12).map(|a| a.ops);
+        let ops = |stretches: &[CopiedStretch]| align_copied_stretches(stretches, 12).map(|a| a.ops);
         use AlignmentOp::{Delete, Insert, Match};
         let deletion = [stretch(0, 10, 100), stretch(100, 351, 100)];
         assert_eq!(ops(&deletion), Some(vec![Match(100), Delete(241), Match(100)]));

@@ -1,4 +1,4 @@
-//! Evidence of the reads of one locus for each change of its contig, by molecule.
+//! Evidence of the reads of one locus for each change of its contig, by molecule. Log-odds are natural logarithms.
 //!
 //! Every read is placed without gaps on each haplotype of its contig ([`crate::haplotype`]) at the offsets given by
 //! its k-mers. Its bases and qualities give the likelihoods. The best haplotype with a change is compared with the
@@ -47,7 +47,7 @@ pub fn error_frequency(contig: &AlignedContig, f: usize) -> ErrorFrequency {
 
 impl<'a> LocusEvidence<'a> {
     /// Computes the likelihoods of the reads on `haplotypes`. The first haplotype is the contig itself.
-    pub fn new(
+    pub fn compute(
         contig: &'a AlignedContig,
         haplotypes: Vec<Haplotype>,
         placed_reads: &'a [PlacedRead],
@@ -160,7 +160,7 @@ impl<'a> LocusEvidence<'a> {
 
     /// Whether the fragments of a tumour end at fixed positions.
     pub(crate) fn has_fixed_fragment_ends(&self) -> bool {
-        sequencing_errors::has_fixed_ends_in_tumour(&self.errors.fragment_ends)
+        sequencing_errors::has_tumour_with_fixed_fragment_ends(&self.errors.fragment_ends)
     }
 
     /// Votes of the molecules on change `f`, for each sample, sorted by pair.
@@ -215,7 +215,7 @@ impl<'a> LocusEvidence<'a> {
     /// Of the molecules that show the unchanged allele of a deletion or a junction at either of its ends, or an insertion
     /// at either of its ends, lets only as many count in the allele fraction as cross one end.
     fn count_at_one_end(&self, f: &ContigChange, votes: &mut [Vec<MoleculeVote>]) {
-        let unchanged = duplication_depth::unchanged_ends(f);
+        let unchanged = duplication_depth::unchanged_end_sequences(f);
         if unchanged.is_none() && !duplication_depth::is_long_insertion(f) {
             return;
         }
@@ -228,7 +228,7 @@ impl<'a> LocusEvidence<'a> {
         for likelihoods in &self.read_likelihoods {
             let placed_read = &self.reads[likelihoods.read_index];
             let crossed = match &unchanged {
-                Some(ends) => ends.crossed_ends(&likelihoods.read, &placed_read.offsets).map(|beside| beside.is_some()),
+                Some(ends) => ends.ends_crossed_by_read(&likelihoods.read, &placed_read.offsets).map(|beside| beside.is_some()),
                 None => duplication_depth::crossed_insertion_ends(f, likelihoods.starts[0], likelihoods.read.seq.len()),
             };
             let sample = usize::from(self.pairs[placed_read.pair as usize].sample);
@@ -287,7 +287,7 @@ impl<'a> LocusEvidence<'a> {
         let mut crossing: Vec<[Vec<MoleculeVote>; 2]> = vec![Default::default(); num_samples];
         for likelihoods in &self.read_likelihoods {
             let placed_read = &self.reads[likelihoods.read_index];
-            let crossed = stretch.crossed_ends(&likelihoods.read, &placed_read.offsets);
+            let crossed = stretch.ends_crossed_by_read(&likelihoods.read, &placed_read.offsets);
             let sample = usize::from(self.pairs[placed_read.pair as usize].sample);
             for (crossing, beside) in crossing[sample].iter_mut().zip(crossed) {
                 let Some(beside) = beside else { continue };

@@ -55,7 +55,7 @@ impl Explanation {
     }
 
     /// Text of all explanations of a contig, the one that counts first.
-    pub(crate) fn format_all(explanations: &[Explanation]) -> String {
+    pub(crate) fn format_explanations(explanations: &[Explanation]) -> String {
         let text = |one: &Explanation| {
             let cost = f64::from(one.cost) / 100.0;
             let plural = if one.num_changes == 1 { "" } else { "s" };

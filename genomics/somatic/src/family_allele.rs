@@ -1,5 +1,6 @@
-//! Finds changes of a contig whose bases most other places of the genome have where the contig fits: the members of a
-//! family of repeats. Copies of another member, inserted elsewhere, have such bases; somatic mutations hardly ever.
+//! Finds changes of a contig whose new bases most other members of a repeat family have: the other loci of the genome
+//! to which the contig aligns. Copies of another member, inserted elsewhere, have such bases; somatic mutations hardly
+//! ever.
 
 use std::ops::Range;
 
@@ -9,10 +10,11 @@ use genuma_reads::fasta::Reference;
 
 use crate::contig_segments::ContigSegment;
 
-/// Minimum number of other places of a family. Chosen: of two copies, either may have the older base.
+/// Minimum number of other members of a repeat family (loci to which the contig aligns). Chosen: of two copies, either
+/// may have the older base.
 const MIN_OTHER_PLACES: usize = 2;
 
-/// Comparison of a base of the contig with the genome at one place.
+/// Comparison of a base of the contig with the genome at one other member of the repeat family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlaceBase {
     /// The contig does not fit here.
@@ -21,11 +23,11 @@ enum PlaceBase {
     Different,
 }
 
-/// A place of the genome where a part of the contig fits.
+/// Another locus of the genome to which a part of the contig aligns: a member of the repeat family.
 struct OtherPlace {
-    /// For each base of the contig, what the place has.
+    /// For each base of the contig, how it compares with the base of this locus.
     bases: Vec<PlaceBase>,
-    /// For each base of the contig, whether the place has further bases before it.
+    /// For each base of the contig, whether this locus has additional bases before it.
     has_bases_before: Vec<bool>,
 }
 
@@ -62,8 +64,7 @@ impl OtherPlace {
         place
     }
 
-    /// Whether the place has the bases at `range` of the contig; `None` if it does not cover the range and its
-    /// neighbours.
+    /// Whether this locus has the contig's bases at `range`; `None` if it does not cover the range and its neighbours.
     fn has_bases(&self, range: &Range<usize>) -> Option<bool> {
         let around = self.bases.get(range.start.checked_sub(1)?..range.end + 1)?;
         if around.contains(&PlaceBase::Uncovered) {
@@ -74,8 +75,8 @@ impl OtherPlace {
     }
 }
 
-/// Of the changed ranges of a contig `seq`, those whose bases most other places of the genome have. `own` are the
-/// segments at the contig's own place, `hits` all places of its parts.
+/// Of the changed ranges of a contig `seq`, those whose bases most other members of the repeat family have. `own` are
+/// the segments aligned to the contig's own locus, `hits` all alignments of its parts.
 pub(crate) fn find_family_alleles(
     seq: &[u8],
     ranges: impl Iterator<Item = Range<usize>>,

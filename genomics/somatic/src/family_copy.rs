@@ -14,7 +14,8 @@ fn is_own_difference(call: &VariantCall) -> bool {
         && call.genotype.tumour.alternative as usize >= MIN_CALL_MOLECULES
 }
 
-/// The differences of a contig from its place, by what the other members of the repeat family have.
+/// Numbers of differences between a contig and the genome at its locus, by whether the other members of the repeat
+/// family have the contig's base.
 #[derive(Debug, Clone, Copy, Default)]
 struct Differences {
     /// Most other members have the contig's bases.

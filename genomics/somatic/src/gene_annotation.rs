@@ -117,7 +117,7 @@ impl Genes {
     }
 
     /// Numbers of genes, transcripts and annotated records, for `summary.json`.
-    pub fn summarize_annotation(&self, path: &Path, bytes: u64, records: &[VcfRecord]) -> AnnotationSummary {
+    pub fn summarise_annotation(&self, path: &Path, bytes: u64, records: &[VcfRecord]) -> AnnotationSummary {
         let mut consequences: BTreeMap<String, u64> = BTreeMap::new();
         let mut counted = std::collections::BTreeSet::new();
         for record in records.iter().filter(|record| record.genotype.filters.is_empty()) {
@@ -147,11 +147,11 @@ impl Genes {
     ) -> RecordAnnotation {
         let hgvs = |effect: &TranscriptEffect| {
             let transcript = small_change::format_hgvs_c(&self.model, effect)?;
-            let gene = &self.model.gene_of(effect.transcript).name;
+            let gene = &self.model.gene_of_transcript(effect.transcript).name;
             Some(format!("{gene}|{transcript}|{}", effect.hgvs_p.as_deref().unwrap_or_default()))
         };
         let gene = effects.first().map(|effect| GeneEffect {
-            gene: self.model.gene_of(effect.transcript).name.clone(),
+            gene: self.model.gene_of_transcript(effect.transcript).name.clone(),
             transcript: self.model.transcripts[effect.transcript].versioned_id(),
             consequence: effect.consequences.ontology_terms(),
             classification: effect.consequences.maf_classification(change.num_inserted_bases()).to_owned(),
@@ -193,9 +193,9 @@ impl Genes {
     fn structural_gene_effect(&self, effect: &StructuralEffect, event: Option<IntervalEvent>) -> Option<GeneEffect> {
         let transcript = *effect.transcripts().first()?;
         let consequences = effect.consequences(transcript, event);
-        let own = self.model.gene_of(transcript).name.clone();
+        let own = self.model.gene_of_transcript(transcript).name.clone();
         let gene = effect.fusions.first().map_or(own, |fusion| {
-            let name = |transcript: usize| &self.model.gene_of(transcript).name;
+            let name = |transcript: usize| &self.model.gene_of_transcript(transcript).name;
             format!("{}::{}", name(fusion.five_prime), name(fusion.three_prime))
         });
         Some(GeneEffect {

@@ -1,4 +1,5 @@
-//! Computes the somatic quality and the filters of a change from the votes of all samples.
+//! Computes the somatic quality and the filters of a change from the votes of all samples. Log-likelihoods and log-odds
+//! are natural logarithms, except in [`LikelihoodRatios`].
 //!
 //! The tumour's allele fraction is unknown (purity, subclones, copy number), so it is fitted. The alternatives are
 //! that all supporting reads are errors, and that the normal has the allele too (germline). Each of several tumours

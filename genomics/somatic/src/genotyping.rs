@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use genuma_pair::library::metrics::PairLibraryMetrics;
+use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::library_model::LibraryModel;
 use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequenceResults;
-use genuma_pair::pair_summary::PairEvidence;
+use genuma_pair::pair_summary::SamplePairEvidence;
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
@@ -31,7 +31,7 @@ use crate::normal_sequences;
 use crate::panel_of_normals::PanelCounts;
 use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
-use crate::sample_summary::{CallResults, SampleSummary};
+use crate::sample_summary::{TumourSummaryInputs, SampleSummary};
 use crate::sequencing_errors::{self, ErrorModel};
 use crate::short_homopolymer::ShortHomopolymerCounts;
 use crate::slippage::{self, SlippageModel};
@@ -72,7 +72,7 @@ pub struct FinishedCall {
     /// Reports of the traced variants.
     pub traces: Vec<TraceReport>,
     /// For each tumour the library properties of this tumour and the normal.
-    pub libraries: Vec<PairLibraryMetrics>,
+    pub libraries: Vec<SamplePairLibraryMetrics>,
     /// Depths of reference contigs and of screened sequences, from marker k-mers.
     pub known_sequences: KnownSequenceResults,
     /// For each tumour the summary of this tumour, the normal and its calls.
@@ -135,7 +135,7 @@ pub fn call_thresholds(counts: &CallCounts, samples: &SampleNames, params: &Call
     let error_rate = LibraryModel::highest_error_rate(&counts.library_models);
     let fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
     CallThresholds {
-        has_unknown_copies: sequencing_errors::has_fixed_ends_in_tumour(&fragment_ends),
+        has_unknown_copies: sequencing_errors::has_tumour_with_fixed_fragment_ends(&fragment_ends),
         may_raise_quality: error_rate.is_some(),
         min_molecules: genotype::min_call_molecules(error_rate),
         ..CallThresholds::from_trimmed_reads(&most, count_known_bases(counts, samples), params.min_quality)
@@ -175,9 +175,9 @@ impl GenotypingUnit<'_> {
         let deep = recruited.downsampling_factors.iter().filter(|t| **t != [1, 1]).count() as u64;
         ledger.add_skipped("recruit", "contigs so deep that only a sample of their pairs was kept", deep);
         let on_reference = genome.is_some();
-        let memory = self.resources.available_memory() / 2;
+        let memory = self.resources.allocatable_memory_bytes() / 2;
         let mut ranges =
-            LocusRanges::new(recruited, self.recruited_path, contigs, memory, self.work_dir, passes.threads)?;
+            LocusRanges::open_and_place_reads(recruited, self.recruited_path, contigs, memory, self.work_dir, passes.threads)?;
         let genome = match genome {
             Some(genome) => genome,
             None => passes.assemble_normals(assembled, &mut ranges)?,
@@ -185,7 +185,7 @@ impl GenotypingUnit<'_> {
         if on_reference {
             passes.split_germline_changes(&mut ranges, &genome)?;
         }
-        let rivals = locus::find_rivals(ranges.loci_mut());
+        let rivals = locus::find_rival_contigs(ranges.loci_mut());
         ledger.add_skipped("judge", "overlapping contigs beyond the deepest with which reads are compared", rivals);
         let crowded = ranges.loci().iter().filter(|l| l.has_too_many_small_changes()).count() as u64;
         ledger.add_skipped(
@@ -233,7 +233,7 @@ impl GenotypingUnit<'_> {
         }
         let known_bases = count_known_bases(&counts, self.samples);
         let reference = on_reference.then_some(&genome);
-        let called = CallResults {
+        let called = TumourSummaryInputs {
             counts: &counts,
             events: &events,
             reference,
@@ -285,7 +285,7 @@ impl GenotypingPasses<'_> {
         let (n, threads) = (assembled.len(), self.threads);
         let mut normals = vec![normal_sequences::NormalSequences::default(); n];
         ranges.for_each_range(|loci, contigs, pairs| {
-            let assemble = |(): &mut (), i: usize| normal_sequences::assemble_normal(&loci[contigs[i] as usize], pairs);
+            let assemble = |(): &mut (), i: usize| normal_sequences::assemble_normal_sequences(&loci[contigs[i] as usize], pairs);
             let found = map_in_order(contigs.len(), threads, || (), assemble);
             contigs.iter().zip(found).for_each(|(&c, found)| normals[c as usize] = found);
             Ok::<(), Error>(())
@@ -325,7 +325,7 @@ impl GenotypingPasses<'_> {
     /// Error rates of the recruited reads. `error_rate` is the rate of good bases measured before selection.
     fn learn_errors(&self, ranges: &mut LocusRanges, error_rate: Option<f64>) -> Result<ErrorModel, Error> {
         let (threads, n) = (self.threads, ranges.loci().len());
-        let mut bases = sequencing_errors::BaseErrorCounts::new(self.num_samples);
+        let mut bases = sequencing_errors::BaseErrorCounts::zero(self.num_samples);
         let mut slips = vec![slippage::RepeatLengthCounts::default(); n];
         let mut homopolymers = ShortHomopolymerCounts::default();
         ranges.for_each_range(|loci, contigs, pairs| {
@@ -376,7 +376,7 @@ impl GenotypingPasses<'_> {
         ranges.for_each_range(|loci, contigs, pairs| {
             let judge = |(): &mut (), i: usize| {
                 let l = contigs[i] as usize;
-                let evidence = loci[l].compute_evidence(loci, pairs, errors);
+                let evidence = loci[l].compute_locus_evidence(loci, pairs, errors);
                 loci[l].genotype_changes(l, &evidence, self.params.min_quality, admixture, known, self.has_normal)
             };
             let found = map_in_order(contigs.len(), self.threads, || (), judge);
@@ -392,7 +392,7 @@ impl GenotypingPasses<'_> {
 /// Estimates the admixture of other DNA in the samples from the counts of all tumours. Foreign DNA is not estimated in
 /// libraries with fold-back artefacts, because these look like alleles of another person.
 fn known_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixture {
-    let foreign = |evidence: &PairEvidence| evidence.tumour_foreign_shares().filter(|_| !has_fold_back_artefacts);
+    let foreign = |evidence: &SamplePairEvidence| evidence.tumour_foreign_shares().filter(|_| !has_fold_back_artefacts);
     // With several tumours, the largest share counts for all.
     let foreign = counts.pair_evidence.iter().filter_map(foreign).max_by(|a, b| a.0.high.total_cmp(&b.0.high));
     Admixture {

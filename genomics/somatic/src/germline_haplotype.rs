@@ -25,7 +25,7 @@ const MAX_NEIGHBOUR_DISTANCE_BASES: usize = 20;
 const MAX_MERGED_INDEL_BASES: usize = 20;
 /// Number of bases at both ends of an alignment that must be aligned without a gap.
 const MIN_END_MATCH_BASES: u32 = 12;
-/// Number of genome bases on each side of the contig's place in which the haplotype is aligned.
+/// Number of genome bases on each side of the contig's position that are included when the haplotype is aligned.
 const WINDOW_MARGIN_BASES: usize = 50;
 
 /// Bases `query` of one sequence that replace bases `target` of another.
@@ -144,8 +144,8 @@ impl GermlineHaplotype<'_> {
     /// Edits of the haplotype that the contig shows, and edits of the genome that the haplotype shows. `None` if they
     /// overlap.
     fn find_edits(&self) -> Option<[Vec<Edit>; 2]> {
-        let of_contig = affine::align_query(self.contig, self.haplotype);
-        let of_haplotype = affine::align_query(self.haplotype, self.window);
+        let of_contig = affine::align_whole_query(self.contig, self.haplotype);
+        let of_haplotype = affine::align_whole_query(self.haplotype, self.window);
         let somatic = edits_of_alignment(self.contig, self.haplotype, &of_contig)?;
         let germline = edits_of_alignment(self.haplotype, self.window, &of_haplotype)?;
         let germline: Vec<Edit> =
@@ -272,7 +272,7 @@ pub(crate) fn split_changes(
         return None;
     }
     let mut changes = [somatic, germline].concat();
-    changes.retain(|f| contig.is_novel(&f.contig_range));
+    changes.retain(|f| contig.has_tumour_only_kmer(&f.contig_range));
     changes.sort_by_key(|f| (f.contig_range.start, f.contig_range.end));
     Some((changes, explanation))
 }

@@ -14,7 +14,7 @@ pub struct DisjointSets {
 
 impl DisjointSets {
     /// `n` sets with one member each.
-    pub fn new(n: usize) -> DisjointSets {
+    pub fn singletons(n: usize) -> DisjointSets {
         DisjointSets { parent: (0..n as u32).map(AtomicU32::new).collect() }
     }
 
@@ -121,7 +121,7 @@ mod tests {
         let pairs = [&[0, 1][..], &[4], &[1, 2], &[4, 5], &[3], &[7, 8], &[8], &[]].map(pair);
         let mut branching = [false; 10];
         (branching[1], branching[3], branching[4]) = (true, true, true);
-        let sets = DisjointSets::new(10);
+        let sets = DisjointSets::singletons(10);
         sets.join_kmers_of_pairs(&pairs);
         let GroupedPairs { groups, pairs_in_small_groups: lone, pairs_in_unbranched_groups: not_parting } =
             group_pairs(&pairs, &sets, &branching, 2);
@@ -133,7 +133,7 @@ mod tests {
         let n = 20_000;
         let edges: Vec<(u32, u32)> = (0..n).map(|i| (i, i * 7919 % n / 3 * 3)).collect();
         let joined = |threads: usize| {
-            let sets = DisjointSets::new(n as usize);
+            let sets = DisjointSets::singletons(n as usize);
             std::thread::scope(|scope| {
                 for part in 0..threads {
                     let (sets, edges) = (&sets, &edges);

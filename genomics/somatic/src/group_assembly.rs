@@ -151,8 +151,8 @@ struct BucketResult {
 
 impl<'a> GroupAssembler<'a> {
     /// An assembler without pairs.
-    pub fn new(params: GroupAssemblyParams<'a>) -> GroupAssembler<'a> {
-        let memory_budget = MemoryBudget::new(params.memory_bytes);
+    pub fn empty(params: GroupAssemblyParams<'a>) -> GroupAssembler<'a> {
+        let memory_budget = MemoryBudget::with_bytes(params.memory_bytes);
         let buckets = SpillableBuckets::new(SPILL_NAME, params.work_dir, NUM_BUCKETS, &memory_budget);
         GroupAssembler { params, memory_budget, buckets, shards: Vec::new(), num_pairs: AtomicU64::new(0) }
     }
@@ -162,7 +162,7 @@ impl<'a> GroupAssembler<'a> {
     ///
     /// # Errors
     /// The object cannot be opened.
-    pub(crate) fn add_shard(&mut self, file: &LocalObjectRange<'_>, buckets: Vec<DiskBucket>) -> Result<bool, Error> {
+    pub(crate) fn add_labelled_pairs_of_shard(&mut self, file: &LocalObjectRange<'_>, buckets: Vec<DiskBucket>) -> Result<bool, Error> {
         if buckets.len() != NUM_BUCKETS {
             return Ok(false);
         }
@@ -228,7 +228,7 @@ impl<'a> GroupAssembler<'a> {
         let molecules = sum(1, POOLED_SELECTOR_NUMBER.into());
         let branching = molecule_counts.find_branching_kmers(&candidates, &shares, &error_rates);
 
-        let sets = DisjointSets::new(kmers);
+        let sets = DisjointSets::singletons(kmers);
         // For a large genome the candidates take about 1 GB, which the contigs will need.
         drop(candidates);
         let errors = self.for_each_bucket(|mut pairs, bucket| {

@@ -24,7 +24,8 @@ pub struct Haplotype {
     pub shifts: Vec<i32>,
 }
 
-/// Number of bases around a change that must be identical for another contig to show the same change or its absence.
+/// Number of bases on each side of a change in which another contig is compared with this contig. If they are
+/// identical, the other contig has the change too.
 const RIVAL_WINDOW_BASES: usize = 30;
 
 /// Another contig of the same locus as a haplotype that reads of this contig may come from; `None` if it has no
@@ -32,7 +33,7 @@ const RIVAL_WINDOW_BASES: usize = 30;
 ///
 /// A sequencing error that two reads share creates a second contig with all changes of the true allele and one more.
 /// If the reads of the true allele are compared with both contigs, they do not support the error.
-pub fn rival_haplotype(contig: &AlignedContig, rival: &AlignedContig) -> Option<Haplotype> {
+pub fn haplotype_of_rival_contig(contig: &AlignedContig, rival: &AlignedContig) -> Option<Haplotype> {
     let mut shifts = Vec::new();
     for (chrom, own) in contig.diagonals.into_iter().flatten() {
         for (_, other) in rival.diagonals.into_iter().flatten().filter(|d| d.0 == chrom) {
@@ -96,7 +97,7 @@ impl ContigStretch<'_> {
 }
 
 /// All haplotypes of a contig. The first is the contig itself.
-pub fn contig_haplotypes(contig: &AlignedContig) -> Vec<Haplotype> {
+pub fn haplotypes_of_contig(contig: &AlignedContig) -> Vec<Haplotype> {
     let whole = ContigStretch { to: contig.seq.len(), ..ContigStretch::default() };
     let (mut edits, mut frames) = (Vec::new(), vec![whole]);
     for (i, finding) in contig.changes.iter().enumerate() {

@@ -4,7 +4,7 @@
 //! stretches that may contain one, and k-mers are looked up only there.
 
 use genuma_kmers::encode::kmers;
-use genuma_kmers::{FilterScratch, MinimizerFilter};
+use genuma_kmers::{MinimizerFilterScratch, MinimizerFilter};
 use genuma_reads::packed_bases::PackedBases;
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +33,8 @@ pub struct KmerLookup {
 
 /// Buffers of one thread for searching; reused between sequences.
 #[derive(Debug)]
-pub struct LookupScratch {
-    sifter: FilterScratch,
+pub struct KmerLookupBuffers {
+    sifter: MinimizerFilterScratch,
     /// k-mers of the current sequence that are being looked up.
     pending: Vec<PendingLookup>,
 }
@@ -50,17 +50,17 @@ struct PendingLookup {
 /// Number of k-mers that are looked up together. Their cache lines are loaded while others are prepared.
 const LOOKUP_BATCH: usize = 128;
 
-impl LookupScratch {
+impl KmerLookupBuffers {
     /// Buffers for k-mers of `k` bases.
-    pub fn new(k: u32) -> LookupScratch {
-        LookupScratch { sifter: FilterScratch::new(k), pending: Vec::new() }
+    pub fn for_kmer_length(k: u32) -> KmerLookupBuffers {
+        KmerLookupBuffers { sifter: MinimizerFilterScratch::for_kmer_length(k), pending: Vec::new() }
     }
 }
 
 impl KmerLookup {
     /// Prepares the search for `kmers`, which must be distinct, canonical and of `k` bases (17 to 32).
-    pub fn new(k: u32, kmers: impl ExactSizeIterator<Item = u64> + Clone) -> KmerLookup {
-        KmerLookup { k, sieve: MinimizerFilter::new(k, kmers.clone()), map: KmerMap::new(kmers) }
+    pub fn build(k: u32, kmers: impl ExactSizeIterator<Item = u64> + Clone) -> KmerLookup {
+        KmerLookup { k, sieve: MinimizerFilter::build(k, kmers.clone()), map: KmerMap::build(kmers) }
     }
 
     /// Number of k-mers in the set.
@@ -79,8 +79,8 @@ impl KmerLookup {
     }
 
     /// New buffers for a thread.
-    pub fn new_scratch(&self) -> LookupScratch {
-        LookupScratch::new(self.k)
+    pub fn new_scratch(&self) -> KmerLookupBuffers {
+        KmerLookupBuffers::for_kmer_length(self.k)
     }
 
     /// The rank of a canonical k-mer; `None` if the set does not contain it.
@@ -93,7 +93,7 @@ impl KmerLookup {
     pub fn find_kmers<'a>(
         &self,
         seq: &[u8],
-        LookupScratch { sifter, pending: asked }: &'a mut LookupScratch,
+        KmerLookupBuffers { sifter, pending: asked }: &'a mut KmerLookupBuffers,
         out: &mut Vec<KmerHit>,
     ) -> PackedBases<'a> {
         let KmerLookup { k, map, sieve } = self;
@@ -112,7 +112,7 @@ impl KmerLookup {
                     look(asked);
                 }
                 let (at, forward) = ((from + at) as u32, kmer.forward <= kmer.reverse);
-                asked.push(PendingLookup { start: at, forward, kmer: map.prepare_query(kmer.canonical()) });
+                asked.push(PendingLookup { start: at, forward, kmer: map.start_lookup(kmer.canonical()) });
             }
         });
         look(asked);
@@ -140,7 +140,7 @@ mod tests {
             let mut searched: Vec<u64> = kmers(&seq, k).step_by(97).map(|(_, kmer)| kmer.canonical()).collect();
             searched.sort_unstable();
             searched.dedup();
-            let lookup = KmerLookup::new(k, searched.iter().copied());
+            let lookup = KmerLookup::build(k, searched.iter().copied());
             let (mut found, mut scratch) = (Vec::new(), lookup.new_scratch());
             lookup.find_kmers(&seq, &mut scratch, &mut found);
             let expected: Vec<KmerHit> = kmers(&seq, k)

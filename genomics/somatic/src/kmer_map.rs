@@ -42,7 +42,7 @@ fn filter_bits(hash: u64) -> u64 {
 
 impl KmerMap {
     /// Builds the map from distinct `kmers`. The rank of a k-mer is its position in the iteration.
-    pub fn new(kmers: impl ExactSizeIterator<Item = u64>) -> KmerMap {
+    pub fn build(kmers: impl ExactSizeIterator<Item = u64>) -> KmerMap {
         let slots = (kmers.len() * 2).next_power_of_two().max(64);
         let words = kmers.len().div_ceil(4).next_power_of_two().max(16);
         let mut map = KmerMap {
@@ -79,7 +79,7 @@ impl KmerMap {
 
     /// Starts the lookup of a canonical k-mer: prefetches the filter word.
     #[inline]
-    pub fn prepare_query(&self, kmer: u64) -> KmerQuery {
+    pub fn start_lookup(&self, kmer: u64) -> KmerQuery {
         let hash = hash_kmer(kmer);
         prefetch(&self.filter[(hash >> self.filter_shift) as usize]);
         KmerQuery { kmer, hash }
@@ -126,7 +126,7 @@ mod tests {
     fn finds_what_is_there_and_nothing_else() {
         for n in [0usize, 1, 31, 1000, 50_000] {
             let key = |i: usize| (i as u64).wrapping_mul(0x1234_5678_9abc_def1) >> 2;
-            let map = KmerMap::new((0..n).map(key));
+            let map = KmerMap::build((0..n).map(key));
             for i in 0..n {
                 assert_eq!(map.rank_of_kmer(key(i)), Some(i as u32));
             }

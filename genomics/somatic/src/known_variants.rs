@@ -80,8 +80,8 @@ impl KnownVariants {
         let mut variants: Vec<SmallVariant> = changes.filter_map(small_variant).collect();
         variants.sort_unstable();
         variants.dedup();
-        let found = PopulationFrequencies::read(&self.path, genome, &variants)?;
-        let listed = variants.iter().filter(|variant| found.frequency(variant).is_some()).count() as u64;
+        let found = PopulationFrequencies::read_vcf_file(&self.path, genome, &variants)?;
+        let listed = variants.iter().filter(|variant| found.frequency_of_variant(variant).is_some()).count() as u64;
         ledger.add_produced("known", "changes that the known variants have", listed);
         ledger.add_skipped(
             "known",
@@ -102,7 +102,7 @@ impl KnownFrequencies {
         match self.0.as_ref().zip(small_variant(change)) {
             None => PopulationFrequency::NoResource,
             Some((known, variant)) => {
-                known.frequency(&variant).map_or(PopulationFrequency::Unlisted, PopulationFrequency::Listed)
+                known.frequency_of_variant(&variant).map_or(PopulationFrequency::Unlisted, PopulationFrequency::Listed)
             }
         }
     }
@@ -112,7 +112,7 @@ impl KnownFrequencies {
 fn small_variant(change: &Change) -> Option<SmallVariant> {
     match change {
         Change::Allele { chrom, pos, reference, alternative } => {
-            Some(SmallVariant::from_trimmed_alleles(*chrom, *pos, reference, alternative))
+            Some(SmallVariant::from_untrimmed_alleles(*chrom, *pos, reference, alternative))
         }
         _ => None,
     }

@@ -14,7 +14,7 @@ use crate::candidate_kmer::{
     CandidateKmer, HIGH_BASE_QUALITY, POOLED_SELECTOR_NUMBER, group_by_kmer, min_count_above_errors_at_depth,
     min_high_quality_count_above_errors,
 };
-use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
+use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::molecule::{MATE_PREFIX_BP, MatePair, MoleculeAssignment, hash_bytes, umi_key_of_name};
 use crate::packed::{OwnedRead, PackedRead};
 use crate::tandem_repeat;
@@ -67,7 +67,7 @@ impl MatePair for MatePrefixes {
 }
 
 /// Appends the candidate k-mers of one read to `out`, by position; those of tandem repeats come last.
-pub fn find_candidates_in_read(seq: &[u8], lookup: &KmerLookup, scratch: &mut LookupScratch, out: &mut Vec<KmerHit>) {
+pub fn find_candidates_in_read(seq: &[u8], lookup: &KmerLookup, scratch: &mut KmerLookupBuffers, out: &mut Vec<KmerHit>) {
     let packed = lookup.find_kmers(seq, scratch, out);
     tandem_repeat::for_each_repeat(seq, packed, |repeat| {
         let hit = tandem_repeat::encode_repeat(seq, repeat, lookup.k())
@@ -84,17 +84,17 @@ pub fn find_candidates_in_read(seq: &[u8], lookup: &KmerLookup, scratch: &mut Lo
 /// Prepares the search for candidate k-mers. Ranks are those of the distinct k-mers. `candidates` must be sorted.
 pub fn build_candidate_lookup(k: u32, candidates: &[CandidateKmer]) -> KmerLookup {
     if candidates.windows(2).all(|two| two[0].kmer != two[1].kmer) {
-        return KmerLookup::new(k, candidates.iter().map(|candidate| candidate.kmer));
+        return KmerLookup::build(k, candidates.iter().map(|candidate| candidate.kmer));
     }
     let distinct: Vec<u64> = group_by_kmer(candidates).map(|same| same[0].kmer).collect();
-    KmerLookup::new(k, distinct.iter().copied())
+    KmerLookup::build(k, distinct.iter().copied())
 }
 
 /// Finds candidate k-mers in both mates and overwrites `found`. Returns whether there are any.
 pub fn find_candidates_in_pair(
     pair: ReadPair<'_>,
     lookup: &KmerLookup,
-    scratch: &mut LookupScratch,
+    scratch: &mut KmerLookupBuffers,
     found: &mut [Vec<KmerHit>; 2],
 ) -> bool {
     for (mate, found) in pair.mates.iter().zip(found.iter_mut()) {

@@ -28,11 +28,11 @@ pub(crate) struct Linkage {
     /// Whether the tumours' molecules with the change have another small change that the normal does not have as a
     /// germline variant. Deaminated cytosines in a cluster are mutations and do not count.
     pub(crate) is_linked: bool,
-    /// Log-likelihood ratio of a somatic haplotype over one that normal and tumour share, from the molecules that cross
-    /// any of the changes that arose together; `None` if no other change did, or with several tumours.
+    /// Natural-log likelihood ratio of a somatic haplotype over one that normal and tumour share, from the molecules
+    /// that cross any of the changes that arose together; `None` if no other change did, or with several tumours.
     pub(crate) haplotype_log_ratio: Option<f64>,
-    /// Log-odds of a cluster of mutations over differences anywhere on the contig; 0 unless the changes that arose
-    /// together are a cluster.
+    /// Log-odds (natural) of a cluster of mutations over differences anywhere on the contig; 0 unless the changes that
+    /// arose together are a cluster.
     pub(crate) cluster_log_odds: f64,
 }
 

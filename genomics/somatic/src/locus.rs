@@ -68,7 +68,7 @@ pub struct Locus {
 /// Votes of the molecules on one change.
 struct ChangeVotes {
     normal: Vec<MoleculeVote>,
-    /// For each tumour the log-odds of its molecules for the change.
+    /// For each tumour the votes of its molecules on the change (natural log-odds).
     tumours: Vec<Vec<MoleculeVote>>,
     /// Votes of all tumours, sorted by pair.
     pooled: Vec<MoleculeVote>,
@@ -92,7 +92,7 @@ const MAX_RIVAL_DISTANCE_BP: usize = 100;
 const MAX_RIVALS: usize = 8;
 
 /// Finds the rivals of all loci. Returns the number of rivals that are left out.
-pub fn find_rivals(loci: &mut [Locus]) -> u64 {
+pub fn find_rival_contigs(loci: &mut [Locus]) -> u64 {
     let mut left_out = 0;
     let mut places: Vec<((usize, usize), usize)> = (0..)
         .zip(loci.iter())
@@ -123,12 +123,12 @@ pub fn find_rivals(loci: &mut [Locus]) -> u64 {
 
 impl Locus {
     /// A contig without reads, with the downsampling factors of its locus.
-    pub fn new(contig: AlignedContig, downsampling_factors: [u32; 2]) -> Locus {
+    pub fn without_reads(contig: AlignedContig, downsampling_factors: [u32; 2]) -> Locus {
         Locus { contig, reads: Vec::new(), num_reads: 0, num_pairs: [0; 2], downsampling_factors, rivals: Vec::new() }
     }
 
     /// Sets the reads placed on the contig. `pairs` are the pairs of the reads.
-    pub fn set_reads(&mut self, placed_reads: Vec<PlacedRead>, pairs: &[RecruitedPair]) {
+    pub fn set_placed_reads(&mut self, placed_reads: Vec<PlacedRead>, pairs: &[RecruitedPair]) {
         self.num_reads = placed_reads.len();
         self.num_pairs = [0; 2];
         for mates in placed_reads.chunk_by(|a, b| a.pair == b.pair) {
@@ -149,7 +149,7 @@ impl Locus {
     }
 
     /// Evidence of all reads, compared with the haplotypes of this locus and of its rivals among `loci`.
-    pub fn compute_evidence<'a>(
+    pub fn compute_locus_evidence<'a>(
         &'a self,
         loci: &[Locus],
         pairs: &'a [RecruitedPair],
@@ -166,10 +166,10 @@ impl Locus {
         pairs: &'a [RecruitedPair],
         errors: &'a ErrorModel,
     ) -> LocusEvidence<'a> {
-        let mut haplotypes = haplotype::contig_haplotypes(&self.contig);
+        let mut haplotypes = haplotype::haplotypes_of_contig(&self.contig);
         let rivals = self.rivals.iter().map(|&r| &loci[r].contig);
-        haplotypes.extend(rivals.filter_map(|rival| haplotype::rival_haplotype(&self.contig, rival)));
-        LocusEvidence::new(&self.contig, haplotypes, placed_reads, pairs, errors)
+        haplotypes.extend(rivals.filter_map(|rival| haplotype::haplotype_of_rival_contig(&self.contig, rival)));
+        LocusEvidence::compute(&self.contig, haplotypes, placed_reads, pairs, errors)
     }
 
     /// The reads of all samples with their sample, oriented like the contig.

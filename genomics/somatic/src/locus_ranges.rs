@@ -18,7 +18,7 @@ use crate::aligned_contig::AlignedContig;
 use crate::change::change_sort_position;
 use crate::locus::Locus;
 use crate::read_placement::{self, PlacedRead};
-use crate::recruit::{LocusDepths, RecruitedPair, RecruitingIndex};
+use crate::recruit::{LocusDepths, RecruitedPair, RecruitingKmerIndex};
 
 /// Name of the files in messages.
 const FILE_DESCRIPTION: &str = "recruited reads'";
@@ -38,7 +38,7 @@ pub(crate) fn pair_memory_bytes(pair: &RecruitedPair) -> u64 {
 
 /// Buckets of recruited pairs that are being filled.
 #[derive(Debug)]
-pub(crate) struct RecruitBuckets {
+pub(crate) struct RecruitedPairBuckets {
     /// Indices of the contigs, sorted by position.
     order: Vec<u32>,
     /// For each bucket the end of its contigs in `order`.
@@ -62,13 +62,13 @@ pub struct RecruitedPairs {
     pub downsampling_factors: Vec<[u32; 2]>,
 }
 
-impl RecruitBuckets {
+impl RecruitedPairBuckets {
     /// Creates empty buckets for `contigs` in a new file at `path`.
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create_buckets(contigs: &[AlignedContig], path: &Path) -> Result<RecruitBuckets, Error> {
-        RecruitBuckets::create_buckets_for_shard(0, contigs, path)
+    pub fn create_buckets(contigs: &[AlignedContig], path: &Path) -> Result<RecruitedPairBuckets, Error> {
+        RecruitedPairBuckets::create_buckets_for_shard(0, contigs, path)
     }
 
     /// Creates the buckets for one shard of the reads. `shard` is its number, which makes the pairs' numbers unique.
@@ -79,7 +79,7 @@ impl RecruitBuckets {
         shard: u32,
         contigs: &[AlignedContig],
         path: &Path,
-    ) -> Result<RecruitBuckets, Error> {
+    ) -> Result<RecruitedPairBuckets, Error> {
         let mut order: Vec<u32> = (0..contigs.len() as u32).collect();
         order.sort_by_key(|&c| (contigs[c as usize].changes.first().map(|f| change_sort_position(&f.change)), c));
         let number = contigs.len().div_ceil(MIN_CONTIGS_PER_BUCKET).clamp(1, MAX_BUCKETS);
@@ -92,7 +92,7 @@ impl RecruitBuckets {
         }
         let buckets = DiskBuckets::create(FILE_DESCRIPTION, path, number)?;
         let next = AtomicU64::new(u64::from(shard) << PAIR_NUMBER_BITS);
-        Ok(RecruitBuckets { order, bucket_ends: ends, bucket_of: shelf_of, buckets, next_pair_id: next })
+        Ok(RecruitedPairBuckets { order, bucket_ends: ends, bucket_of: shelf_of, buckets, next_pair_id: next })
     }
 
     /// Writes all data of a shard to its file and returns its buckets.
@@ -108,7 +108,7 @@ impl RecruitBuckets {
         self.buckets.num_buckets()
     }
 
-    /// Opens the buckets that a shard stored in an object, for [`RecruitBuckets::merge_shards`].
+    /// Opens the buckets that a shard stored in an object, for [`RecruitedPairBuckets::merge_shards`].
     ///
     /// # Errors
     /// The object cannot be opened.
@@ -135,11 +135,11 @@ impl RecruitBuckets {
     pub fn merge_shards(
         self,
         shards: &[DiskBuckets],
-        index: &RecruitingIndex,
+        index: &RecruitingKmerIndex,
         depths: &LocusDepths,
         threads: usize,
     ) -> Result<RecruitedPairs, Error> {
-        let RecruitBuckets { order, bucket_ends: ends, bucket_of: shelf_of, buckets, .. } = self;
+        let RecruitedPairBuckets { order, bucket_ends: ends, bucket_of: shelf_of, buckets, .. } = self;
         let settle = |(scratch, found): &mut _, bucket: usize| {
             let mut pairs: Vec<RecruitedPair> = buckets.take_bucket(bucket)?;
             for shard in shards {
@@ -202,7 +202,7 @@ impl LocusRanges {
     ///
     /// # Errors
     /// A file cannot be read or written, or is damaged.
-    pub fn new(
+    pub fn open_and_place_reads(
         mut recruited: RecruitedPairs,
         path: &Path,
         contigs: Vec<AlignedContig>,
@@ -222,7 +222,7 @@ impl LocusRanges {
             }
             taken += needed;
         }
-        let buckets = DiskBuckets::open(FILE_DESCRIPTION, path, std::mem::take(&mut recruited.buckets))?;
+        let buckets = DiskBuckets::open_for_reading(FILE_DESCRIPTION, path, std::mem::take(&mut recruited.buckets))?;
         let placements = DiskBuckets::create_unnamed(FILE_DESCRIPTION, work, ranges.len());
         let loci = LocusRanges::loci_without_reads(contigs, &recruited);
         let mut all = LocusRanges { loci, recruited, buckets, ranges, pairs_in_memory: None, placements, threads };
@@ -259,7 +259,7 @@ impl LocusRanges {
         contigs
             .into_iter()
             .zip(&recruited.downsampling_factors)
-            .map(|(contig, &downsampling_factors)| Locus::new(contig, downsampling_factors))
+            .map(|(contig, &downsampling_factors)| Locus::without_reads(contig, downsampling_factors))
             .collect()
     }
 
@@ -297,7 +297,7 @@ impl LocusRanges {
             };
             let placements = map_in_order(contigs.len(), threads, || (), place);
             for (&c, recruits) in contigs.iter().zip(placements) {
-                self.loci[c as usize].set_reads(recruits, pairs);
+                self.loci[c as usize].set_placed_reads(recruits, pairs);
             }
             if several {
                 self.placements.take_bucket::<Vec<PlacedRead>>(range)?;
@@ -421,11 +421,11 @@ mod tests {
         let genome = bases(60_000, 9);
         let mut contigs: Vec<AlignedContig> =
             (0..80).map(|i| contig(&genome, (i * 37 % 80) * 700 + i % 2 * 400)).collect();
-        let index = RecruitingIndex::new(RecruitingKmers::select_recruiting_kmers(&mut contigs, 31, None, 1));
+        let index = RecruitingKmerIndex::build(RecruitingKmers::select_recruiting_kmers(&mut contigs, 31, None, 1));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("recruit.bins");
-        let seen = RecruitingCounts::new(&index, 2);
-        let shelving = RecruitBuckets::create_buckets(&contigs, &path).unwrap();
+        let seen = RecruitingCounts::zero(&index, 2);
+        let shelving = RecruitedPairBuckets::create_buckets(&contigs, &path).unwrap();
         let (mut looking, mut found) = (index.new_scratch(), Vec::new());
         let mut kept = 0;
         for i in (0..59_500).step_by(60) {
@@ -446,7 +446,7 @@ mod tests {
         let recruited: Vec<u8> = serde_json::to_vec(&recruited).unwrap();
         let laid = |memory: u64| {
             let recruited = serde_json::from_slice(&recruited).unwrap();
-            let mut ranges = LocusRanges::new(recruited, &path, contigs.clone(), memory, folder.path(), 2).unwrap();
+            let mut ranges = LocusRanges::open_and_place_reads(recruited, &path, contigs.clone(), memory, folder.path(), 2).unwrap();
             let mut all = vec![Vec::new(); contigs.len()];
             let mut seen = Vec::new();
             ranges

@@ -41,7 +41,7 @@ const _: () =
 fn has_repeated_seed(read: PackedBases<'_>, at: usize, bases: usize) -> bool {
     let mut seeds = [0u16; BLOCK_BASES];
     for (word, to) in seeds.as_chunks_mut::<WORD_BASES>().0.iter_mut().enumerate() {
-        for (seed, sixteen) in to.iter_mut().zip(read.sixteen_mers(at + word * WORD_BASES)) {
+        for (seed, sixteen) in to.iter_mut().zip(read.next_32_sixteen_mers(at + word * WORD_BASES)) {
             *seed = (sixteen >> 16) as u16;
         }
     }

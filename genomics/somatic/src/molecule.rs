@@ -34,7 +34,9 @@ pub trait MatePair {
     fn umi_key(&self) -> u64;
 }
 
-/// Whether two pairs come from one molecule. The mates of duplicates may be swapped.
+/// Whether the starts of both mates of two pairs are the same, so that the pairs come from one molecule. Read 1 of one
+/// pair is also compared with read 2 of the other, because the two strands of a molecule are sequenced from opposite
+/// ends.
 fn is_same_molecule(a: &impl MatePair, b: &impl MatePair) -> bool {
     let (one, other) = (a.seqs(), b.seqs());
     let ends = |x: usize, y: usize| {

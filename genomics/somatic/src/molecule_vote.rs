@@ -67,7 +67,7 @@ impl ChangePairSupport {
     }
 
     /// Adds the counts of another sample.
-    pub fn add_counts(&mut self, other: &ChangePairSupport) {
+    pub fn merge_counts(&mut self, other: &ChangePairSupport) {
         self.both += other.both;
         self.only_one[0] += other.only_one[0];
         self.only_one[1] += other.only_one[1];
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(ChangePairSupport::from_votes(&first, &second), ChangePairSupport { both: 1, only_one: [1, 1] });
         assert_eq!(ChangePairSupport::from_votes(&first, &[]), ChangePairSupport::default());
         let mut sum = ChangePairSupport { both: 3, only_one: [0, 2] };
-        sum.add_counts(&ChangePairSupport::from_votes(&first, &second));
+        sum.merge_counts(&ChangePairSupport::from_votes(&first, &second));
         assert_eq!(sum, ChangePairSupport { both: 4, only_one: [1, 3] });
     }
 

@@ -166,7 +166,7 @@ impl RepeatDetectionConditions<'_> {
 
 impl RepeatInstability {
     /// Estimates the instability from calls that passed. `None` if no repeat is considered.
-    pub fn estimate_instability<'a>(
+    pub fn estimate_microsatellite_instability<'a>(
         events: impl Iterator<Item = &'a Event>,
         genome: &Reference,
         conditions: &RepeatDetectionConditions<'_>,

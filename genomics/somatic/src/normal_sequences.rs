@@ -54,7 +54,7 @@ impl NormalSequences {
 }
 
 /// Assembles the normal sequences of a contig. Empty if the contig has no tumour-only k-mer.
-pub fn assemble_normal(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
+pub fn assemble_normal_sequences(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
     stack_and_join(locus, pairs, StackedReads::All).clamp_flanks()
 }
 

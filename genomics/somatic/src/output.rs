@@ -126,8 +126,8 @@ fn write_bases(file: &mut AtomicFile, seq: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The field ` changes=` with the positions (1-based) of the findings of a contig; both ends of a junction are
-/// separated by `/`.
+/// The field ` changes=` of a FASTA header with the genome positions (1-based) of the changes of a contig; the two ends
+/// of a junction are separated by `/`.
 fn format_finding_positions(contig: &AlignedContig, genome: &Reference) -> String {
     let at = |chrom: usize, pos: usize| format!("{}:{}", genome.contigs[chrom].name, pos + 1);
     let places: Vec<String> = contig
@@ -231,7 +231,7 @@ pub fn collect_supporting_pairs(
         (change::affected_positions(&call.change), locus.contig.changes[call.change_index].mapq)
     };
     let call_data: Vec<_> = calls.iter().map(|call| get_call_data(call, &finished.ranges.loci()[call.locus])).collect();
-    let room = MemoryBudget::new(memory);
+    let room = MemoryBudget::with_bytes(memory);
     let put = |buckets: &SpillableBuckets<SupportingPair>, bucket: usize, one: SupportingPair| {
         let bytes = pair_memory_bytes(&one.pair) + 64;
         buckets.push_value(bucket, one, bytes)
@@ -306,14 +306,14 @@ fn portion_starts(mut first_positions: Vec<((usize, usize), usize)>) -> Vec<(usi
 
 /// Origin of the supporting reads, for the header of their BAM file.
 #[derive(Debug, Clone, Copy)]
-pub struct ReadsSource<'a> {
+pub struct SupportingReadsOrigin<'a> {
     /// Command line and sequencing platforms.
     pub provenance: &'a Provenance,
     /// URL, assembly and MD5 sums of the reference, for the BAM header.
     pub reference: &'a ReferenceIdentity,
 }
 
-impl<'a> ReadsSource<'a> {
+impl<'a> SupportingReadsOrigin<'a> {
     /// The sequencing platform of a sample, if it is known.
     fn platform(&self, sample: usize) -> Option<&'a str> {
         self.provenance.platforms.get(sample)?.as_deref()
@@ -329,7 +329,7 @@ impl<'a> ReadsSource<'a> {
 pub fn write_supporting_pairs(
     path: &Path,
     finished: &mut FinishedCall,
-    source: ReadsSource<'_>,
+    source: SupportingReadsOrigin<'_>,
     means: &Resources,
     work: &Path,
     meter: &ProgressCounters,
@@ -339,7 +339,7 @@ pub fn write_supporting_pairs(
         return Ok(());
     }
     // A quarter each for pairs, pairs that wait for alignment, alignment, and BAM records.
-    let (memory, threads) = (means.available_memory() / 4, means.threads);
+    let (memory, threads) = (means.allocatable_memory_bytes() / 4, means.threads);
     let portions = collect_supporting_pairs(finished, work, memory, threads)?;
     let program =
         BamProgram { name: "genuma", version: env!("CARGO_PKG_VERSION"), command: &source.provenance.command_line };
@@ -501,7 +501,7 @@ mod tests {
     }
 
     fn header(genome: &Reference) -> String {
-        vcf::format_vcf_header(&vcf::HeaderContent {
+        vcf::format_vcf_header(&vcf::VcfHeaderContent {
             genome,
             samples: &SampleNames::default(),
             reference: &ReferenceIdentity::default(),
@@ -672,8 +672,8 @@ mod tests {
             phase_set: None,
         };
         let pairs: Vec<RecruitedPair> = (0..5).map(pair).collect();
-        let mut locus = Locus::new(compared, [1; 2]);
-        locus.set_reads(vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)], &pairs);
+        let mut locus = Locus::without_reads(compared, [1; 2]);
+        locus.set_placed_reads(vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)], &pairs);
         FinishedCall {
             libraries: Default::default(),
             known_sequences: Default::default(),
@@ -708,7 +708,7 @@ mod tests {
             |text: &str| -> Vec<String> { text.lines().filter(|l| l.starts_with('>')).map(str::to_owned).collect() };
         let tumour = ">t1 length=300 tumour_pairs=2 normal_pairs=1 changes=chr1:1000";
         assert_eq!(headers(&text), [tumour, ">n1 length=320 normal_of=t1"]);
-        let read = Reference::read(&path).unwrap();
+        let read = Reference::read_fasta_file(&path).unwrap();
         let chr1 = &with.genome.contigs[0].seq;
         assert_eq!(read.contigs[0].seq, with.ranges.loci()[0].contig.seq[200..500]);
         assert_eq!(read.contigs[1].seq, chr1[850..1_170]);
@@ -719,7 +719,7 @@ mod tests {
         published(|set| write_contigs(&path, &without, set)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(headers(&text), [tumour, ">chr1 length=50000", ">empty length=1000", ">chr2 length=40000"]);
-        assert_eq!(Reference::read(&path).unwrap().contigs[1..], without.genome.contigs[..]);
+        assert_eq!(Reference::read_fasta_file(&path).unwrap().contigs[1..], without.genome.contigs[..]);
     }
 
     fn means() -> Resources {
@@ -740,7 +740,7 @@ mod tests {
             write_supporting_pairs(
                 &path,
                 &mut without,
-                ReadsSource { provenance: &Provenance::default(), reference: &ReferenceIdentity::default() },
+                SupportingReadsOrigin { provenance: &Provenance::default(), reference: &ReferenceIdentity::default() },
                 &means(),
                 folder.path(),
                 &ProgressCounters::default(),
@@ -755,7 +755,7 @@ mod tests {
             write_supporting_pairs(
                 &path,
                 &mut finished,
-                ReadsSource { provenance: &Provenance::default(), reference: &ReferenceIdentity::default() },
+                SupportingReadsOrigin { provenance: &Provenance::default(), reference: &ReferenceIdentity::default() },
                 &means(),
                 folder.path(),
                 &ProgressCounters::default(),

@@ -109,7 +109,7 @@ fn look_up_by_key(table: &Table, kmers: &[u64], threads: usize) -> Result<Vec<u1
 
 fn look_up_by_scan(scan: &TableScan, kmers: &[u64]) -> Result<Vec<u16>, Error> {
     let (mut normals, mut piece) = (vec![0; kmers.len()], EntryBatch::<u32>::default());
-    let mut walk = scan.read_entry_batches(PAGES_PER_READ)?;
+    let mut walk = scan.entry_batch_reader(PAGES_PER_READ)?;
     let mut next = 0;
     while next < kmers.len() {
         walk.next_batch(&mut piece)?;

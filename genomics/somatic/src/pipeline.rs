@@ -8,7 +8,7 @@ use std::sync::Arc;
 use genuma_pair::library_model::LibraryModel;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
-use genuma_reads::packed_reads::{PackedReads, PackedReadsIndex};
+use genuma_reads::packed_reads::{PackedReads, PackedReadBlockIndex};
 use genuma_reads::targets::Targets;
 use genuma_work::cost::{CostTimer, UnitCost};
 use genuma_work::unit::UnitStore;
@@ -23,11 +23,11 @@ use crate::group_assembly::{GroupAssembler, GroupAssemblyParams};
 use crate::known_variants::KnownVariants;
 use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
-use crate::locus_ranges::{RecruitBuckets, RecruitedPairs};
+use crate::locus_ranges::{RecruitedPairBuckets, RecruitedPairs};
 use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
 use crate::provenance::Provenance;
 use crate::read_passes::{ReadPasses, ReadSource};
-use crate::recruit::{RecruitingCounts, RecruitingIndex, RecruitingKmers};
+use crate::recruit::{RecruitingCounts, RecruitingKmerIndex, RecruitingKmers};
 use crate::sample_names::SampleNames;
 use crate::target_depth::TargetsOption;
 use crate::unit_results::{ContigAssemblyResult, ContigPlacementResult, PlacementInputs};
@@ -85,10 +85,10 @@ impl CallJob {
     /// Runs all units, from reads to events.
     pub fn run_call(&self, watch: &dyn ProgressListener) -> Result<FinishedCall, Error> {
         let (mut costs, mut ledger) = (Vec::new(), Ledger::default());
-        let genome = self.reference.as_deref().map(Reference::read).transpose()?;
+        let genome = self.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
         let genome_bases = genome.as_ref().map(count_known_bases);
         let mut tracer =
-            genome.as_ref().and_then(|genome| VariantTracer::new(&self.traced_variants, genome, self.params.k));
+            genome.as_ref().and_then(|genome| VariantTracer::for_variants(&self.traced_variants, genome, self.params.k));
         let targets = self.targets.as_ref().zip(genome.as_ref());
         let targets = targets.map(|(option, genome)| option.read_targets(genome)).transpose()?;
         drop(genome);
@@ -128,12 +128,12 @@ impl CallJob {
             store.run_or_load("place", &mut costs, || {
                 let meter = Arc::new(ProgressCounters::new("the reference"));
                 watch.unit_started("place", self.reference.is_some().then(|| meter.clone()));
-                genome = self.reference.as_deref().map(Reference::read).transpose()?;
+                genome = self.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
                 let context = PlacementInputs {
                     genome: genome.as_ref(),
                     k: self.params.k,
                     threads: self.resources.threads,
-                    memory_bytes: self.resources.available_memory(),
+                    memory_bytes: self.resources.allocatable_memory_bytes(),
                     thresholds: genotyping::call_thresholds(&counts, &self.samples, &self.params),
                     meter: &meter,
                 };
@@ -152,7 +152,7 @@ impl CallJob {
         }
         drop(copy);
         if genome.is_none() {
-            genome = self.reference.as_deref().map(Reference::read).transpose()?;
+            genome = self.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
         }
         watch.unit_started("judge", None);
         let genotyping = GenotypingUnit {
@@ -191,7 +191,7 @@ impl CallJob {
             &counts.candidates,
             counts.median_depth_of_first_tumour(),
             self.resources.threads,
-            self.resources.available_memory() / 2,
+            self.resources.allocatable_memory_bytes() / 2,
         )?;
         panel_counts.add_to_ledger(ledger);
         costs.push(clock.stop("panel"));
@@ -226,7 +226,7 @@ impl CallJob {
     }
 
     /// Opens the packed reads of the first pass. If they are missing, later passes read the input files.
-    fn open_packed_reads(&self, copied: PackedReadsIndex) -> Result<Option<PackedReads>, Error> {
+    fn open_packed_reads(&self, copied: PackedReadBlockIndex) -> Result<Option<PackedReads>, Error> {
         let path = count::packed_reads_path(&self.store);
         let copy = PackedReads::open(&path, copied)?;
         let wanted = !self.traced_variants.is_empty() || !self.store.finished_units().contains(&"recruit".to_owned());
@@ -256,9 +256,9 @@ impl CallJob {
         let traced = tracer.as_ref().map(|tracer| tracer.candidate_ranks_by_variant(&candidates)).unwrap_or_default();
         // The other half is for the buckets that threads are working on, and for contigs.
         let (threads, memory, work) =
-            (self.resources.threads, self.resources.available_memory() / 2, &self.store.work_folder);
+            (self.resources.threads, self.resources.allocatable_memory_bytes() / 2, &self.store.work_folder);
         let tumours = self.samples.tumour_names().len();
-        let assembler = GroupAssembler::new(GroupAssemblyParams {
+        let assembler = GroupAssembler::empty(GroupAssemblyParams {
             candidates,
             num_tumours: tumours,
             k,
@@ -268,7 +268,7 @@ impl CallJob {
             traced_kmers: &traced,
             libraries,
         });
-        passes.label_pairs(&lookup, &meter, |pair| Ok(assembler.add_pair(pair)?))?;
+        passes.for_each_labelled_pair(&lookup, &meter, |pair| Ok(assembler.add_pair(pair)?))?;
         drop(lookup);
         let assembled_groups = assembler.assemble_all_groups()?;
         if let Some(tracer) = tracer {
@@ -291,10 +291,10 @@ impl CallJob {
     ) -> Result<RecruitedPairs, Error> {
         let meter = Arc::new(ProgressCounters::default());
         watch.unit_started("recruit", Some(meter.clone()));
-        let index = RecruitingIndex::new(wanted);
+        let index = RecruitingKmerIndex::build(wanted);
         let (seen, shelving) = (
-            RecruitingCounts::new(&index, self.samples.num_samples()),
-            RecruitBuckets::create_buckets(contigs, &self.recruited_pairs_path())?,
+            RecruitingCounts::zero(&index, self.samples.num_samples()),
+            RecruitedPairBuckets::create_buckets(contigs, &self.recruited_pairs_path())?,
         );
         passes.recruit_pairs(&index, &seen, &meter, |pair| Ok(shelving.add_pair(pair)?))?;
         Ok(shelving.merge_shards(

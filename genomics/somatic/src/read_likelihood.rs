@@ -1,4 +1,5 @@
-//! Computes the likelihood of each read on each haplotype of a contig, and the read's log-odds for a change.
+//! Computes the likelihood of each read on each haplotype of a contig, and the read's log-odds for a change. All
+//! logarithms are natural.
 
 use crate::gapped_likelihood::{GappedPlacement, GappedReadAligner};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
@@ -15,7 +16,7 @@ pub struct ReadLikelihoods {
     pub read_index: usize,
     /// The read, oriented like the contig.
     pub read: OwnedRead,
-    /// Log-likelihood on each haplotype.
+    /// Natural logarithm of P(read | haplotype), for each haplotype of the contig.
     log_likelihoods: Vec<f64>,
     /// Position of the read's first base in contig coordinates, on the contig itself (the haplotype with all changes)
     /// and on the best haplotype.
@@ -112,7 +113,7 @@ pub fn compute_read_likelihoods(
 
 /// How a read fits the haplotypes of its contig.
 struct ReadFit {
-    /// Log-likelihood on each haplotype.
+    /// Natural logarithm of P(read | haplotype), for each haplotype of the contig.
     log_likelihoods: Vec<f64>,
     /// Mismatches of good quality on the best haplotype; `u32::MAX` if there is none.
     num_mismatches: u32,

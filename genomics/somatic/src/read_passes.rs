@@ -6,9 +6,9 @@ use genuma_reads::{Lane, ReadPair, TUMOUR_SAMPLE, Trimmer};
 use genuma_work::ProgressCounters;
 
 use crate::error::Error;
-use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
+use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::labelled_pair::{self, LabelledPair};
-use crate::recruit::{RecruitedPair, RecruitingCounts, RecruitingIndex};
+use crate::recruit::{RecruitedPair, RecruitingCounts, RecruitingKmerIndex};
 
 /// Where a pass over the reads gets them: the input files, or packed reads.
 #[derive(Debug, Clone, Copy)]
@@ -36,13 +36,13 @@ pub(crate) struct ReadPasses<'a> {
 
 /// Buffers of one thread for searching k-mers, and the hits in the current pair.
 struct SearchScratch {
-    looking: LookupScratch,
+    looking: KmerLookupBuffers,
     hits: [Vec<KmerHit>; 2],
 }
 
 impl SearchScratch {
     fn new(k: u32) -> SearchScratch {
-        SearchScratch { looking: LookupScratch::new(k), hits: Default::default() }
+        SearchScratch { looking: KmerLookupBuffers::for_kmer_length(k), hits: Default::default() }
     }
 }
 
@@ -54,7 +54,7 @@ impl ReadPasses<'_> {
     pub fn for_each_pair(
         &self,
         meter: &ProgressCounters,
-        each: impl Fn(ReadPair<'_>, u8, &mut LookupScratch, &mut Vec<KmerHit>) + Sync,
+        each: impl Fn(ReadPair<'_>, u8, &mut KmerLookupBuffers, &mut Vec<KmerHit>) + Sync,
     ) -> Result<(), Error> {
         self.run_pass(
             0,
@@ -71,7 +71,7 @@ impl ReadPasses<'_> {
     ///
     /// # Errors
     /// Reads cannot be read, or `put` fails.
-    pub fn label_pairs(
+    pub fn for_each_labelled_pair(
         &self,
         lookup: &KmerLookup,
         meter: &ProgressCounters,
@@ -94,7 +94,7 @@ impl ReadPasses<'_> {
     /// Reads cannot be read, or `put` fails.
     pub fn recruit_pairs(
         &self,
-        index: &RecruitingIndex,
+        index: &RecruitingKmerIndex,
         seen: &RecruitingCounts,
         meter: &ProgressCounters,
         put: impl Fn(RecruitedPair) -> Result<(), Error> + Sync,

@@ -83,7 +83,7 @@ struct AlignedRead<'s> {
 
 /// Draws a change with at most 30 reads of each sample: first the reads with the change, then the others, by name.
 /// `is_copy` returns whether the pair with an index was left out as a PCR duplicate.
-pub fn draw_pileup(input: &PileupInput<'_>, is_copy: impl Fn(u32) -> bool) -> EventPileup {
+pub fn build_pileup(input: &PileupInput<'_>, is_copy: impl Fn(u32) -> bool) -> EventPileup {
     let columns = PileupColumns::for_change(&input.contig.seq, input.change);
     let mut rows = Vec::new();
     let samples =
@@ -412,7 +412,7 @@ mod tests {
                 pairs: &self.pairs,
                 votes: &self.votes,
             };
-            let picture = draw_pileup(&scene, |pair| copies.contains(&pair));
+            let picture = build_pileup(&scene, |pair| copies.contains(&pair));
             let width = picture.normal.chars().count();
             assert_eq!(picture.tumour.chars().count(), width);
             for row in &picture.rows {

@@ -91,7 +91,7 @@ impl ContigKmers {
             sites.push((kmers.len() as u32 - 1, at, forward));
         }
         starts.push(sites.len() as u32);
-        ContigKmers { map: KmerMap::new(kmers.into_iter()), sites, starts }
+        ContigKmers { map: KmerMap::build(kmers.into_iter()), sites, starts }
     }
 
     /// Collects one vote (orientation, offset) for each k-mer that the read and the contig share; sorted.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::AlignedContig;
 use crate::duplication_depth::UnchangedAlleleEnds;
-use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
+use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::molecule::{MatePair, hash_bytes, umi_key_of_name};
 use crate::packed::OwnedRead;
 
@@ -78,7 +78,7 @@ pub struct RecruitingKmers {
 
 /// Lookup index of the recruiting k-mers.
 #[derive(Debug)]
-pub struct RecruitingIndex {
+pub struct RecruitingKmerIndex {
     lookup: KmerLookup,
     /// Occurrences, sorted by rank.
     occurrences: Vec<KmerOccurrence>,
@@ -98,7 +98,7 @@ pub struct RecruitingCounts {
 
 impl RecruitingCounts {
     /// Zero counts for `samples` samples.
-    pub fn new(index: &RecruitingIndex, samples: usize) -> RecruitingCounts {
+    pub fn zero(index: &RecruitingKmerIndex, samples: usize) -> RecruitingCounts {
         let kmers = index.starts.len().saturating_sub(1);
         RecruitingCounts { num_samples: samples, counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect() }
     }
@@ -109,7 +109,7 @@ impl RecruitingCounts {
     }
 
     /// Adds counts of the same k-mers from another shard. Returns false if the numbers of counts differ.
-    pub fn add_shard_counts(&self, counts: &[u32]) -> bool {
+    pub fn merge_shard_counts(&self, counts: &[u32]) -> bool {
         for (pair_counts, &n) in self.counts.iter().zip(counts) {
             pair_counts.fetch_add(n, Relaxed);
         }
@@ -395,12 +395,12 @@ fn drop_crowded_contigs(entries: &mut Vec<(u64, u32)>, contigs: &[AlignedContig]
     is_crowded.into_iter().filter(|&crowded| crowded).count() as u64
 }
 
-impl RecruitingIndex {
+impl RecruitingKmerIndex {
     /// Builds the lookup index.
-    pub fn new(recruiting_kmers: RecruitingKmers) -> RecruitingIndex {
+    pub fn build(recruiting_kmers: RecruitingKmers) -> RecruitingKmerIndex {
         let RecruitingKmers { k, kmers, occurrences: sites, starts, are_unique: unique, .. } = recruiting_kmers;
-        RecruitingIndex {
-            lookup: KmerLookup::new(k, kmers.into_iter()),
+        RecruitingKmerIndex {
+            lookup: KmerLookup::build(k, kmers.into_iter()),
             occurrences: sites,
             starts,
             are_unique: unique,
@@ -411,7 +411,7 @@ impl RecruitingIndex {
     pub(crate) fn has_recruiting_kmer(
         &self,
         pair: ReadPair<'_>,
-        scratch: &mut LookupScratch,
+        scratch: &mut KmerLookupBuffers,
         hits: &mut Vec<KmerHit>,
     ) -> bool {
         hits.clear();
@@ -428,7 +428,7 @@ impl RecruitingIndex {
         pair: ReadPair<'_>,
         sample: u8,
         pair_counts: &RecruitingCounts,
-        scratch: &mut LookupScratch,
+        scratch: &mut KmerLookupBuffers,
         hits: &mut Vec<KmerHit>,
     ) -> Option<RecruitedPair> {
         hits.clear();
@@ -464,7 +464,7 @@ impl RecruitingIndex {
     }
 
     /// Scratch memory for k-mer lookups by one thread.
-    pub fn new_scratch(&self) -> LookupScratch {
+    pub fn new_scratch(&self) -> KmerLookupBuffers {
         self.lookup.new_scratch()
     }
 
@@ -483,7 +483,7 @@ impl RecruitingIndex {
         &self,
         pair: &mut RecruitedPair,
         depths: &LocusDepths,
-        scratch: &mut LookupScratch,
+        scratch: &mut KmerLookupBuffers,
         hits: &mut Vec<KmerHit>,
     ) {
         let (name_hash, sample) = (hash_bytes(&pair.name), usize::from(pair.sample));
@@ -540,7 +540,7 @@ fn is_pair_kept(name_hash: u64, pairs: u32) -> bool {
 fn count_genome_copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u8> {
     /// Number of genome bases in one unit of parallel work.
     const PIECE: usize = 1 << 20;
-    let sought = KmerLookup::new(k, distinct.iter().copied());
+    let sought = KmerLookup::build(k, distinct.iter().copied());
     let pieces: Vec<&[u8]> = genome
         .contigs
         .iter()
@@ -549,7 +549,7 @@ fn count_genome_copies(distinct: &[u64], k: u32, genome: &Reference, threads: us
         })
         .collect();
     let copies: Vec<AtomicU8> = distinct.iter().map(|_| AtomicU8::new(0)).collect();
-    let count = |(scratch, hits): &mut (LookupScratch, Vec<KmerHit>), i: usize| {
+    let count = |(scratch, hits): &mut (KmerLookupBuffers, Vec<KmerHit>), i: usize| {
         hits.clear();
         sought.find_kmers(pieces[i], scratch, hits);
         for hit in hits {
@@ -620,13 +620,13 @@ mod tests {
         let mut contigs = all.to_vec();
         let wanted = RecruitingKmers::select_recruiting_kmers(&mut contigs, 31, Some(&reference), 2);
         assert_eq!((wanted.omitted_repeat_contigs.as_slice(), wanted.contigs_without_unique_kmer), (&[1][..], 2));
-        let index = RecruitingIndex::new(wanted);
+        let index = RecruitingKmerIndex::build(wanted);
         assert_eq!(contigs, [all[0].clone(), all[2].clone()]);
         let mut hits = Vec::new();
         let mut contigs_of = |from: usize| {
             let seq = &genome[from..from + 150];
             let pair = ReadPair { name: b"p", mates: [genuma_reads::Mate { seq, qual: seq }; 2] };
-            let (mut looking, seen) = (index.new_scratch(), RecruitingCounts::new(&index, 2));
+            let (mut looking, seen) = (index.new_scratch(), RecruitingCounts::zero(&index, 2));
             index.recruit_pair(pair, 0, &seen, &mut looking, &mut hits).map(|kept| kept.contigs)
         };
         assert_eq!([550, many + 520, few + 520].map(&mut contigs_of), [Some(vec![0]), None, Some(vec![1])]);

@@ -148,7 +148,7 @@ impl<'a> RepeatLengthChange<'a> {
         })
     }
 
-    /// Log-odds of a read for the tumour's length; 0 if the read does not show a length.
+    /// Log-odds (natural) of a read for the tumour's length over the normal's; 0 if the read does not show a length.
     pub fn log_odds(&self, likelihoods: &ReadLikelihoods, offsets: &[i32], errors: &ErrorModel) -> f64 {
         let Some(shown) = self.length_in_read(likelihoods, offsets) else { return 0.0 };
         let of = |length: usize| errors.slippage.length_probability(self.repeat.unit, length, shown);

@@ -66,7 +66,7 @@ impl Resources {
     }
 
     /// Bytes that may be allocated now: the budget less resident memory and a reserve for small allocations.
-    pub fn available_memory(&self) -> u64 {
+    pub fn allocatable_memory_bytes(&self) -> u64 {
         let resident = timeline::resident_bytes().unwrap_or(self.memory / 2);
         self.memory.saturating_sub(resident + RESERVED_BYTES)
     }

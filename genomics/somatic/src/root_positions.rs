@@ -51,7 +51,7 @@ impl RootScratch {
                     look(pending);
                 }
                 pending
-                    .push((at as u32, known.prepare_query(root.min(reverse_complement_kmer(root, shape.root_bases)))));
+                    .push((at as u32, known.start_lookup(root.min(reverse_complement_kmer(root, shape.root_bases)))));
             }
         }
         look(pending);
@@ -71,7 +71,7 @@ pub fn locate_roots(
     let mut distinct: Vec<u64> = roots.iter().map(|&root| canonical(root)).collect();
     distinct.sort_unstable();
     distinct.dedup();
-    let known = KmerMap::new(distinct.iter().copied());
+    let known = KmerMap::build(distinct.iter().copied());
     let chunks: Vec<(u32, usize)> = (0u32..)
         .zip(&genome.contigs)
         .flat_map(|(contig, c)| (0..c.seq.len()).step_by(CHUNK_BASES).map(move |from| (contig, from)))
@@ -127,7 +127,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("genome.fa");
         std::fs::write(&path, [b">0\n", &seqs[0][..], b"\n>1\n", &seqs[1], b"\n"].concat()).unwrap();
-        let genome = Reference::read(&path).unwrap();
+        let genome = Reference::read_fasta_file(&path).unwrap();
         let expected = vec![Some((0, CHUNK_BASES as u32 - 10)), Some((1, 700)), None, None];
         for threads in [1, 3] {
             assert_eq!(locate_roots(&genome, &roots, SketchRootSampling::without_sampling(29), threads), expected);

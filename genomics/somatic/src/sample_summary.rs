@@ -3,7 +3,7 @@
 
 use genuma_pair::interval::Estimate;
 use genuma_pair::library_model::LibraryModel;
-use genuma_pair::pair_summary::PairSummary;
+use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::somatic_changes;
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::dna::encode_base;
@@ -27,7 +27,7 @@ use crate::tumour_in_normal;
 pub struct SampleSummary {
     /// Properties of the pair of samples, such as purity and contamination, estimated from a sample of roots and, for
     /// the purity, from the calls.
-    pub pair: Option<PairSummary>,
+    pub pair: Option<SamplePairSummary>,
     /// Properties of the libraries of the normal and the tumour, by which the call was made.
     pub libraries: LibraryModel,
     /// Tumour in normal: share of tumour cells in the normal sample.
@@ -76,7 +76,7 @@ fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
 
 /// Results of a call that the summaries of all its tumours are computed from.
 #[derive(Clone, Copy)]
-pub(crate) struct CallResults<'a> {
+pub(crate) struct TumourSummaryInputs<'a> {
     /// Result of counting k-mers: spectra, alleles of the tumours, library properties.
     pub(crate) counts: &'a CallCounts,
     pub(crate) events: &'a [Event],
@@ -92,7 +92,7 @@ pub(crate) struct CallResults<'a> {
     pub(crate) threads: usize,
 }
 
-impl<'a> CallResults<'a> {
+impl<'a> TumourSummaryInputs<'a> {
     /// Events that passed and that a tumour (number 0 is the first) has.
     fn passed(self, tumour: usize) -> impl Iterator<Item = &'a Event> {
         let has = move |event: &&Event| {
@@ -111,8 +111,8 @@ fn tumour_support(event: &Event, tumour: usize) -> AlleleSupport {
 
 impl SampleSummary {
     /// Summarises a tumour (number 0 is the first).
-    pub(crate) fn summarise_tumour(results: CallResults<'_>, tumour: usize) -> SampleSummary {
-        let CallResults { counts, reference, slippage, targets, threads, .. } = results;
+    pub(crate) fn summarise_tumour(results: TumourSummaryInputs<'_>, tumour: usize) -> SampleSummary {
+        let TumourSummaryInputs { counts, reference, slippage, targets, threads, .. } = results;
         let passed = || results.passed(tumour);
         let small = |event: &&Event| matches!(event.class, EventClass::Snv | EventClass::Mnv | EventClass::Indel);
         let changes: Vec<somatic_changes::SomaticChange> = passed()
@@ -174,7 +174,7 @@ impl SampleSummary {
             spectrum: reference.map(|genome| mutation_spectrum(passed(), genome)).unwrap_or_default(),
             burden: Estimate::from_poisson(count, callable_bases as f64 / 1e6),
             repeats: reference
-                .and_then(|genome| RepeatInstability::estimate_instability(passed(), genome, &conditions, threads)),
+                .and_then(|genome| RepeatInstability::estimate_microsatellite_instability(passed(), genome, &conditions, threads)),
             pair,
         }
     }

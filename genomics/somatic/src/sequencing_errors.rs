@@ -120,7 +120,7 @@ type SubstitutionCounts = [[[u64; 4]; 4]; 2];
 impl Default for BaseErrorCounts {
     /// Zero counts for a normal and one tumour.
     fn default() -> BaseErrorCounts {
-        BaseErrorCounts::new(2)
+        BaseErrorCounts::zero(2)
     }
 }
 
@@ -137,14 +137,15 @@ pub struct ReadOnContig<'a> {
     pub read: &'a OwnedRead,
 }
 
-/// Whether the fragments of a tumour end at fixed positions: amplicons. `fragment_ends` has the normal's first.
-pub(crate) fn has_fixed_ends_in_tumour(fragment_ends: &[FragmentEnds]) -> bool {
+/// Whether the library of at least one tumour has fragments that end at fixed positions, as amplicons do.
+/// `fragment_ends` has one value for each sample, the normal first.
+pub(crate) fn has_tumour_with_fixed_fragment_ends(fragment_ends: &[FragmentEnds]) -> bool {
     fragment_ends.iter().skip(TUMOUR_SAMPLE.into()).any(|ends| *ends == FragmentEnds::Fixed)
 }
 
 impl BaseErrorCounts {
     /// Zero counts for `samples` samples.
-    pub fn new(samples: usize) -> BaseErrorCounts {
+    pub fn zero(samples: usize) -> BaseErrorCounts {
         BaseErrorCounts { by_quality: [[0; 2]; 64], substitutions: vec![SubstitutionCounts::default(); samples] }
     }
 
@@ -161,7 +162,7 @@ impl BaseErrorCounts {
         let (mut differing, mut depth) = (vec![0u32; seq.len()], vec![0u32; seq.len()]);
         let mut good_bases = vec![[0u32; 4]; if error_rate.is_some() { seq.len() } else { 0 }];
         let samples = reads.iter().map(|on| usize::from(on.sample) + 1).fold(2, usize::max);
-        let mut error_counts = BaseErrorCounts::new(samples);
+        let mut error_counts = BaseErrorCounts::zero(samples);
         let mut kept = Vec::with_capacity(reads.len());
         // docs/model/error_model.md (3)
         let min_damage_quality = match error_rate {
@@ -327,12 +328,12 @@ impl EstimatedErrorRates {
 /// Natural logarithms of the probabilities of read bases, given the base of the molecule.
 #[derive(Debug, Clone)]
 pub struct ErrorModel {
-    /// For each Phred quality, the log-probability of a correct base.
+    /// For each Phred quality, the natural-log probability that a base is read correctly.
     pub(crate) log_correct: [f64; 64],
-    /// For each Phred quality, the log-probability of one particular wrong base.
+    /// For each Phred quality, the natural-log probability that one particular wrong base is read.
     log_wrong: [f64; 64],
-    /// Log-probabilities of substitutions by damage, indexed by sample, orientation, base of the molecule and base in
-    /// the read.
+    /// Natural-log probabilities of substitutions by damage, indexed by sample, orientation, base of the molecule and
+    /// base in the read.
     log_damage: Vec<[[[f64; 4]; 4]; 2]>,
     /// Slippage rates of tandem repeats.
     pub slippage: SlippageModel,
@@ -402,7 +403,8 @@ impl ErrorModel {
         self.log_damage.len()
     }
 
-    /// Logarithms of the substitution rates of a sample in one orientation: [base of the molecule][base in the read].
+    /// Natural logarithms of the substitution rates of a sample in one orientation: [base of the molecule][base in the
+    /// read].
     pub(crate) fn damage_log_probabilities(&self, sample: u8, first_forward: bool) -> &[[f64; 4]; 4] {
         &self.log_damage[usize::from(sample)][usize::from(first_forward)]
     }
@@ -421,7 +423,7 @@ impl ErrorModel {
         rate.map_or(floor, |ln| ln.exp().max(floor))
     }
 
-    /// Log-probability of the wrong base `read` at a base quality, or by damage, whichever is larger.
+    /// Natural-log probability of the wrong base `read` at a base quality, or by damage, whichever is larger.
     pub(crate) fn wrong_base_log_probability(
         &self,
         quality: u8,

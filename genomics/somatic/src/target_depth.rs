@@ -39,7 +39,7 @@ impl TargetsOption {
     /// The file cannot be read, is invalid, or does not fit the reference.
     pub fn read_targets(&self, genome: &Reference) -> Result<Targets, Error> {
         let contigs: Vec<_> = genome.contigs.iter().map(|contig| (contig.name.clone(), contig.seq.len())).collect();
-        Targets::read(&self.path, &contigs)
+        Targets::read_file(&self.path, &contigs)
     }
 
     /// Reads the targets and checks them against a reference file, which is not kept in memory.
@@ -52,7 +52,7 @@ impl TargetsOption {
             FastaEvent::Header { name, .. } => contigs.push((String::from_utf8_lossy(name).into_owned(), 0)),
             FastaEvent::Bases(bases) => contigs.last_mut().into_iter().for_each(|contig| contig.1 += bases.len()),
         })?;
-        Targets::read(&self.path, &contigs)
+        Targets::read_file(&self.path, &contigs)
     }
 }
 
@@ -65,7 +65,7 @@ const MIN_MARKERS_PER_TARGET: usize = 16;
 
 /// Depth from which a base counts as well covered. Usual in reports on exomes (Picard CollectHsMetrics
 /// PCT_TARGET_BASES_20X).
-pub const WELL_COVERED_DEPTH: f64 = 20.0;
+pub const MIN_WELL_COVERED_DEPTH: f64 = 20.0;
 /// Depth of a k-mer in both samples from which its base is callable: as for k-mers that are not errors in calls without
 /// targets.
 pub(crate) const MIN_CALLABLE_KMER_DEPTH: u16 = 8;
@@ -120,7 +120,7 @@ pub struct TargetTally {
 impl TargetTally {
     /// Adds the counts of another partition of the same k-mers. Returns false, without adding, if the markers differ.
     #[must_use]
-    pub(crate) fn add_partition_counts(&mut self, other: &TargetTally) -> bool {
+    pub(crate) fn merge_partition_counts(&mut self, other: &TargetTally) -> bool {
         if self.markers_per_target != other.markers_per_target || self.counts.len() != other.counts.len() {
             return false;
         }
@@ -147,7 +147,7 @@ impl TargetMarkers {
         let mut searched: Vec<u64> = candidates.iter().map(|candidate| candidate.kmer).collect();
         searched.sort_unstable();
         searched.dedup();
-        let lookup = KmerLookup::new(k, searched.iter().copied());
+        let lookup = KmerLookup::build(k, searched.iter().copied());
         let meter = Arc::new(ProgressCounters::new("the reference"));
         let copies = count_reference_copies(reference, &lookup, threads, &meter)?;
         candidates
@@ -162,7 +162,7 @@ impl TargetMarkers {
         candidates.iter().for_each(|candidate| markers_per_target[candidate.target as usize] += 1);
         let roots: Vec<u64> = candidates.iter().map(|candidate| candidate.key >> 4).collect();
         Ok(TargetMarkers {
-            roots: KmerMap::new(roots.into_iter()),
+            roots: KmerMap::build(roots.into_iter()),
             slots: candidates.iter().map(|candidate| (candidate.key & 15) as u8).collect(),
             counts: (0..num_samples).map(|_| candidates.iter().map(|_| AtomicU16::new(0)).collect()).collect(),
             markers_per_target,
@@ -186,7 +186,7 @@ impl TargetMarkers {
     }
 
     /// Returns the counts recorded since the last call and resets them.
-    pub(crate) fn take_counts(&self) -> TargetTally {
+    pub(crate) fn take_recorded_counts(&self) -> TargetTally {
         let take = |counts: &Vec<AtomicU16>| counts.iter().map(|count| count.swap(0, Relaxed)).collect();
         TargetTally {
             markers_per_target: self.markers_per_target.clone(),
@@ -263,7 +263,7 @@ impl MarkerSampler {
 
 /// Properties of the reads of a sample that relate the depth of k-mers to that of bases.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ReadProperties {
+pub(crate) struct ReadDepthProperties {
     /// Mean length after trimming, in bases.
     pub(crate) bases: f64,
     /// Sequencing errors per base, from overlapping mates; 0 if unknown.
@@ -277,7 +277,7 @@ pub struct TargetDepth {
     pub num_markers: u32,
     /// Base depth: the median k-mer depth, converted. Duplicates count.
     pub depths: Vec<f64>,
-    /// Number of markers with a base depth of at least [`WELL_COVERED_DEPTH`].
+    /// Number of markers with a base depth of at least [`MIN_WELL_COVERED_DEPTH`].
     num_well_covered: Vec<u32>,
     /// For each tumour, number of markers with enough depth in it and in the normal.
     num_callable: Vec<u32>,
@@ -302,8 +302,8 @@ pub struct TargetDepths {
 
 impl TargetDepths {
     /// Evaluates the counts in samples with these reads.
-    pub(crate) fn from_tally(tally: &TargetTally, reads: &[ReadProperties], k: u32) -> TargetDepths {
-        let factor = |&ReadProperties { bases, error_rate }: &ReadProperties| {
+    pub(crate) fn from_tally(tally: &TargetTally, reads: &[ReadDepthProperties], k: u32) -> TargetDepths {
+        let factor = |&ReadDepthProperties { bases, error_rate }: &ReadDepthProperties| {
             let intact_share = (1.0 - error_rate.clamp(0.0, MAX_CORRECTED_ERROR_RATE)).powi(k as i32);
             bases.max(1.0) / (bases + 1.0 - f64::from(k)).max(1.0) / intact_share
         };
@@ -315,7 +315,7 @@ impl TargetDepths {
             let counts: Vec<&[u16]> = tally.counts.iter().map(|counts| &counts[own.clone()]).collect();
             let each = || counts.iter().zip(&base_per_kmer_depth);
             let well_covered = |(counts, &factor): (&&[u16], &f64)| {
-                counts.iter().filter(|&&count| f64::from(count) * factor >= WELL_COVERED_DEPTH).count() as u32
+                counts.iter().filter(|&&count| f64::from(count) * factor >= MIN_WELL_COVERED_DEPTH).count() as u32
             };
             let (normal, tumours) = counts.split_at(counts.len().min(TUMOUR_SAMPLE.into()));
             let callable = |tumour: &&[u16]| {
@@ -354,7 +354,7 @@ impl TargetDepths {
     }
 
     /// Summary of the depth of a sample.
-    pub(crate) fn summarize_target_depths(&self, targets: &Targets, sample: usize) -> TargetCoverage {
+    pub(crate) fn summarise_target_depths(&self, targets: &Targets, sample: usize) -> TargetCoverage {
         let mut coverage =
             TargetCoverage { median_depth: self.median_depth(targets, sample), ..TargetCoverage::default() };
         let mut all = 0.0;
@@ -474,7 +474,7 @@ impl FinishedTargets {
             not_assessed: depths.targets.iter().filter(|depth| depth.num_markers == 0).count() as u64,
             callable_bases: (0..num_tumours).map(|tumour| depths.num_callable_bases(&targets, tumour)).collect(),
             calls_outside,
-            samples: (0..num_samples).map(|sample| depths.summarize_target_depths(&targets, sample)).collect(),
+            samples: (0..num_samples).map(|sample| depths.summarise_target_depths(&targets, sample)).collect(),
         };
         FinishedTargets { targets, depths, summary }
     }
@@ -535,12 +535,12 @@ mod tests {
         // At the start of a contig the first 15 bases are the middle of no k-mer.
         assert_eq!(markers.markers_per_target, [85, 1, 0, 500, 200]);
         pass_roots(&markers, &seq[2900..3300], [40, 12]);
-        let mut tally = markers.take_counts();
+        let mut tally = markers.take_recorded_counts();
         pass_roots(&markers, &seq[3300 - 30..3600], [8, 7]);
         pass_roots(&markers, &seq[450..550], [1, 30]);
-        assert!(tally.add_partition_counts(&markers.take_counts()));
-        assert!(!tally.add_partition_counts(&TargetTally { markers_per_target: vec![1], counts: vec![Vec::new(); 2] }));
-        let depths = TargetDepths::from_tally(&tally, &[ReadProperties { bases: 60.0, error_rate: 0.0 }; 2], K);
+        assert!(tally.merge_partition_counts(&markers.take_recorded_counts()));
+        assert!(!tally.merge_partition_counts(&TargetTally { markers_per_target: vec![1], counts: vec![Vec::new(); 2] }));
+        let depths = TargetDepths::from_tally(&tally, &[ReadDepthProperties { bases: 60.0, error_rate: 0.0 }; 2], K);
         assert_eq!(depths.base_per_kmer_depth, [2.0; 2]);
         let of = |number: usize| &depths.targets[number];
         assert_eq!((of(0).depths.clone(), of(1).depths.clone()), (vec![0.0; 2], vec![2.0, 60.0]));
@@ -550,7 +550,7 @@ mod tests {
         // k-mers from 2985 to 3269 have the first counts.
         assert_eq!(of(3).num_well_covered, [285, 285]);
         assert_eq!(depths.num_callable_bases(&targets, 0), 285);
-        let normal = depths.summarize_target_depths(&targets, 0);
+        let normal = depths.summarise_target_depths(&targets, 0);
         assert_eq!((normal.uncovered_targets, normal.median_depth), (2, 80.0));
         assert!((normal.mean_depth - (2.0 + 500.0 * 80.0) / 801.0).abs() < 1e-9, "{normal:?}");
         assert!((normal.uncovered_share - 300.0 / 801.0).abs() < 1e-9, "{normal:?}");

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use genuma_kmers::encode::reverse_complement_kmer;
-use genuma_pair::site_tally::{ends_in_tandem_repeat, substitution_class};
+use genuma_pair::site_tally::{ends_in_tandem_repeat, substitution_class_index};
 use serde::{Deserialize, Serialize};
 
 /// Counts of a root and of the tumour's own allele at it, in both samples.
@@ -123,7 +123,7 @@ pub(crate) fn may_have_two_alleles<I: Iterator<Item = [u32; 2]>>(
     (plausible, germline) != (1, 1) || is_sampled_for_errors(root)
 }
 
-/// Share of a root's reads that an allele of one sample only has.
+/// An own allele: one that a single sample has at a root. By its share of the reads of the sample at the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnAllele {
     /// At most a third of the reads.
@@ -165,7 +165,7 @@ fn find_own_allele(
 }
 
 impl OwnAlleleCounts {
-    /// Counts the allele of a root, if there is one.
+    /// Counts an allele that only one of the two samples has at a root (an own allele), by its share of the reads.
     fn add_allele(&mut self, allele: Option<OwnAllele>) {
         self.minor += u64::from(allele == Some(OwnAllele::Minor));
         self.balanced += u64::from(allele == Some(OwnAllele::Balanced));
@@ -239,7 +239,7 @@ impl TumourAlleleCollector {
                 && normal_count <= max_normal_count_of_tumour_allele(normal, [tumour_count, tumour])
                 && few(tumour - major_counts[1] - tumour_count, tumour)
             {
-                let class = substitution_class(from, to) as u8;
+                let class = substitution_class_index(from, to) as u8;
                 let seen = TumourAlleleCounts {
                     normal: [normal_count, normal],
                     tumour: [tumour_count, tumour],
@@ -259,7 +259,7 @@ impl TumourAlleleCollector {
                 if let Some((from, to, behind)) = find_differing_base(major, extension)
                     && !slips_on(behind)
                 {
-                    gathered.all.error_counts[substitution_class(from, to)] += u64::from(normal_count);
+                    gathered.all.error_counts[substitution_class_index(from, to)] += u64::from(normal_count);
                 }
             }
             for (base, behind) in [(major >> 2, false), (major & 3, true)] {
@@ -276,7 +276,7 @@ impl TumourAlleleCollector {
         let (mut all, mut seen) = (TumourAlleles::default(), Vec::new());
         for part in &self.0 {
             let part = part.lock().unwrap_or_else(PoisonError::into_inner);
-            all.add_alleles(&part.all);
+            all.merge_alleles(&part.all);
             seen.extend(part.seen.iter().map(|(seen, n)| (*seen, *n)));
         }
         all.alleles = seen;
@@ -287,7 +287,7 @@ impl TumourAlleleCollector {
 
 impl TumourAlleles {
     /// Adds the statistics of other roots.
-    pub fn add_alleles(&mut self, other: &TumourAlleles) {
+    pub fn merge_alleles(&mut self, other: &TumourAlleles) {
         self.alleles.extend_from_slice(&other.alleles);
         self.merge_equal_alleles();
         self.error_counts.iter_mut().zip(other.error_counts).for_each(|(a, b)| *a += b);
@@ -382,7 +382,7 @@ mod tests {
         assert!(whole.alleles[0].1 > 500 && whole.allele_imbalance[30][0] > 500 && whole.base_counts[1] > 0);
         let (some, others) = roots.split_at(roots.len() / 3);
         let mut sum = gather(others);
-        sum.add_alleles(&gather(some));
+        sum.merge_alleles(&gather(some));
         assert_eq!(sum, whole);
     }
 }

@@ -300,7 +300,7 @@ fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<
 }
 
 impl AlleleCounts {
-    /// Log-likelihood of the normal's count at an allele fraction, given that only counts up to the bound are
+    /// Natural-log likelihood of the normal's count at an allele fraction, given that only counts up to the bound are
     /// collected; without terms that do not depend on the fraction.
     fn log_likelihood(&self, fraction: f64, logs: &[f64]) -> f64 {
         let [of, all] = self.normal;

@@ -18,7 +18,7 @@ use crate::contig_placement::PlacedContig;
 use crate::event::Event;
 use crate::explanation::{Explanation, ExplanationKind};
 use crate::group_assembly::TracedVariantPairs;
-use crate::kmer_lookup::{KmerHit, KmerLookup, LookupScratch};
+use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::labelled_pair::find_candidates_in_read;
 use crate::locus::{Locus, VariantCall};
 use crate::tandem_repeat;
@@ -123,7 +123,7 @@ fn format_range(counts: impl Iterator<Item = u32>) -> String {
 
 impl VariantTracer {
     /// A tracer for `variants`; `None` if there are no variants to trace.
-    pub fn new(variants: &[TracedVariant], genome: &Reference, k: u32) -> Option<VariantTracer> {
+    pub fn for_variants(variants: &[TracedVariant], genome: &Reference, k: u32) -> Option<VariantTracer> {
         if variants.is_empty() {
             return None;
         }
@@ -159,7 +159,7 @@ impl VariantTracer {
                 contig_numbers: Vec::new(),
             })
             .collect();
-        let lookup = KmerLookup::new(k, kmers.iter().copied());
+        let lookup = KmerLookup::build(k, kmers.iter().copied());
         let counts = kmers.iter().map(|_| Default::default()).collect();
         Some(VariantTracer { k, traces: trace, kmers, lookup, counts })
     }
@@ -169,7 +169,7 @@ impl VariantTracer {
         &self,
         pair: ReadPair<'_>,
         sample: u8,
-        scratch: &mut LookupScratch,
+        scratch: &mut KmerLookupBuffers,
         found: &mut Vec<KmerHit>,
     ) {
         found.clear();
@@ -297,7 +297,7 @@ impl VariantTracer {
                 let left_out = unworthy.map_or("", RejectReason::reason_for_one_contig);
                 trace.lines.push(format!("compare: contig {c}: {found}{left_out}"));
                 if !compared.explanations.is_empty() {
-                    let explanations = Explanation::format_all(&compared.explanations);
+                    let explanations = Explanation::format_explanations(&compared.explanations);
                     trace.lines.push(format!("  explained by {explanations}"));
                 }
             }
@@ -339,7 +339,7 @@ impl VariantTracer {
                     if let [Explanation { kind: ExplanationKind::NormalHaplotype, .. }, ..] =
                         locus.contig.explanations[..]
                     {
-                        let explanations = Explanation::format_all(&locus.contig.explanations);
+                        let explanations = Explanation::format_explanations(&locus.contig.explanations);
                         trace.lines.push(format!("  t{} explained by {explanations}", call.locus + 1));
                     }
                 }

@@ -12,7 +12,7 @@ use crate::vcf_record::{self, RecordAnnotation, StructuralVariantFields, VcfReco
 
 /// Content of a VCF header.
 #[derive(Debug, Clone, Copy)]
-pub struct HeaderContent<'a> {
+pub struct VcfHeaderContent<'a> {
     /// The sequences of the records.
     pub genome: &'a Reference,
     /// Names of normal and tumours, in the order of the columns.
@@ -28,7 +28,7 @@ pub struct HeaderContent<'a> {
 }
 
 /// The VCF header (section 1.2) including the `#CHROM` line.
-pub fn format_vcf_header(content: &HeaderContent<'_>) -> String {
+pub fn format_vcf_header(content: &VcfHeaderContent<'_>) -> String {
     let samples = content.samples;
     let mut h = String::from("##fileformat=VCFv4.3\n");
     write_provenance(&mut h, content);
@@ -102,8 +102,8 @@ pub fn format_vcf_header(content: &HeaderContent<'_>) -> String {
 
 /// Adds the lines that say what the call was made from, and the contigs. Only `##genumaCommandLine`, `##genumaInput` and
 /// `##reference` differ between calls with equal results.
-fn write_provenance(h: &mut String, content: &HeaderContent<'_>) {
-    let HeaderContent { genome, reference, settings, provenance, .. } = content;
+fn write_provenance(h: &mut String, content: &VcfHeaderContent<'_>) {
+    let VcfHeaderContent { genome, reference, settings, provenance, .. } = content;
     let _ = writeln!(h, "##source=genuma {}", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(h, "##genumaCommand={settings}");
     if !provenance.command_line.is_empty() {

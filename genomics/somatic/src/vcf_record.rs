@@ -128,7 +128,7 @@ pub fn event_id(event: usize) -> String {
 
 impl VcfRecord {
     /// The other end of a structural event, if it is at another position: index of the sequence and position.
-    pub fn other_end(&self) -> Option<(usize, usize)> {
+    pub fn position_of_other_end(&self) -> Option<(usize, usize)> {
         if let AltAllele::Breakend { chrom, pos, .. } = self.alternative {
             return Some((chrom, pos));
         }

@@ -35,7 +35,7 @@ impl Tissue<'_> {
 
 /// The groups with a branching k-mer.
 fn groups(labelled: &[LabelledPair], parting: &[bool]) -> Vec<Vec<u32>> {
-    let sets = DisjointSets::new(parting.len());
+    let sets = DisjointSets::singletons(parting.len());
     sets.join_kmers_of_pairs(labelled);
     group_pairs(labelled, &sets, parting, MIN_CONTIG_PAIRS).groups
 }

@@ -14,14 +14,14 @@ use genuma_somatic::genotype::{
     Admixture, ErrorFrequency, Filter, Genotype, GenotypingParams, MIN_CALL_MOLECULES, MIN_CALL_MOLECULES_RARE_ERROR,
     genotype_change,
 };
-use genuma_somatic::kmer_lookup::LookupScratch;
+use genuma_somatic::kmer_lookup::KmerLookupBuffers;
 use genuma_somatic::known_variants::KnownFrequencies;
 use genuma_somatic::labelled_pair::LabelledPair;
 use genuma_somatic::locus::{Locus, VariantCall};
 use genuma_somatic::molecule_vote::MoleculeVote;
 use genuma_somatic::packed::{OwnedRead, PackedRead};
 use genuma_somatic::read_placement::place_reads;
-use genuma_somatic::recruit::{RecruitedPair, RecruitingCounts, RecruitingIndex, RecruitingKmers};
+use genuma_somatic::recruit::{RecruitedPair, RecruitingCounts, RecruitingKmerIndex, RecruitingKmers};
 use genuma_somatic::sequencing_errors::{BaseErrorCounts, ErrorModel, ReadOnContig};
 use genuma_somatic::slippage::SlippageModel;
 
@@ -152,8 +152,8 @@ impl Weighed {
 /// The pairs recruited for a contig, and the contig with its reads.
 fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair]) -> (Vec<RecruitedPair>, Locus) {
     let index =
-        RecruitingIndex::new(RecruitingKmers::select_recruiting_kmers(&mut vec![compared.clone()], K, Some(genome), 1));
-    let (seen, mut looking, mut found) = (RecruitingCounts::new(&index, 2), LookupScratch::new(K), Vec::new());
+        RecruitingKmerIndex::build(RecruitingKmers::select_recruiting_kmers(&mut vec![compared.clone()], K, Some(genome), 1));
+    let (seen, mut looking, mut found) = (RecruitingCounts::zero(&index, 2), KmerLookupBuffers::for_kmer_length(K), Vec::new());
     let mut kept: Vec<RecruitedPair> = pairs
         .iter()
         .filter_map(|p| lend(p, |lent| index.recruit_pair(lent, p.sample, &seen, &mut looking, &mut found)))
@@ -168,15 +168,15 @@ fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair])
     kept.retain(|pair| !pair.contigs.is_empty());
     kept.sort_unstable();
     let members: Vec<u32> = (0..kept.len() as u32).collect();
-    let mut locus = Locus::new(compared.clone(), deep.downsampling_factors()[0]);
-    locus.set_reads(place_reads(compared, &members, &kept), &kept);
+    let mut locus = Locus::without_reads(compared.clone(), deep.downsampling_factors()[0]);
+    locus.set_placed_reads(place_reads(compared, &members, &kept), &kept);
     (kept, locus)
 }
 
 fn weigh_all(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair]) -> Vec<Weighed> {
     let (pairs, locus) = recruit(compared, genome, pairs);
     let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
-    let evidence = locus.compute_evidence(&[], &pairs, &errors);
+    let evidence = locus.compute_locus_evidence(&[], &pairs, &errors);
     let weigh = |f: usize| {
         let votes = evidence.molecule_votes(f);
         let mut voters = HashSet::new();
@@ -409,7 +409,7 @@ fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<VariantC
     merge_adjacent_substitutions(&mut loci, neighbours);
     loci[0].genotype_changes(
         0,
-        &loci[0].compute_evidence(&loci, &pairs, &errors),
+        &loci[0].compute_locus_evidence(&loci, &pairs, &errors),
         8.0,
         Admixture::default(),
         &KnownFrequencies::default(),

@@ -68,7 +68,7 @@ impl World {
             work_dir: work.path(),
             traced_kmers: followed,
         };
-        let gathering = GroupAssembler::new(with);
+        let gathering = GroupAssembler::empty(with);
         self.pairs.iter().for_each(|pair| gathering.add_pair(pair.clone()).unwrap());
         gathering.assemble_all_groups().unwrap()
     }

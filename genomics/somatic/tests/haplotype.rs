@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::common::Rng;
 use genuma_somatic::aligned_contig::{AlignedContig, ContigChange};
 use genuma_somatic::change::{Breakend, Change, RetainedSide};
-use genuma_somatic::haplotype::{Haplotype, contig_haplotypes, rival_haplotype};
-use genuma_somatic::locus::{Locus, find_rivals};
+use genuma_somatic::haplotype::{Haplotype, haplotypes_of_contig, haplotype_of_rival_contig};
+use genuma_somatic::locus::{Locus, find_rival_contigs};
 
 /// One small change: position in the normal sequence, number of removed bases, added bases.
 type Edit<'a> = (usize, usize, &'a [u8]);
@@ -87,7 +87,7 @@ fn each_of_a_few_changes_stands_alone_and_lacks_alone() {
     let places = substitutions(&normal, &[250, 280, 300, 330]);
     let edits: Vec<Edit> = places.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
     let contig = contig(&normal, &edits);
-    let all = contig_haplotypes(&contig);
+    let all = haplotypes_of_contig(&contig);
     assert_eq!(all[0].seq, contig.seq);
     spelled_right(&normal, &edits, &all);
     assert!(all.iter().all(|h| h.shifts == [0]));
@@ -105,7 +105,7 @@ fn of_many_changes_each_is_only_taken_away() {
     let normal = Rng(2).sequence(600);
     let places = substitutions(&normal, &(200..320).step_by(10).collect::<Vec<_>>());
     let edits: Vec<Edit> = places.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
-    let all = contig_haplotypes(&contig(&normal, &edits));
+    let all = haplotypes_of_contig(&contig(&normal, &edits));
     spelled_right(&normal, &edits, &all);
     let n = edits.len();
     for one in 0..n {
@@ -120,7 +120,7 @@ fn shifts_carry_coordinates_over() {
     let inserted = Rng(4).sequence(12);
     let edits: [Edit; 3] = [(200, 7, b""), (300, 0, &inserted), (400, 1, &[Rng(5).another(normal[400])])];
     let contig = contig(&normal, &edits);
-    let all = contig_haplotypes(&contig);
+    let all = haplotypes_of_contig(&contig);
     spelled_right(&normal, &edits, &all);
     for haplotype in &all {
         let mut expected = BTreeSet::from([0]);
@@ -178,7 +178,7 @@ fn a_junction_can_be_left_on_either_side() {
         explanations: Vec::new(),
         seq,
     };
-    let all = contig_haplotypes(&contig);
+    let all = haplotypes_of_contig(&contig);
     let with = |snv: Option<bool>, junction: bool| -> Vec<&Vec<u8>> {
         all.iter().filter(|h| h.has_change == [snv, Some(junction)]).map(|h| &h.seq).collect()
     };
@@ -202,25 +202,25 @@ fn a_rival_has_what_it_shows_too() {
     let edits: Vec<Edit> = places.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
     // A contig with both changes next to one with only the first.
     let (both, first) = (contig(&normal, &edits), contig(&normal, &edits[..1]));
-    let rival = rival_haplotype(&both, &first).unwrap();
+    let rival = haplotype_of_rival_contig(&both, &first).unwrap();
     assert_eq!(
         (&rival.seq, &rival.has_change[..], &rival.shifts[..]),
         (&first.seq, &[Some(true), Some(false)][..], &[0][..])
     );
-    assert_eq!(rival_haplotype(&first, &both).unwrap().has_change, [Some(true)]);
+    assert_eq!(haplotype_of_rival_contig(&first, &both).unwrap().has_change, [Some(true)]);
     // Another contig begins further on: contig position 100 is its first base.
     let mut later = contig(&normal[100..], &[(150, 1, edits[0].2)]);
     later.diagonals = [Some((0, 100)); 2];
     later.changes.iter_mut().for_each(|f| {
         f.change = both.changes[0].change.clone();
     });
-    let rival = rival_haplotype(&both, &later).unwrap();
+    let rival = haplotype_of_rival_contig(&both, &later).unwrap();
     assert_eq!((&rival.has_change[..], &rival.shifts[..]), (&[Some(true), Some(false)][..], &[-100][..]));
     // A contig on another sequence is not a rival.
     let elsewhere = AlignedContig { diagonals: [Some((1, 0)); 2], ..first.clone() };
-    assert_eq!(rival_haplotype(&both, &elsewhere), None);
+    assert_eq!(haplotype_of_rival_contig(&both, &elsewhere), None);
     let nowhere = AlignedContig { diagonals: [None; 2], ..first };
-    assert_eq!(rival_haplotype(&both, &nowhere), None);
+    assert_eq!(haplotype_of_rival_contig(&both, &nowhere), None);
 }
 
 #[test]
@@ -229,11 +229,11 @@ fn loci_of_one_place_are_rivals_the_deepest_first() {
     let locus = |places: &[usize], depth: usize| {
         let bases = substitutions(&normal, places);
         let edits: Vec<Edit> = bases.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
-        Locus::new(AlignedContig { num_reads: depth, ..contig(&normal, &edits) }, [1; 2])
+        Locus::without_reads(AlignedContig { num_reads: depth, ..contig(&normal, &edits) }, [1; 2])
     };
     let mut loci =
         vec![locus(&[1000], 5), locus(&[1010], 20), locus(&[5000], 9), locus(&[960, 5030], 8), locus(&[3000], 9)];
-    find_rivals(&mut loci);
+    find_rival_contigs(&mut loci);
     let rivals: Vec<&[usize]> = loci.iter().map(|l| &l.rivals[..]).collect();
     assert_eq!(rivals, [&[1, 3][..], &[3, 0], &[3], &[1, 2, 0], &[]]);
 }

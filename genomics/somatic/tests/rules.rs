@@ -22,7 +22,7 @@ fn root<const S: usize>(counts: &[(u8, [u32; S])]) -> RootCounters<S> {
 
 fn rules(depths: &[u64]) -> CandidateSelectors {
     let kmers: Vec<u64> = depths.iter().map(|depth| depth * GENOME).collect();
-    CandidateSelectors::new(K, 2, &kmers, Some(GENOME), u64::MAX, &[])
+    CandidateSelectors::for_tumours(K, 2, &kmers, Some(GENOME), u64::MAX, &[])
 }
 
 /// Selector number, counts in the tumour and the normal, and root depth of each candidate.
@@ -44,7 +44,7 @@ fn one_tumour_is_picked_of_as_ever() {
     let counts = [(b'A', [30, 16]), (b'C', [0, 14]), (b'G', [0, 2]), (b'T', [5, 6])];
     let (mut by_rules, mut by_select) = (Vec::new(), Vec::new());
     rules(&[30, 40]).select_from_root(&root(&counts), &mut by_rules);
-    CandidateSelector::new(K, 2, [30 * GENOME, 40 * GENOME], 40.0, &LibraryModel::default())
+    CandidateSelector::for_tumour(K, 2, [30 * GENOME, 40 * GENOME], 40.0, &LibraryModel::default())
         .select_from_root(&root(&counts), &mut by_select);
     assert_eq!(by_rules, by_select);
     assert_eq!(summarize_candidates(&by_rules), [(1, 14, 0, 38)]);

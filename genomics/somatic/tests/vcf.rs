@@ -14,7 +14,7 @@ use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
 use genuma_somatic::provenance::{InputFile, Provenance, ReferenceIdentity};
 use genuma_somatic::sample_names::SampleNames;
-use genuma_somatic::vcf::{HeaderContent, format_vcf_header, format_vcf_record};
+use genuma_somatic::vcf::{VcfHeaderContent, format_vcf_header, format_vcf_record};
 use genuma_somatic::vcf_record::build_records;
 
 const L: RetainedSide = RetainedSide::Left;
@@ -42,7 +42,7 @@ fn header(genome: &Reference, samples: &SampleNames, has_screen: bool) -> String
         ..ReferenceIdentity::default()
     };
     let (reference, provenance) = (&reference, &provenance);
-    format_vcf_header(&HeaderContent { genome, samples, reference, settings: "genuma call", provenance, has_screen })
+    format_vcf_header(&VcfHeaderContent { genome, samples, reference, settings: "genuma call", provenance, has_screen })
 }
 
 #[test]

@@ -66,12 +66,13 @@ pub(crate) struct AnchorOccurrence {
 
 /// The anchor k-mers of all junctions.
 #[derive(Debug)]
-pub(crate) struct AnchorIndex {
+pub(crate) struct AnchorKmerIndex {
     /// Lookup table of the k-mers.
     pub lookup: KmerLookup,
-    /// Occurrences, sorted by rank of their k-mer.
+    /// Occurrences, sorted by k-mer rank (the index of the k-mer in the searched list).
     sites: Vec<AnchorOccurrence>,
-    /// For each rank the index of its first occurrence, and the number of all occurrences at the end.
+    /// For each anchor k-mer, by k-mer rank, the index in `sites` of its first occurrence; the last element is the
+    /// number of all occurrences.
     starts: Vec<u32>,
     /// For each junction whether it can be distinguished from the rest of the genome.
     pub is_trackable: Vec<bool>,
@@ -177,7 +178,7 @@ pub(crate) fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<
     all
 }
 
-impl AnchorIndex {
+impl AnchorKmerIndex {
     /// Selects the anchors. `counted_kmers` are k-mers, ascending, and `copies` their numbers of occurrences in the
     /// reference.
     pub(crate) fn select_anchors(
@@ -185,7 +186,7 @@ impl AnchorIndex {
         k: u32,
         counted_kmers: &[u64],
         copies: &[u8],
-    ) -> AnchorIndex {
+    ) -> AnchorKmerIndex {
         let copies = |kmer: u64| counted_kmers.binary_search(&kmer).map_or(0, |at| copies[at]);
         let mut entries: Vec<(u64, AnchorOccurrence)> = Vec::new();
         let (mut known, mut alone) = (Vec::with_capacity(junctions.len()), Vec::with_capacity(junctions.len()));
@@ -226,8 +227,8 @@ impl AnchorIndex {
             sites.push(AnchorOccurrence { rank: kmers.len() as u32 - 1, ..site });
         }
         starts.push(sites.len() as u32);
-        AnchorIndex {
-            lookup: KmerLookup::new(k, kmers.into_iter()),
+        AnchorKmerIndex {
+            lookup: KmerLookup::build(k, kmers.into_iter()),
             sites,
             starts,
             is_trackable: known,
@@ -235,7 +236,7 @@ impl AnchorIndex {
         }
     }
 
-    /// The occurrences of the k-mer with a rank.
+    /// The occurrences of the anchor k-mer with this rank.
     pub(crate) fn occurrences_of_kmer(&self, rank: u32) -> &[AnchorOccurrence] {
         &self.sites[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
     }

@@ -4,10 +4,10 @@
 //! around the change is checked too: a mate that fits neither allele is not used.
 
 use genuma_reads::{Mate, ReadPair, dna};
-use genuma_somatic::kmer_lookup::{KmerHit, LookupScratch};
+use genuma_somatic::kmer_lookup::{KmerHit, KmerLookupBuffers};
 
-use crate::anchors::{AnchorIndex, CoveredAllele};
-use crate::pair_evidence::{MAX_WRONG_BASES_PER_MATE, MateStartBases, PairEvidence, WrongBase};
+use crate::anchors::{AnchorKmerIndex, CoveredAllele};
+use crate::pair_evidence::{MAX_WRONG_BASES_PER_MATE, MateStartBases, JunctionPairEvidence, WrongBase};
 use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
 
 /// Maximum number of compared bases beyond the change, if the alleles differ in length.
@@ -75,10 +75,10 @@ struct MateEvidence {
 
 /// Collects evidence in one thread; reuses its memory between pairs.
 pub(crate) struct EvidenceCollector<'a> {
-    anchors: &'a AnchorIndex,
+    anchors: &'a AnchorKmerIndex,
     junctions: &'a [TrackedJunction],
     weights: [i32; 64],
-    lookup_scratch: LookupScratch,
+    lookup_scratch: KmerLookupBuffers,
     hits: Vec<KmerHit>,
     placements: Vec<MatePlacement>,
     mate_evidence: [Vec<MateEvidence>; 2],
@@ -90,7 +90,7 @@ pub(crate) struct EvidenceCollector<'a> {
 
 impl<'a> EvidenceCollector<'a> {
     /// A collector of the evidence for `junctions`.
-    pub(crate) fn new(anchors: &'a AnchorIndex, junctions: &'a [TrackedJunction]) -> EvidenceCollector<'a> {
+    pub(crate) fn for_junctions(anchors: &'a AnchorKmerIndex, junctions: &'a [TrackedJunction]) -> EvidenceCollector<'a> {
         EvidenceCollector {
             anchors,
             junctions,
@@ -119,7 +119,7 @@ impl<'a> EvidenceCollector<'a> {
         &mut self,
         pair: &ReadPair<'_>,
         sample: u8,
-        mut each: impl FnMut(PairEvidence),
+        mut each: impl FnMut(JunctionPairEvidence),
     ) {
         for (i, mate) in pair.mates.iter().enumerate() {
             self.place_mate(mate.seq);
@@ -337,10 +337,10 @@ fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &Oriented
 }
 
 /// Combines the evidence of both mates.
-fn combine_mates(junction: u32, sample: u8, starts: MateStartBases, mates: [Option<&MateEvidence>; 2]) -> PairEvidence {
+fn combine_mates(junction: u32, sample: u8, starts: MateStartBases, mates: [Option<&MateEvidence>; 2]) -> JunctionPairEvidence {
     // Read 1 is oriented like the junction, or read 2 is oriented against it.
     let first_forward = mates[0].map_or_else(|| mates[1].is_some_and(|t| !t.is_forward), |t| t.is_forward);
-    let mut seen = PairEvidence {
+    let mut seen = JunctionPairEvidence {
         junction,
         sample,
         starts,

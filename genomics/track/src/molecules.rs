@@ -6,7 +6,7 @@ use genuma_somatic::molecule::MoleculeAssignment;
 
 use crate::change::ChangeClass;
 use crate::mate_evidence::{MIN_EVIDENCE_LOG_ODDS, MIN_MOLECULE_LOG_ODDS, MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE};
-use crate::pair_evidence::{MateStartLetters, PairEvidence};
+use crate::pair_evidence::{MateStartLetters, JunctionPairEvidence};
 use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
 
 /// Number of positions near a substitution whose errors are counted.
@@ -83,8 +83,9 @@ pub struct SubstitutionSite {
     pub wrong: u32,
 }
 
-/// Sum of the log-odds of all pairs of a molecule in one frame; `None` if they contradict each other.
-fn sum_log_odds(pairs: &[&PairEvidence], frame: usize) -> Option<i32> {
+/// Sum of the log-odds of all pairs of a molecule in one frame, in hundredths of a natural logarithm; `None` if pairs
+/// support different alleles.
+fn sum_log_odds(pairs: &[&JunctionPairEvidence], frame: usize) -> Option<i32> {
     let odds = || pairs.iter().map(|s| i32::from(s.log_odds[frame]));
     let torn = odds().any(|o| o >= MIN_EVIDENCE_LOG_ODDS) && odds().any(|o| o <= -MIN_EVIDENCE_LOG_ODDS);
     (!torn).then(|| odds().sum())
@@ -94,7 +95,7 @@ fn sum_log_odds(pairs: &[&PairEvidence], frame: usize) -> Option<i32> {
 /// near it.
 pub(crate) fn count_molecules(
     junction: &TrackedJunction,
-    seen: &[PairEvidence],
+    seen: &[JunctionPairEvidence],
 ) -> (MoleculeCounts, Option<FlankErrorCounts>) {
     let letters: Vec<MateStartLetters> = seen.iter().map(MateStartLetters::unpack_start_letters).collect();
     let members: Vec<u32> = (0..seen.len() as u32).collect();
@@ -102,7 +103,7 @@ pub(crate) fn count_molecules(
     let mut base_counts = junction.is_substitution().then(|| FlankBaseCounts::new(junction));
     let clear = if junction.is_substitution() { MIN_MOLECULE_LOG_ODDS } else { MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE };
     for molecule in MoleculeAssignment::from_pairs(&members, &letters, &[]).pairs_by_molecule() {
-        let pairs: Vec<&PairEvidence> = molecule.iter().map(|&i| &seen[i as usize]).collect();
+        let pairs: Vec<&JunctionPairEvidence> = molecule.iter().map(|&i| &seen[i as usize]).collect();
         votes.duplicates += pairs.len() as u32 - 1;
         let side = usize::from(pairs[0].first_forward);
         let frames = [sum_log_odds(&pairs, 0), sum_log_odds(&pairs, 1)];
@@ -155,7 +156,7 @@ impl FlankBaseCounts {
     }
 
     /// Adds a molecule: positions at which its reads agree.
-    fn add_molecule(&mut self, pairs: &[&PairEvidence], side: usize) {
+    fn add_molecule(&mut self, pairs: &[&JunctionPairEvidence], side: usize) {
         let mut good = pairs.iter().fold(0, |good, s| good | s.reference_positions);
         for s in pairs {
             for wrong in &s.wrong_bases[..usize::from(s.num_wrong)] {

@@ -67,7 +67,7 @@ pub(crate) struct MateStartLetters {
 
 impl MateStartLetters {
     /// Unpacks the first bases of a pair.
-    pub(crate) fn unpack_start_letters(evidence: &PairEvidence) -> MateStartLetters {
+    pub(crate) fn unpack_start_letters(evidence: &JunctionPairEvidence) -> MateStartLetters {
         let MateStartBases { bases, lengths, umi_key } = evidence.starts;
         let letters = |i: usize| {
             let mut letters = [0; MATE_PREFIX_BP];
@@ -97,7 +97,7 @@ impl MatePair for MateStartLetters {
 
 /// Evidence of a read pair for a junction. Ordered by content, so the order does not depend on threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PairEvidence {
+pub(crate) struct JunctionPairEvidence {
     /// Index of the junction.
     pub junction: u32,
     /// Number of the sample, from 0; `TrackingJob::samples` has the names.
@@ -128,7 +128,7 @@ fn downsampling_level(pairs: u32) -> u32 {
 }
 
 impl JunctionDepths {
-    pub(crate) fn new(num_junctions: usize, samples: usize) -> JunctionDepths {
+    pub(crate) fn zero(num_junctions: usize, samples: usize) -> JunctionDepths {
         JunctionDepths((0..num_junctions).map(|_| (0..samples).map(|_| AtomicU32::new(0)).collect()).collect())
     }
 
@@ -136,14 +136,15 @@ impl JunctionDepths {
         hash & ((1u64 << downsampling_level(pairs)) - 1) == 0
     }
 
-    /// Counts a pair, and returns whether it may be kept in the end: downsampling only becomes stricter.
-    pub(crate) fn count_pair(&self, evidence: &PairEvidence) -> bool {
+    /// Counts a read pair of a junction and returns whether downsampling keeps the pair so far. A later call of
+    /// [`Self::keeps_pair`] decides, because downsampling becomes stricter with each pair.
+    pub(crate) fn count_and_downsample_pair(&self, evidence: &JunctionPairEvidence) -> bool {
         let before = self.0[evidence.junction as usize][usize::from(evidence.sample)].fetch_add(1, Relaxed);
         JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), before)
     }
 
     /// Whether a pair is kept after all pairs were counted.
-    pub(crate) fn keeps_pair(&self, evidence: &PairEvidence) -> bool {
+    pub(crate) fn keeps_pair(&self, evidence: &JunctionPairEvidence) -> bool {
         let all = self.0[evidence.junction as usize][usize::from(evidence.sample)].load(Relaxed);
         JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), all)
     }
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn starts_are_kept_and_do_not_tell_mates_apart() {
         let (one, two) = (b"ACGTTGCATGCCGATAGCTAGGATCCATTAGCGG".to_vec(), b"TTGAC".to_vec());
-        let seen = PairEvidence {
+        let seen = JunctionPairEvidence {
             junction: 0,
             sample: 3,
             starts: starts(&one, &two),

@@ -11,14 +11,14 @@ use genuma_somatic::reference_kmers;
 use genuma_work::ProgressListener;
 use genuma_work::parallel::map_in_order;
 
-use crate::anchors::{self, AnchorIndex};
+use crate::anchors::{self, AnchorKmerIndex};
 use crate::background_errors::BackgroundErrors;
 use crate::change::{KnownChange, VcfRecord};
 use crate::error::Error;
 use crate::mate_evidence::EvidenceCollector;
 use crate::molecules::{self, FlankErrorCounts, MoleculeCounts};
-use crate::pair_evidence::{JunctionDepths, PairEvidence};
-use crate::reference_windows::{ReferenceWindow, read_windows};
+use crate::pair_evidence::{JunctionDepths, JunctionPairEvidence};
+use crate::reference_windows::{ReferenceWindow, read_reference_windows};
 use crate::tracked_junction::{self, TrackedJunction};
 use crate::verdict::{self, ChangeResult, JunctionObservations, SampleResult};
 
@@ -101,7 +101,7 @@ const REASON_AT_SEQUENCE_END: &str = "it is at the end of a sequence, or next to
 struct ThreadResults<'a> {
     collector: EvidenceCollector<'a>,
     trimmer: Trimmer,
-    evidence: Vec<PairEvidence>,
+    evidence: Vec<JunctionPairEvidence>,
     pairs: Vec<u64>,
     /// Length of the longest mate in bases.
     max_mate_len: usize,
@@ -123,12 +123,12 @@ impl TrackingJob {
         } else {
             reference_kmers::count_reference_copies(
                 &self.reference,
-                &KmerLookup::new(self.k, counted_kmers.iter().copied()),
+                &KmerLookup::build(self.k, counted_kmers.iter().copied()),
                 self.threads,
                 &meter,
             )?
         };
-        let anchors = AnchorIndex::select_anchors(&junctions, self.k, &counted_kmers, &copies);
+        let anchors = AnchorKmerIndex::select_anchors(&junctions, self.k, &counted_kmers, &copies);
         drop((counted_kmers, copies));
         let trackable: HashSet<usize> =
             junctions.iter().zip(&anchors.is_trackable).filter(|(_, known)| **known).map(|(p, _)| p.change).collect();
@@ -149,7 +149,7 @@ impl TrackingJob {
         }
         let meter = Arc::new(ProgressCounters::default());
         watch.unit_started("look", Some(meter.clone()));
-        let depths = JunctionDepths::new(junctions.len(), self.samples.len());
+        let depths = JunctionDepths::zero(junctions.len(), self.samples.len());
         let found = self.collect_evidence(&anchors, &junctions, &depths, &meter)?;
         watch.unit_started("judge", None);
         let kmers = anchors.lookup.len();
@@ -161,7 +161,7 @@ impl TrackingJob {
                 format!("the longest read has {longest} bases, k is {}: use a smaller -k or longer reads", self.k);
             return Err(Error::NothingToTrack(what));
         }
-        let mut evidence: Vec<PairEvidence> =
+        let mut evidence: Vec<JunctionPairEvidence> =
             found.into_iter().flat_map(|f| f.evidence).filter(|s| depths.keeps_pair(s)).collect();
         evidence.sort_unstable();
         let judged = self.judge_samples(&changes, &junctions, &evidence, &depths, &trackable, &pairs);
@@ -208,7 +208,7 @@ impl TrackingJob {
         meter: &ProgressCounters,
     ) -> Result<Vec<TrackedJunction>, Error> {
         let wanted: Vec<_> = changes.iter().flat_map(tracked_junction::window_requests).collect();
-        let windows = read_windows(&self.reference, &wanted, meter)?;
+        let windows = read_reference_windows(&self.reference, &wanted, meter)?;
         // Positions that changes affect, without the anchor bases of indels.
         let none = BTreeSet::new();
         let mut touched: HashMap<&str, BTreeSet<usize>> = HashMap::new();
@@ -248,13 +248,13 @@ impl TrackingJob {
     /// Collects the evidence of all reads in one pass.
     fn collect_evidence<'a>(
         &self,
-        anchors: &'a AnchorIndex,
+        anchors: &'a AnchorKmerIndex,
         junctions: &'a [TrackedJunction],
         depths: &JunctionDepths,
         meter: &ProgressCounters,
     ) -> Result<Vec<ThreadResults<'a>>, Error> {
         let start = || ThreadResults {
-            collector: EvidenceCollector::new(anchors, junctions),
+            collector: EvidenceCollector::for_junctions(anchors, junctions),
             trimmer: Trimmer::default(),
             evidence: Vec::new(),
             pairs: vec![0; self.samples.len()],
@@ -268,7 +268,7 @@ impl TrackingJob {
                 if collector.has_anchor(&pair) {
                     let pair = trimmer.trim_pair(pair);
                     collector.collect_pair_evidence(&pair, batch.sample, |one| {
-                        evidence.extend(depths.count_pair(&one).then_some(one))
+                        evidence.extend(depths.count_and_downsample_pair(&one).then_some(one))
                     });
                 }
             }
@@ -281,7 +281,7 @@ impl TrackingJob {
         &self,
         changes: &[KnownChange],
         junctions: &[TrackedJunction],
-        evidence: &[PairEvidence],
+        evidence: &[JunctionPairEvidence],
         depths: &JunctionDepths,
         trackable: &HashSet<usize>,
         pairs: &[u64],

@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// A requested range of a sequence. The sequence may be shorter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WindowRequest {
+pub struct ReferenceWindowRequest {
     /// Name of the sequence.
     pub chrom: String,
     /// First base, 0-based.
@@ -42,9 +42,9 @@ impl ReferenceWindow {
 ///
 /// # Errors
 /// The reference cannot be read.
-pub(crate) fn read_windows(
+pub(crate) fn read_reference_windows(
     reference: &Path,
-    requests: &[WindowRequest],
+    requests: &[ReferenceWindowRequest],
     meter: &ProgressCounters,
 ) -> Result<Vec<ReferenceWindow>, Error> {
     let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -90,10 +90,10 @@ mod tests {
         let path = folder.path().join("genome.fa");
         std::fs::write(&path, [b">one two\n", &lines[..], b">other\nACGT\n"].concat()).unwrap();
         let upper = seq.to_ascii_uppercase();
-        let want = |chrom: &str, from, to| WindowRequest { chrom: chrom.into(), from, to };
+        let want = |chrom: &str, from, to| ReferenceWindowRequest { chrom: chrom.into(), from, to };
         let wanted =
             [want("one", 400, 600), want("one", 10, 200), want("other", 1, 3), want("one", 20, 21), want("none", 0, 5)];
-        let found = read_windows(&path, &wanted, &ProgressCounters::default()).unwrap();
+        let found = read_reference_windows(&path, &wanted, &ProgressCounters::default()).unwrap();
         assert_eq!(found[0].bases, upper[400..]);
         assert_eq!(found[1].bases, upper[10..200]);
         assert_eq!((found[2].bases.as_slice(), found[3].bases.as_slice()), (&b"CG"[..], &upper[20..21]));

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::change::{Breakend, ChangeClass, Junction, KnownChange, RetainedSide};
-use crate::reference_windows::{ReferenceWindow, WindowRequest};
+use crate::reference_windows::{ReferenceWindow, ReferenceWindowRequest};
 
 /// Number of bases on each side of a junction.
 pub const JUNCTION_FLANK_BASES: usize = 160;
@@ -53,20 +53,20 @@ impl TrackedJunction {
 }
 
 /// The reference ranges needed for a change: two for each junction, one for the bases of REF.
-pub fn window_requests(change: &KnownChange) -> Vec<WindowRequest> {
-    let around = |end: &Breakend| WindowRequest {
+pub fn window_requests(change: &KnownChange) -> Vec<ReferenceWindowRequest> {
+    let around = |end: &Breakend| ReferenceWindowRequest {
         chrom: end.chrom.clone(),
         from: (end.pos + 1).saturating_sub(2 * JUNCTION_FLANK_BASES),
         to: end.pos + 2 * JUNCTION_FLANK_BASES,
     };
     let record = &change.record;
     let start = record.pos - 1;
-    let own = WindowRequest {
+    let own = ReferenceWindowRequest {
         chrom: record.chrom.clone(),
         from: start,
         to: start + change.reference.as_ref().map_or(1, String::len),
     };
-    let nothing = || WindowRequest { chrom: record.chrom.clone(), from: start, to: start };
+    let nothing = || ReferenceWindowRequest { chrom: record.chrom.clone(), from: start, to: start };
     let ends = change.junctions.iter().flat_map(|j| [&j.from, &j.to]);
     ends.map(|end| end.as_ref().map_or_else(nothing, around)).chain([own]).collect()
 }

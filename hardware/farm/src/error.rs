@@ -65,20 +65,20 @@ pub enum Error<E> {
 /// A closure of a farm, and the task or worker it was called for. Tasks and workers are numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FarmStage {
-    /// `make_task`, for this worker.
+    /// The closure `make_task` failed for the worker with this index.
     MakeTasks(usize),
-    /// `make_state`, for this worker.
+    /// The closure `make_state` failed for the worker with this index.
     MakeState(usize),
     /// The source closure, called for the task with this number.
     Source(u64),
-    /// `work`, for a task on a worker.
+    /// The closure `work` failed on a task.
     Work {
         /// Number of the task in the order of the source, from 0.
         task: u64,
         /// Index of the worker.
         worker: usize,
     },
-    /// `sink`, for this task.
+    /// The closure `sink` failed on the result of the task with this number.
     Sink(u64),
 }
 

@@ -8,7 +8,7 @@ use genuma_machine::placement::pin;
 
 use crate::master::{Master, MasterResult, WorkerConnection};
 use crate::shared::{MasterSleeper, SharedSourceAndSink};
-use crate::worker::{WorkerContext, WorkerSignals, WorkerSummary};
+use crate::worker::{WorkerSetup, WorkerSignals, WorkerSummary};
 use crate::{CpuSlot, Error, SourceStatus};
 
 /// How often a thread checks its ring before it sleeps: about 20 µs. Chosen: longer than waking a thread takes.
@@ -219,7 +219,7 @@ impl Farm {
             let mut workers = Vec::with_capacity(self.cpu_slots.len());
             for (worker, (&cpu_slot, signals)) in self.cpu_slots.iter().zip(&wires).enumerate() {
                 let master = master_of[worker];
-                let bench = WorkerContext {
+                let bench = WorkerSetup {
                     worker,
                     index_at_master: lane_of[master],
                     cpu_slot,

@@ -90,8 +90,8 @@ pub struct WorkerSummary {
     pub(crate) sleeps: u64,
 }
 
-/// Settings and connections of one worker, independent of the task type.
-pub(crate) struct WorkerContext<'a> {
+/// CPU slot, signals and settings with which a worker thread starts; independent of the task type.
+pub(crate) struct WorkerSetup<'a> {
     /// Index of the worker in the whole farm, from 0.
     pub(crate) worker: usize,
     /// Index of the worker among the workers of its master, from 0.
@@ -106,7 +106,7 @@ pub(crate) struct WorkerContext<'a> {
     pub(crate) is_timed: bool,
 }
 
-impl WorkerContext<'_> {
+impl WorkerSetup<'_> {
     /// Pins the thread, allocates the tasks and the state, reports the result to `ready`, and processes tasks until
     /// the worker is stopped.
     pub(crate) fn run_worker<T, S, E>(
@@ -116,7 +116,7 @@ impl WorkerContext<'_> {
         work: impl Fn(&mut S, &mut T) -> Result<(), E>,
         ready: impl FnOnce(Result<StartedWorker<T, E>, Error<E>>),
     ) -> WorkerSummary {
-        let WorkerContext { worker, cpu_slot, .. } = *self;
+        let WorkerSetup { worker, cpu_slot, .. } = *self;
         // Dropped at the end of the thread. The farm owns the thread, so its affinity does not matter afterwards.
         let _pinned = match cpu_slot.cpu.map(pin::pin_to_cpu).transpose() {
             Ok(pinned) => pinned,

@@ -181,7 +181,7 @@ fn measure_counts(path: &str, spec: TableSpec, entries: &EntryBatch<u32>) -> Res
     let written = writer.finish_and_publish()?;
     let write_ns = ns(cpu()? - before, n);
     let (scan, mut batch) = (TableScan::open(path)?, EntryBatch::<u32>::default());
-    let (before, mut walk) = (cpu()?, scan.read_entry_batches(256)?);
+    let (before, mut walk) = (cpu()?, scan.entry_batch_reader(256)?);
     let mut sum = 0_u64;
     loop {
         walk.next_batch(&mut batch)?;
@@ -220,7 +220,7 @@ fn counts(path: &str, folder: &str, rounds: usize) -> Result<()> {
     let scan = TableScan::open(path)?;
     let counts = scan.value_bytes() / 4;
     let mut entries = EntryBatch::<u32>::default();
-    let (mut batch, mut walk) = (EntryBatch::default(), scan.read_entry_batches(256)?);
+    let (mut batch, mut walk) = (EntryBatch::default(), scan.entry_batch_reader(256)?);
     loop {
         walk.next_batch(&mut batch)?;
         if batch.keys.is_empty() {

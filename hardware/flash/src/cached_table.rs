@@ -127,7 +127,7 @@ impl<'t> CachedTable<'t> {
     ///
     /// # Errors
     /// There is no memory on the requested nodes.
-    pub fn new(table: &'t Table, bytes: u64) -> Result<CachedTable<'t>, Error> {
+    pub fn allocate(table: &'t Table, bytes: u64) -> Result<CachedTable<'t>, Error> {
         let memory = |source| Error::NotEnoughMemory { path: table.path.clone(), source };
         let kept = CacheSets::new(table, bytes).map_err(memory)?;
         let (left, numbers, looked_up) = (Vec::new(), Vec::new(), LookupResults::new());

@@ -33,7 +33,7 @@ impl Table {
     ///
     /// # Errors
     /// There is no memory for the buffer of 1 MiB.
-    pub fn read_entries(&self) -> Result<EntryReader<'_>, Error> {
+    pub fn entry_reader(&self) -> Result<EntryReader<'_>, Error> {
         EntryReader::new(self)
     }
 }

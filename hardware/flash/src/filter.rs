@@ -82,7 +82,7 @@ pub(crate) struct FilterGroups {
 impl FilterGroups {
     /// Creates storage for the filter blocks of a table of up to `most.pages` pages. Keeps the first groups of pages,
     /// of `entries_per_group` entries each, in memory, as many as fit in `bytes` bytes.
-    pub(crate) fn new(most: FilterLayout, entries_per_group: u64, bytes: u64) -> FilterGroups {
+    pub(crate) fn allocate(most: FilterLayout, entries_per_group: u64, bytes: u64) -> FilterGroups {
         let kept = (0..most.groups_in_memory(bytes)).map(|_| Mutex::default()).collect();
         FilterGroups { blocks_per_full_group: most.blocks_per_full_group() as usize, entries_per_group, kept }
     }
@@ -100,7 +100,7 @@ impl FilterGroups {
     }
 
     /// Takes the blocks of a group, folded to `blocks` blocks. `None` if the group was not stored.
-    pub(crate) fn take_group(&mut self, group: u64, blocks: u64) -> Option<Vec<BloomBlock>> {
+    pub(crate) fn take_filter_group(&mut self, group: u64, blocks: u64) -> Option<Vec<BloomBlock>> {
         let kept = self.kept.get_mut(group as usize)?.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut kept = mem::take(kept);
         fold_blocks(&mut kept, blocks as usize);
@@ -208,8 +208,8 @@ pub(crate) fn prefetch_filter_block(blocks: &[BloomBlock], block: usize) {
     }
 }
 
-/// Sets `may[i]` to whether a key with the hash `hashes[i]` may be in the table: whether its filter block, number
-/// `places[i]`, has all bits of the hash. Sets all to true if `blocks` is empty.
+/// Sets `may[i]` to whether a key with the hash `hashes[i]` may be in the table: whether the filter block with index
+/// `places[i]` has all bits of the hash. Sets all to true if `blocks` is empty.
 pub(crate) fn test_hashes_with_filter(blocks: &[BloomBlock], places: &[usize], hashes: &[u64], may: &mut [bool]) {
     run_with_widest_simd(
         #[inline(always)]
@@ -254,8 +254,8 @@ mod tests {
         threads: usize,
         bytes: u64,
     ) -> (FilterLayout, Vec<Option<Vec<BloomBlock>>>) {
-        let layout = FilterLayout::new(each, keys.len().div_ceil(per_page) as u64);
-        let mut groups = FilterGroups::new(FilterLayout::new(each, layout.pages + 1000), 64 * per_page as u64, bytes);
+        let layout = FilterLayout::with_blocks_per_page(each, keys.len().div_ceil(per_page) as u64);
+        let mut groups = FilterGroups::allocate(FilterLayout::with_blocks_per_page(each, layout.pages + 1000), 64 * per_page as u64, bytes);
         std::thread::scope(|scope| {
             for thread in 0..threads {
                 let groups = &groups;
@@ -273,7 +273,7 @@ mod tests {
         });
         (
             layout,
-            (0..layout.num_groups()).map(|group| groups.take_group(group, layout.blocks_of_group(group))).collect(),
+            (0..layout.num_groups()).map(|group| groups.take_filter_group(group, layout.blocks_of_group(group))).collect(),
         )
     }
 
@@ -317,7 +317,7 @@ mod tests {
     fn folded_blocks_are_those_of_so_few() {
         let own: Vec<u64> = keys(3000).collect();
         for pages in [1_u64, 2, 8, 32, 64] {
-            let groups = FilterGroups::new(FilterLayout::new(11, 64), 64, u64::MAX);
+            let groups = FilterGroups::allocate(FilterLayout::with_blocks_per_page(11, 64), 64, u64::MAX);
             let mut filling = groups.new_builder();
             filling.add_keys(&own);
             let folded = filling.into_folded_blocks(11 * pages);
@@ -331,10 +331,10 @@ mod tests {
     fn without_blocks_every_key_may_be_there() {
         prefetch_filter_block(&[], 3);
         assert!(may_have(&[], 0, 3));
-        assert_eq!((FilterLayout::new(0, 70).num_blocks(), FilterLayout::new(11, 0).num_blocks()), (0, 0));
-        assert_eq!((FilterLayout::new(11, 1).num_blocks(), FilterLayout::new(11, 64).num_blocks()), (11, 704));
-        assert_eq!((FilterLayout::new(11, 65).num_blocks(), FilterLayout::new(11, 67).num_blocks()), (715, 748));
-        let groups = FilterGroups::new(FilterLayout::new(0, 70), 64, u64::MAX);
+        assert_eq!((FilterLayout::with_blocks_per_page(0, 70).num_blocks(), FilterLayout::with_blocks_per_page(11, 0).num_blocks()), (0, 0));
+        assert_eq!((FilterLayout::with_blocks_per_page(11, 1).num_blocks(), FilterLayout::with_blocks_per_page(11, 64).num_blocks()), (11, 704));
+        assert_eq!((FilterLayout::with_blocks_per_page(11, 65).num_blocks(), FilterLayout::with_blocks_per_page(11, 67).num_blocks()), (715, 748));
+        let groups = FilterGroups::allocate(FilterLayout::with_blocks_per_page(0, 70), 64, u64::MAX);
         let mut filling = groups.new_builder();
         filling.add_entries(&groups, 0, &[3], &mut Vec::new());
         filling.add_entries(&groups, 1, &[4], &mut Vec::new());

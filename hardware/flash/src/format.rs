@@ -68,7 +68,7 @@ pub(crate) struct PageLayout {
 
 impl PageLayout {
     /// Fixed layout for values of `value` bytes, at most [`MAX_VALUE_BYTES`].
-    pub(crate) fn new(value: usize) -> PageLayout {
+    pub(crate) fn with_fixed_entries(value: usize) -> PageLayout {
         let entries_per_page = CHECKSUMMED_BYTES / (KEY_BYTES + value);
         PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Fixed }
     }
@@ -126,7 +126,7 @@ impl PageLayout {
     /// `code` is that of a compact page.
     pub(crate) fn encode_page(&self, code: Option<&PageCode>, keys: &[u64], values: &[u8], page: &mut Page) {
         match code {
-            None => self.write_entries(page, keys, values),
+            None => self.encode_entries(page, keys, values),
             Some(code) => compact_page::encode_page(code, keys, values.as_chunks().0, page),
         }
     }
@@ -178,7 +178,7 @@ impl PageLayout {
     }
 
     /// Writes the entries of a page with a fixed layout, without its checksum.
-    pub(crate) fn write_entries(&self, page: &mut Page, keys: &[u64], values: &[u8]) {
+    pub(crate) fn encode_entries(&self, page: &mut Page, keys: &[u64], values: &[u8]) {
         page.0.fill(0);
         let bytes: &[u8] = bytemuck::cast_slice(keys);
         page.0[..bytes.len()].copy_from_slice(bytes);
@@ -258,7 +258,7 @@ impl TableHeader {
     /// Layout of the filter blocks. It has no blocks if the filter cannot be used.
     pub(crate) fn filter_layout(&self) -> FilterLayout {
         let units = self.entries.div_ceil(self.page_layout.entries_per_filter_unit());
-        FilterLayout::new(self.filter_blocks_per_page.unwrap_or(0), units)
+        FilterLayout::with_blocks_per_page(self.filter_blocks_per_page.unwrap_or(0), units)
     }
 
     pub(crate) fn num_hot_entries(&self) -> u64 {
@@ -304,7 +304,7 @@ impl TableHeader {
         fits(half(16) as usize <= MAX_VALUE_BYTES, "values are too large")?;
         let is_compact = version == TABLE_FORMAT_VERSION;
         let value_bytes = half(16) as usize;
-        let shape = if is_compact { PageLayout::new_compact(value_bytes) } else { PageLayout::new(value_bytes) };
+        let shape = if is_compact { PageLayout::new_compact(value_bytes) } else { PageLayout::with_fixed_entries(value_bytes) };
         let max_counts = compact_page::MAX_COUNTS_PER_ENTRY;
         let are_counts =
             value_bytes.is_multiple_of(COUNT_BYTES) && (1..=max_counts).contains(&shape.counts_per_entry());
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     fn header() -> TableHeader {
-        let shape = PageLayout::new(128);
+        let shape = PageLayout::with_fixed_entries(128);
         let pages = shape.max_pages(1000);
         let index = FileSection { offset: (1 + pages) * 4096, bytes: pages * 8, checksum: 1 };
         let filter = FileSection { offset: index.end_offset(), bytes: 64 * 3 * 64, checksum: 2 };
@@ -438,12 +438,12 @@ mod tests {
     #[test]
     fn whole_entries_fill_a_page() {
         for (value, per_page) in [(0, 511), (1, 454), (8, 255), (128, 30), (2036, 2), (2037, 1), (4080, 1)] {
-            let shape = PageLayout::new(value);
+            let shape = PageLayout::with_fixed_entries(value);
             assert_eq!(shape.entries_per_page, per_page);
             let mut page = Page::zeroed();
             let bytes = vec![0xa5; value];
             let keys: Vec<u64> = (0..per_page as u64).map(|entry| u64::MAX - entry).collect();
-            shape.write_entries(&mut page, &keys, &bytes.repeat(per_page));
+            shape.encode_entries(&mut page, &keys, &bytes.repeat(per_page));
             page.write_checksum(3);
             assert!(page.has_valid_checksum(3) && !page.has_valid_checksum(4));
             assert_eq!(shape.keys_of_page(&page, per_page)[per_page - 1], u64::MAX - (per_page as u64 - 1));

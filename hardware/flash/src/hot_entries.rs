@@ -27,7 +27,7 @@ pub(crate) struct HotEntrySelector {
 
 impl HotEntrySelector {
     /// Creates a selector of up to `wanted` entries with values of `value` bytes.
-    pub(crate) fn new(wanted: usize, value: usize) -> HotEntrySelector {
+    pub(crate) fn with_capacity(wanted: usize, value: usize) -> HotEntrySelector {
         HotEntrySelector {
             num_wanted: wanted,
             value_bytes: value,
@@ -39,7 +39,7 @@ impl HotEntrySelector {
 
     /// Merges selectors that were offered different entries.
     pub(crate) fn merge_selectors(others: Vec<HotEntrySelector>, wanted: usize, value: usize) -> HotEntrySelector {
-        let mut all = HotEntrySelector::new(wanted, value);
+        let mut all = HotEntrySelector::with_capacity(wanted, value);
         let mut candidates: Vec<(usize, HotCandidate)> = Vec::new();
         for (which, chooser) in others.iter().enumerate() {
             candidates.extend(chooser.candidates.iter().map(|&candidate| (which, candidate)));
@@ -125,7 +125,7 @@ impl HotEntries {
     ///
     /// # Errors
     /// There is no memory on the requested nodes.
-    pub(crate) fn new(
+    pub(crate) fn build(
         keys: &[u64],
         values: PlacedSlice<u8>,
         value: usize,
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn the_heaviest_are_chosen_and_found() {
         for (n, wanted) in [(0, 3), (5, 0), (5, 7), (1000, 1), (1000, 20), (1000, 500), (1000, 1000)] {
-            let mut chooser = HotEntrySelector::new(wanted, 2);
+            let mut chooser = HotEntrySelector::with_capacity(wanted, 2);
             for key in 0..n {
                 chooser.offer_entry(key, &(key as u16).to_le_bytes(), weight(key));
             }
@@ -210,7 +210,7 @@ mod tests {
 
             let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
             let values = PlacedSlice::from_slice(&values, &placement).unwrap();
-            let hot = HotEntries::new(&keys, values, 2, &placement).unwrap();
+            let hot = HotEntries::build(&keys, values, 2, &placement).unwrap();
             for key in 0..n + 2 {
                 let value = (key as u16).to_le_bytes();
                 let expected = best.binary_search(&key).is_ok().then_some(&value[..]);

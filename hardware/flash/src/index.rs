@@ -34,7 +34,7 @@ impl PageIndex {
     ///
     /// # Errors
     /// The error of `fill`, or no memory on the requested nodes.
-    pub(crate) fn new<E: From<placement::Error>>(
+    pub(crate) fn build<E: From<placement::Error>>(
         pages: usize,
         placement: &MemoryPlacement,
         fill: impl FnOnce(&mut [u64]) -> Result<(), E>,
@@ -132,7 +132,7 @@ mod tests {
             keys.copy_from_slice(firsts);
             Ok::<(), placement::Error>(())
         };
-        PageIndex::new(firsts.len(), &placement, fill).unwrap()
+        PageIndex::build(firsts.len(), &placement, fill).unwrap()
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) struct Page(pub [u8; PAGE_BYTES]);
 
 impl Page {
     /// Checksum of the page's bytes before the checksum field. The page number is part of it, so a page at a wrong
-    /// place is detected.
+    /// offset is detected.
     fn checksum(&self, number: u64) -> u64 {
         XxHash3_64::oneshot_with_seed(number, &self.0[..CHECKSUMMED_BYTES])
     }

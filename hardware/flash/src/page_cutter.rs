@@ -21,9 +21,10 @@ const WIDTH_QUANTILES: [f64; NUM_KEY_WIDTHS - 1] = [0.1, 0.2, 0.3, 0.45, 0.62, 0
 /// larger counts by their number of bits.
 const SMALL_COUNTS: usize = 256;
 
-/// A complete page: the number of its entries, and the code of a compact page.
+/// Layout of a page that takes no more entries: the number of its entries and, for a compact page, the code of its
+/// distances and counts.
 #[derive(Debug, Clone)]
-pub(crate) struct PageCut {
+pub(crate) struct FinishedPageLayout {
     pub entries: usize,
     pub code: Option<Arc<PageCode>>,
 }
@@ -78,12 +79,12 @@ impl PageCutter {
 
     /// Takes the next entries and adds the pages that they complete to `cuts`. A page is complete when the next entry
     /// does not fit.
-    pub(crate) fn add_entries(&mut self, keys: &[u64], values: &[u8], cuts: &mut Vec<PageCut>) {
+    pub(crate) fn add_entries(&mut self, keys: &[u64], values: &[u8], cuts: &mut Vec<FinishedPageLayout>) {
         let Some(compact) = &mut self.compact else {
             let mut left = keys.len();
             while self.entries + left > self.max_entries {
                 left -= self.max_entries - self.entries;
-                cuts.push(PageCut { entries: self.max_entries, code: None });
+                cuts.push(FinishedPageLayout { entries: self.max_entries, code: None });
                 self.entries = 0;
             }
             self.entries += left;
@@ -103,9 +104,9 @@ impl PageCutter {
     }
 
     /// The last page, which is not full. `None` if there is no entry.
-    pub(crate) fn take_last_page_cut(&self) -> Option<PageCut> {
+    pub(crate) fn take_last_page_layout(&self) -> Option<FinishedPageLayout> {
         let code = self.compact.as_ref().map(|compact| compact.code.clone());
-        (self.entries > 0).then_some(PageCut { entries: self.entries, code })
+        (self.entries > 0).then_some(FinishedPageLayout { entries: self.entries, code })
     }
 }
 
@@ -174,8 +175,8 @@ impl CompactState {
         taken
     }
 
-    fn end_page(&mut self, entries: usize) -> PageCut {
-        let cut = PageCut { entries, code: Some(self.code.clone()) };
+    fn end_page(&mut self, entries: usize) -> FinishedPageLayout {
+        let cut = FinishedPageLayout { entries, code: Some(self.code.clone()) };
         if self.gathers_statistics() {
             self.code = Arc::new(self.statistics.choose_code());
             self.key_bits = self.code.key_bits_by_distance_bits();
@@ -273,7 +274,7 @@ mod tests {
         for (keys, values) in keys.chunks(at_once).zip(values.chunks(at_once * 4 * samples)) {
             cutter.add_entries(keys, values, &mut cuts);
         }
-        cuts.extend(cutter.take_last_page_cut());
+        cuts.extend(cutter.take_last_page_layout());
         let mut first = 0;
         for cut in &cuts {
             let own = first..first + cut.entries;
@@ -414,13 +415,13 @@ mod tests {
 
     #[test]
     fn pages_of_fixed_layout_are_full() {
-        let layout = PageLayout::new(4);
+        let layout = PageLayout::with_fixed_entries(4);
         let (mut cutter, mut cuts) = (PageCutter::new(layout), Vec::new());
         for n in [340, 1, 339, 0, 681] {
             cutter.add_entries(&vec![0; n], &vec![0; 4 * n], &mut cuts);
         }
-        cuts.extend(cutter.take_last_page_cut());
+        cuts.extend(cutter.take_last_page_layout());
         assert_eq!(cuts.iter().map(|cut| cut.entries).collect::<Vec<_>>(), [340, 340, 340, 340, 1]);
-        assert_eq!(PageCutter::new(layout).take_last_page_cut().map(|cut| cut.entries), None);
+        assert_eq!(PageCutter::new(layout).take_last_page_layout().map(|cut| cut.entries), None);
     }
 }

@@ -15,7 +15,7 @@ use crate::file_writer::SharedBufferQueue;
 use crate::filter::{FilterGroupBuilder, FilterGroups};
 use crate::format::{Page, PageLayout};
 use crate::hot_entries::HotEntrySelector;
-use crate::page_cutter::{PageCut, PageCutter};
+use crate::page_cutter::{FinishedPageLayout, PageCutter};
 use crate::writer::TableWriter;
 
 /// State that is passed from one key range to the next.
@@ -91,7 +91,7 @@ impl<'w> ParallelTableWriter<'w> {
             page_keys: Vec::new(),
             page_values: Vec::new(),
             filling: self.groups.new_builder(),
-            chooser: HotEntrySelector::new(self.num_hot_entries, self.shape.value_bytes),
+            chooser: HotEntrySelector::with_capacity(self.num_hot_entries, self.shape.value_bytes),
         })
     }
 
@@ -230,7 +230,7 @@ impl KeyRangeWriter<'_, '_> {
     }
 
     /// Writes complete pages, starting at page `page` (from 0): from the entries carried over, and from `runs`.
-    fn write_pages(&mut self, page: u64, carried: EntrySlices<'_>, runs: &[EntrySlices<'_>], cuts: &[PageCut]) -> bool {
+    fn write_pages(&mut self, page: u64, carried: EntrySlices<'_>, runs: &[EntrySlices<'_>], cuts: &[FinishedPageLayout]) -> bool {
         let shape = self.table.shape;
         self.firsts.clear();
         // Page numbers in the file include the header.

@@ -53,7 +53,7 @@ impl UncheckedPages {
     ///
     /// # Errors
     /// There is no memory.
-    pub fn new(pages: usize) -> Result<UncheckedPages, placement::Error> {
+    pub fn allocate(pages: usize) -> Result<UncheckedPages, placement::Error> {
         let at = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
         Ok(UncheckedPages { pages: PlacedSlice::new_zeroed(pages, &at)?, first_page: 0, num_pages: 0 })
     }
@@ -216,10 +216,10 @@ impl TableScan {
     ///
     /// # Errors
     /// There is no memory for the pages.
-    pub fn read_entry_batches(&self, pages: usize) -> Result<EntryBatchReader<'_>, Error> {
+    pub fn entry_batch_reader(&self, pages: usize) -> Result<EntryBatchReader<'_>, Error> {
         let pages = (pages.max(1) as u64).min(self.num_pages().max(1));
         let memory = |source| Error::NotEnoughMemory { path: self.path.clone(), source };
-        let raw = UncheckedPages::new(pages as usize).map_err(memory)?;
+        let raw = UncheckedPages::allocate(pages as usize).map_err(memory)?;
         Ok(EntryBatchReader { scan: self, raw, pages_per_batch: pages, next_page: 0, page_first_keys: Vec::new() })
     }
 

@@ -323,7 +323,7 @@ fn read_index(
         }
     }
     let new_index = |firsts: &[u64]| {
-        PageIndex::new(firsts.len(), at, |keys| {
+        PageIndex::build(firsts.len(), at, |keys| {
             keys.copy_from_slice(firsts);
             Ok::<(), OpenFault>(())
         })
@@ -346,7 +346,7 @@ fn read_hot(file: &File, header: &TableHeader, wanted: bool, at: &MemoryPlacemen
         return Err(OpenFault::Damaged(TablePart::HotEntries, "its keys are not in order"));
     }
     let (keys, values) = if wanted { (keys, values) } else { (&keys[..0], &values[..0]) };
-    Ok(HotEntries::new(keys, PlacedSlice::from_slice(values, at)?, header.page_layout.value_bytes, at)?)
+    Ok(HotEntries::build(keys, PlacedSlice::from_slice(values, at)?, header.page_layout.value_bytes, at)?)
 }
 
 #[cfg(test)]

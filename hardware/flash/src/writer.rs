@@ -16,7 +16,7 @@ use crate::format::{
     PageLayout, TableHeader,
 };
 use crate::hot_entries::{HotEntries, HotEntrySelector};
-use crate::page_cutter::{PageCut, PageCutter};
+use crate::page_cutter::{FinishedPageLayout, PageCutter};
 
 /// Number of entries that are divided into pages at once.
 const ENTRIES_PER_CUT: usize = 1024;
@@ -76,7 +76,7 @@ impl TableSpec {
 
     fn shape(&self) -> PageLayout {
         match self.encoding {
-            PageEncoding::Fixed => PageLayout::new(self.value_bytes.min(MAX_VALUE_BYTES)),
+            PageEncoding::Fixed => PageLayout::with_fixed_entries(self.value_bytes.min(MAX_VALUE_BYTES)),
             PageEncoding::Compact => PageLayout::new_compact(self.value_bytes.min(MAX_COUNTS_PER_ENTRY * COUNT_BYTES)),
         }
     }
@@ -85,7 +85,7 @@ impl TableSpec {
     pub(crate) fn max_filter_layout(&self) -> FilterLayout {
         let shape = self.shape();
         let per_unit = shape.entries_per_filter_unit();
-        FilterLayout::new(
+        FilterLayout::with_blocks_per_page(
             FilterLayout::compute_blocks_per_page(per_unit as usize, self.filter_bits),
             self.max_entries.div_ceil(per_unit),
         )
@@ -195,9 +195,9 @@ impl TableWriter {
         spec.check(path)?;
         let shape = spec.shape();
         let groups =
-            FilterGroups::new(spec.max_filter_layout(), shape.entries_per_filter_group(), spec.filter_memory_bytes());
+            FilterGroups::allocate(spec.max_filter_layout(), shape.entries_per_filter_group(), spec.filter_memory_bytes());
         let filling = groups.new_builder();
-        let chooser = HotEntrySelector::new(spec.hot_entries, spec.value_bytes);
+        let chooser = HotEntrySelector::with_capacity(spec.hot_entries, spec.value_bytes);
         let mut sink = TableFileWriter::create(path)?;
         // Reserves the header page; its content is known at the end.
         sink.current_page();
@@ -313,7 +313,7 @@ impl TableWriter {
     }
 
     /// Writes a page with the entries from number `first` of those that are not in pages yet.
-    fn write_page(&mut self, cut: &PageCut, first: usize) -> Result<(), Error> {
+    fn write_page(&mut self, cut: &FinishedPageLayout, first: usize) -> Result<(), Error> {
         let (keys, value) = (&self.keys[first..first + cut.entries], self.shape.value_bytes);
         let values = &self.values[first * value..][..cut.entries * value];
         self.page_first_keys.push(keys[0]);
@@ -341,7 +341,7 @@ impl TableWriter {
     /// When the disk is full or writing fails. The partial file is then removed.
     pub fn finish_unpublished(mut self) -> Result<(TableSummary, PartialFile), Error> {
         self.write_complete_pages()?;
-        if let Some(cut) = self.page_cutter.take_last_page_cut() {
+        if let Some(cut) = self.page_cutter.take_last_page_layout() {
             self.write_page(&cut, 0)?;
         }
         let group_keys: Vec<u64> = match self.shape.encoding {
@@ -381,7 +381,7 @@ impl TableWriter {
         self.filter_builder.merge_into_groups(&self.filter_groups);
         let (mut part, mut again) = (self.file_writer.begin_section(), None);
         for group in 0..layout.num_groups() {
-            let blocks = match self.filter_groups.take_group(group, layout.blocks_of_group(group)) {
+            let blocks = match self.filter_groups.take_filter_group(group, layout.blocks_of_group(group)) {
                 Some(blocks) => blocks,
                 None => {
                     let (file, pages) = match &mut again {

@@ -69,7 +69,7 @@ fn agrees(table: &Table, weights: &BTreeMap<u64, u64>, asked: &[u64], bytes: usi
     // Caches that hold none, some and all of the entries; the second lookup repeats the first.
     let all = CachedTable::cache_bytes_for_entries(table.len(), bytes);
     for memory in [0, all / 7, all, u64::MAX] {
-        let mut cached = CachedTable::new(table, memory).unwrap();
+        let mut cached = CachedTable::allocate(table, memory).unwrap();
         assert!(memory == u64::MAX || CachedTable::cache_bytes_for_entries(cached.capacity_entries(), bytes) <= memory);
         for keys in asked.chunks(asked.len() / 2 + 1).chain(asked.rchunks(asked.len() * 2 / 3 + 1)) {
             cached.get_many(keys, 2, 8, &mut answers).unwrap();
@@ -79,7 +79,7 @@ fn agrees(table: &Table, weights: &BTreeMap<u64, u64>, asked: &[u64], bytes: usi
         assert!(cached.capacity_entries() > 0 || cached.num_hits() == 0);
     }
 
-    let mut entries = table.read_entries().unwrap();
+    let mut entries = table.entry_reader().unwrap();
     for &key in weights.keys() {
         assert_eq!(entries.next_entry().unwrap(), Some((key, &value(key, bytes)[..])));
     }
@@ -156,7 +156,7 @@ fn what_was_found_is_remembered() {
     let (few, absent) = (&keys[..1000], keys.iter().map(|key| key + 1).collect::<Vec<_>>());
     let mut answers = LookupResults::new();
     let mut again = |memory: u64, keys: &[u64]| {
-        let mut cached = CachedTable::new(&table, memory).unwrap();
+        let mut cached = CachedTable::allocate(&table, memory).unwrap();
         (0..2).for_each(|_| cached.get_many(keys, 1, 8, &mut answers).unwrap());
         cached.num_hits()
     };
@@ -166,7 +166,7 @@ fn what_was_found_is_remembered() {
     assert!((950..=1000).contains(&again(twentieth, few)), "{}", again(twentieth, few));
     assert_eq!(again(u64::MAX, &absent), 0);
     // Entries that are looked up again stay in the cache while others are evicted.
-    let mut cached = CachedTable::new(&table, twentieth).unwrap();
+    let mut cached = CachedTable::allocate(&table, twentieth).unwrap();
     for others in keys[1000..].chunks(500) {
         cached.get_many(&few[..200], 1, 8, &mut answers).unwrap();
         cached.get_many(others, 1, 8, &mut answers).unwrap();

@@ -59,7 +59,7 @@ fn both_versions_have_the_same_entries_and_answers() {
                 table.get_many(&asked, 2, 16, answers).unwrap();
             }
             assert!(answers[0].iter().eq(answers[1].iter()), "{n} entries, {samples} samples");
-            let mut readers = tables.each_ref().map(|table| table.read_entries().unwrap());
+            let mut readers = tables.each_ref().map(|table| table.entry_reader().unwrap());
             loop {
                 let [a, b] = readers.each_mut().map(|reader| reader.next_entry().unwrap());
                 assert_eq!(a, b);
@@ -72,7 +72,7 @@ fn both_versions_have_the_same_entries_and_answers() {
             let scan = TableScan::open(path).unwrap();
             assert_eq!((scan.len(), scan.value_bytes()), (n as u64, 4 * samples));
             let (mut all, mut batch) = (EntryBatch::<u32>::default(), EntryBatch::default());
-            let mut walk = scan.read_entry_batches(5).unwrap();
+            let mut walk = scan.entry_batch_reader(5).unwrap();
             loop {
                 walk.next_batch(&mut batch).unwrap();
                 if batch.keys.is_empty() {
@@ -142,7 +142,7 @@ fn a_changed_byte_anywhere_is_found() {
     };
     let scan_all = || {
         let (scan, mut batch) = (TableScan::open(&path)?, EntryBatch::<u32>::default());
-        let mut walk = scan.read_entry_batches(3)?;
+        let mut walk = scan.entry_batch_reader(3)?;
         loop {
             walk.next_batch(&mut batch)?;
             if batch.keys.is_empty() {

@@ -77,7 +77,7 @@ fn a_flipped_bit_anywhere_is_found_before_it_answers() {
         reader.get_many(&others, &mut answers).unwrap();
         assert!(others.iter().zip(answers.iter()).all(|(key, found)| found == Some(&[(key / 3) as u8; 128][..])));
         damaged(table.get_many(&keys, 2, 8, &mut answers).unwrap_err());
-        let mut entries = table.read_entries().unwrap();
+        let mut entries = table.entry_reader().unwrap();
         damaged(
             std::iter::from_fn(|| entries.next_entry().map(|e| e.map(drop)).transpose()).find_map(Result::err).unwrap(),
         );

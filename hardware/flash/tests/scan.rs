@@ -46,7 +46,7 @@ fn pieces_hold_all_entries() {
             let scan = TableScan::open(&path).unwrap();
             assert_eq!((scan.len(), scan.value_bytes()), (n, 4));
             let (mut found, mut piece) = (EntryBatch::<u32>::default(), EntryBatch::default());
-            let mut walk = scan.read_entry_batches(pages).unwrap();
+            let mut walk = scan.entry_batch_reader(pages).unwrap();
             loop {
                 walk.next_batch(&mut piece).unwrap();
                 if piece.keys.is_empty() {
@@ -61,7 +61,7 @@ fn pieces_hold_all_entries() {
     }
     let scan = TableScan::open(&path).unwrap();
     let (keys, _) = entries(5000);
-    let (mut piece, mut raw) = (EntryBatch::<u32>::default(), UncheckedPages::new(1).unwrap());
+    let (mut piece, mut raw) = (EntryBatch::<u32>::default(), UncheckedPages::allocate(1).unwrap());
     for key in [0, keys[339], keys[340], keys[340] + 1, keys[4999], u64::MAX] {
         let page = scan.find_page(key).unwrap();
         piece.remove_all_entries();
@@ -243,7 +243,7 @@ fn damaged_pages_are_found() {
     let said = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
         let scan = TableScan::open(&path)?;
-        let (mut walk, mut piece) = (scan.read_entry_batches(2)?, EntryBatch::<u32>::default());
+        let (mut walk, mut piece) = (scan.entry_batch_reader(2)?, EntryBatch::<u32>::default());
         loop {
             walk.next_batch(&mut piece)?;
             if piece.keys.is_empty() {

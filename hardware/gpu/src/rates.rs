@@ -1,4 +1,4 @@
-//! Measures the speed of a device: copies to and from it, and atomic updates at random places of its memory.
+//! Measures the speed of a device: copies to and from it, and atomic updates at random addresses of its memory.
 //!
 //! `unsafe` is needed to start a kernel, which must get a buffer of the stated size.
 #![allow(unsafe_code)]

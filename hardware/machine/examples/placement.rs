@@ -54,7 +54,7 @@ fn copies(nodes: &IdSet) -> Result<(), Error> {
 
 /// Memory that somebody else's code allocates.
 fn foreign_memory(nodes: &IdSet) -> Result<(), Error> {
-    let spread = ScopedMemoryPolicy::new(&MemoryPolicy::Interleave(nodes.clone()))?;
+    let spread = ScopedMemoryPolicy::set(&MemoryPolicy::Interleave(nodes.clone()))?;
     let index = vec![1_u8; 64 << 20];
     println!("foreign memory under {}: {}", spread.actual_policy(), query_slice_residence(&index)?);
     Ok(())

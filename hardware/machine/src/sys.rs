@@ -104,7 +104,7 @@ fn check_return_value(returned: c_long) -> io::Result<c_long> {
 
 /// Whether the error says that the call is forbidden (seccomp, security module) or not implemented here, rather than
 /// misused.
-pub(crate) fn is_forbidden(error: &io::Error) -> bool {
+pub(crate) fn is_call_forbidden(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EACCES))
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn is_invalid_argument(error: &io::Error) -> bool {
 }
 
 /// Size of a base page in bytes.
-pub(crate) fn page_bytes() -> usize {
+pub(crate) fn base_page_bytes() -> usize {
     // SAFETY: sysconf reads a constant.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096)
@@ -191,7 +191,7 @@ pub(crate) fn current_cpu_and_node() -> io::Result<(u32, u32)> {
     Ok((cpu, node))
 }
 
-/// Queries the NUMA node of each of `num_pages` pages of `page_bytes` bytes, starting at `address` (move_pages).
+/// Queries the NUMA node of each of `num_pages` pages of `base_page_bytes` bytes, starting at `address` (move_pages).
 /// Calls `visit` once per page in address order: with the node, or with `None` for a page that is not resident.
 pub(crate) fn query_page_nodes(
     address: usize,
@@ -245,11 +245,11 @@ unsafe impl Sync for MappedRegion {}
 impl MappedRegion {
     /// Maps `bytes` bytes, rounded up to whole pages. A region of base pages has an inaccessible guard page on each
     /// side, so that the kernel never merges it with a neighbouring mapping.
-    pub(crate) fn new(bytes: usize, kind: MappingPageKind) -> io::Result<MappedRegion> {
+    pub(crate) fn map(bytes: usize, kind: MappingPageKind) -> io::Result<MappedRegion> {
         let (unit, slack, prot, more) = match kind {
             // No swap is reserved for pages that are never used, as far as the system allows it.
             MappingPageKind::Base { align_bytes: align } => {
-                (page_bytes(), align + page_bytes(), libc::PROT_NONE, libc::MAP_NORESERVE)
+                (base_page_bytes(), align + base_page_bytes(), libc::PROT_NONE, libc::MAP_NORESERVE)
             }
             MappingPageKind::HugePool(unit) => {
                 let size = (unit.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
@@ -268,7 +268,7 @@ impl MappedRegion {
         let reserved = NonNull::new(reserved).ok_or_else(too_large)?;
         let start = match kind {
             MappingPageKind::Base { align_bytes: align } => {
-                let first = reserved.as_ptr().cast::<u8>().wrapping_add(page_bytes());
+                let first = reserved.as_ptr().cast::<u8>().wrapping_add(base_page_bytes());
                 first.wrapping_add(first.align_offset(align))
             }
             MappingPageKind::HugePool(_) => reserved.as_ptr().cast(),
@@ -350,7 +350,7 @@ impl MappedRegion {
                 },
             }
         }
-        for offset in range.step_by(page_bytes()) {
+        for offset in range.step_by(base_page_bytes()) {
             // SAFETY: the byte is within the region and mapped for reading and writing. All accesses to it are atomic
             // until the region becomes an array, which takes it by value.
             unsafe { AtomicU8::from_ptr(self.start.as_ptr().add(offset)) }.fetch_or(0, Ordering::Relaxed);

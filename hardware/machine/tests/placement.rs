@@ -103,7 +103,7 @@ fn nodes_that_are_not_there_are_refused_on_one_node_too() {
         MemoryPolicy::Weighted([(0, 1), (900, 2)].into()),
         MemoryPolicy::PreferredMany([900].into()),
     ] {
-        let said = ScopedMemoryPolicy::new(&policy).expect_err("no such node").to_string();
+        let said = ScopedMemoryPolicy::set(&policy).expect_err("no such node").to_string();
         let usable = usable();
         assert_eq!(
             said,
@@ -216,7 +216,7 @@ fn forbidden() {
     }
     let pinned = pin::pin_to_cpu(pin::allowed_cpus().smallest_id().expect("a CPU")).expect("a guard");
     assert_eq!(pinned.cpus(), &pin::allowed_cpus());
-    let scoped = ScopedMemoryPolicy::new(&MemoryPolicy::Interleave(usable())).expect("a guard");
+    let scoped = ScopedMemoryPolicy::set(&MemoryPolicy::Interleave(usable())).expect("a guard");
     assert_eq!(scoped.actual_policy(), &MemoryPolicy::Local);
     assert!(query_slice_residence(&[1_u8; 5000]).is_err());
     assert_eq!(warnings("memory is not placed"), 1, "{:?}", logged::warnings());
@@ -235,7 +235,7 @@ fn said_once() {
             let placed: PlacedSlice<u8> = PlacedSlice::new_zeroed(100, &policy.into()).expect("memory");
             assert!(placed.verify_placement().expect("an answer").is_as_requested);
         }
-        drop(ScopedMemoryPolicy::new(&MemoryPolicy::Bind(usable())).expect("a guard"));
+        drop(ScopedMemoryPolicy::set(&MemoryPolicy::Bind(usable())).expect("a guard"));
     }
     // On several nodes there is nothing to say.
     assert_eq!(logged::warnings().len(), usize::from(usable().len() == 1), "{:?}", logged::warnings());

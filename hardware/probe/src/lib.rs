@@ -20,7 +20,7 @@
 //!     host: None,
 //!     unix_time_s: None,
 //! };
-//! let profile = measure_profile(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {})?;
+//! let profile = measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})?;
 //! let near = profile.dram_latency_between(0, 0).expect("measured").median;
 //! let far = profile.dram_latency_between(0, 3).expect("measured").median;
 //! assert!(far > near);

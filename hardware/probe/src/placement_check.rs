@@ -71,8 +71,9 @@ pub enum PlacementOutcome {
     Elsewhere,
 }
 
-/// Allocates [`BYTES_PER_POLICY`] bytes under each policy that the topology allows, and pins a thread to each CPU.
-pub fn check_placement(topology: &Topology) -> PlacementReport {
+/// Checks that the kernel does what genuma requests: allocates [`BYTES_PER_POLICY`] bytes under each memory policy that
+/// the topology allows, pins a thread to each CPU, and reports where memory and threads actually are.
+pub fn check_memory_and_thread_placement(topology: &Topology) -> PlacementReport {
     let memory = placements_to_check(topology).into_iter().map(check_memory).collect();
     let usable = topology.cpus.iter().filter(|cpu| topology.allowed.cpus.contains(cpu.id));
     let threads = usable.map(|cpu| check_thread(cpu.id, cpu.node)).collect();
@@ -145,7 +146,7 @@ fn check_thread(cpu: u32, node: u32) -> ThreadPinningRow {
 
 impl PlacementReport {
     /// Number of rows with this outcome.
-    pub fn count_rows(&self, outcome: PlacementOutcome) -> usize {
+    pub fn num_rows_with_outcome(&self, outcome: PlacementOutcome) -> usize {
         let memory = self.memory.iter().filter(|row| row.outcome == outcome).count();
         memory + self.threads.iter().filter(|row| row.outcome == outcome).count()
     }
@@ -188,7 +189,7 @@ impl fmt::Display for PlacementReport {
         }
         let [as_asked, refused, elsewhere] =
             [PlacementOutcome::AsRequested, PlacementOutcome::Refused, PlacementOutcome::Elsewhere]
-                .map(|outcome| self.count_rows(outcome));
+                .map(|outcome| self.num_rows_with_outcome(outcome));
         writeln!(f, "\n{as_asked} as asked, {refused} refused by the kernel, {elsewhere} elsewhere than asked")
     }
 }
@@ -212,11 +213,11 @@ mod tests {
     #[test]
     fn this_machine_is_asked() {
         let topology = Sysfs::new().topology().expect("a topology");
-        let report = check_placement(&topology);
+        let report = check_memory_and_thread_placement(&topology);
         assert_eq!(report.threads.len(), topology.allowed.cpus.len());
         assert_eq!(report.memory.len(), 2 * (5 + topology.allowed_memory_nodes().len()));
         // Where the kernel refuses a request, the row says so; no accepted request may be elsewhere.
-        assert_eq!(report.count_rows(PlacementOutcome::Elsewhere), 0, "{report}");
+        assert_eq!(report.num_rows_with_outcome(PlacementOutcome::Elsewhere), 0, "{report}");
         for row in report.memory.iter().filter(|row| row.outcome == PlacementOutcome::AsRequested) {
             assert_eq!(row.pages_by_node.values().sum::<u64>() * topology.page_bytes, BYTES_PER_POLICY, "{row:?}");
         }

@@ -37,7 +37,7 @@ fn machine(topology: &Topology) -> MachineDescription {
 fn profile(description: &str, options: &PlanOptions) -> MachineProfile {
     let topology = topology(description);
     let plan = MeasurementPlan::new(&topology, options).expect("a plan");
-    measure_profile(machine(&topology), &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).expect("a profile")
+    measure_profile(machine(&topology), &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {}).expect("a profile")
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn weights_follow_the_measured_bandwidth() {
     let mut topology = topology("2 nodes x 8 cores, 64 GiB");
     topology.allowed.cpus = (0..8).collect();
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
-    let profile = measure_profile(machine(&topology), &plan, &mut SimulatedMachine::new(topology), &mut |_| {})
+    let profile = measure_profile(machine(&topology), &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
         .expect("a profile");
     let weighted = profile.bandwidth.iter().find_map(|b| match &b.memory {
         MemoryLocation::Weighted(weights) => Some(weights.clone()),
@@ -111,7 +111,7 @@ fn progress_goes_from_nothing_to_all() {
     let topology = topology("2 nodes x 2 cores, 16 GiB");
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
     let mut seen: Vec<MeasurementProgress> = Vec::new();
-    let mut model = SimulatedMachine::new(topology.clone());
+    let mut model = SimulatedMachine::typical_server(topology.clone());
     let profile = measure_profile(machine(&topology), &plan, &mut model, &mut |p| seen.push(p.clone()));
     assert_eq!((seen.len(), seen[0].done_s), (plan.jobs.len() + 1, 0.0));
     assert!(seen.windows(2).all(|pair| pair[0].done_s <= pair[1].done_s));
@@ -126,7 +126,7 @@ fn a_slow_machine_is_measured_with_fewer_repetitions() {
     let topology = topology("1 nodes x 2 cores, 64 GiB");
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
     let repetitions = |job_s: f64| {
-        let mut model = SimulatedMachine::new(topology.clone());
+        let mut model = SimulatedMachine::typical_server(topology.clone());
         model.seconds_per_job = job_s;
         let profile = measure_profile(machine(&topology), &plan, &mut model, &mut |_| {}).expect("a profile");
         let said = profile.missing.iter().filter(|m| m.starts_with("measuring was slower")).count();

@@ -10,7 +10,7 @@ use super::options::OptionRole::{
 use super::options::{OptionGrammar, OptionStyle, OptionTable};
 use super::parsed_command::ParsedCommand;
 use super::{AlignerProgram, InvocationFacts, OperandKinds, index_path};
-use crate::invocation::{AlignerIndex, Determinism, Error, IndexLoading, InputMode, ReadFiles};
+use crate::invocation::{AlignerIndex, Determinism, Error, IndexLoading, ReadInputMode, ReadFiles};
 
 const PACKED: &str = "only plain text is merged; compress the result";
 
@@ -53,7 +53,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     }
     let one = if sketch.has_option("-p") { ReadFiles::Interleaved } else { ReadFiles::Single };
     let reads = match sketch.single.is_empty() && sketch.reads1.is_empty() && sketch.reads2.is_empty() {
-        true => (one(vec![PathBuf::from("-")]), InputMode::Stdin),
+        true => (one(vec![PathBuf::from("-")]), ReadInputMode::Stdin),
         false if sketch.single.len() > 1 => {
             return Err(sketch.usage_error("more than one file of reads".to_owned()));
         }
@@ -65,7 +65,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         loading: IndexLoading::Private,
     };
     let single = matches!(reads.0, ReadFiles::Single(_))
-        || (reads.0 == ReadFiles::Unnamed && !sketch.has_option("-p") && reads.1 == InputMode::One);
+        || (reads.0 == ReadFiles::Unnamed && !sketch.has_option("-p") && reads.1 == ReadInputMode::One);
     let why = "the length of templates is estimated by buffers of the input, which differ between instances";
     Ok(InvocationFacts {
         determinism: if single { Determinism::Exact } else { Determinism::Loose(why.to_owned()) },

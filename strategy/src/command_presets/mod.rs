@@ -25,7 +25,7 @@ use self::parsed_command::{ParsedCommand, ThreadSetting};
 use genuma_reads::AlignedOptions;
 
 use crate::invocation::{
-    AlignerIndex, CommandWord, Determinism, Error, InputMode, Invocation, OutputFormat, ReadDependence, ReadFiles,
+    AlignerIndex, CommandWord, Determinism, Error, ReadInputMode, Invocation, OutputFormat, ReadDependence, ReadFiles,
     RecordOrder, WordPart,
 };
 
@@ -68,7 +68,7 @@ enum OperandKinds {
 struct InvocationFacts {
     index: Option<AlignerIndex>,
     /// The read files, and how an instance reads them.
-    reads: (ReadFiles, InputMode),
+    reads: (ReadFiles, ReadInputMode),
     strays: bool,
     format: OutputFormat,
     depends: ReadDependence,
@@ -80,7 +80,7 @@ struct InvocationFacts {
 
 impl InvocationFacts {
     /// Facts of an aligner that aligns read by read in input order and writes SAM.
-    fn read_by_read(index: Option<AlignerIndex>, reads: (ReadFiles, InputMode)) -> InvocationFacts {
+    fn read_by_read(index: Option<AlignerIndex>, reads: (ReadFiles, ReadInputMode)) -> InvocationFacts {
         InvocationFacts {
             index,
             reads,

@@ -35,7 +35,7 @@ pub(super) enum OptionRole {
     Drop,
     Threads,
     Output,
-    /// Bases of a block.
+    /// The option gives the number of bases of a block of reads, as `-K` of bwa mem.
     Block,
     Index,
     /// Files of read 1, separated by commas.

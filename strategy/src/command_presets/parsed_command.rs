@@ -7,7 +7,7 @@ use std::slice;
 
 use super::options::{CommandItem, OptionRole};
 use super::{AlignerProgram, OperandKinds};
-use crate::invocation::{CommandWord, Error, InputMode, OutputTarget, ReadFiles, WordPart};
+use crate::invocation::{CommandWord, Error, ReadInputMode, OutputTarget, ReadFiles, WordPart};
 
 /// Number of threads of a plain run as the command line gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +206,7 @@ impl ParsedCommand {
         &self,
         stdin: bool,
         one: fn(Vec<PathBuf>) -> ReadFiles,
-    ) -> Result<(ReadFiles, InputMode), Error> {
+    ) -> Result<(ReadFiles, ReadInputMode), Error> {
         let mut kinds =
             [&self.reads1, &self.single, &self.interleaved, &self.read_operands].map(|files| !files.is_empty());
         kinds[0] |= !self.reads2.is_empty();
@@ -232,9 +232,9 @@ impl ParsedCommand {
             _ => return Err(self.usage_error("no reads are given".to_owned())),
         };
         let feed = match &reads {
-            _ if stdin => InputMode::Stdin,
-            ReadFiles::Paired(_) => InputMode::Two,
-            _ => InputMode::One,
+            _ if stdin => ReadInputMode::Stdin,
+            ReadFiles::Paired(_) => ReadInputMode::Two,
+            _ => ReadInputMode::One,
         };
         Ok((drop_placeholder_names(reads).map_err(|why| self.usage_error(why))?, feed))
     }

@@ -12,7 +12,7 @@ use super::options::{OptionGrammar, OptionStyle, OptionTable};
 use super::parsed_command::{ParsedCommand, ThreadSetting};
 use super::{AlignerProgram, InvocationFacts, OperandKinds, index_path};
 use crate::invocation::{
-    AlignerIndex, CommandWord, Determinism, Error, IndexLoading, InputMode, OutputTarget as Goes, ReadFiles,
+    AlignerIndex, CommandWord, Determinism, Error, IndexLoading, ReadInputMode, OutputTarget as Goes, ReadFiles,
     RecordOrder,
 };
 
@@ -82,7 +82,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         determinism,
         order: RecordOrder::AsReadByOneThread,
         extra: ["-b-", "-o", "-sam", "-"].map(CommandWord::literal).to_vec(),
-        ..InvocationFacts::read_by_read(Some(index), (reads(sketch)?, InputMode::Stdin))
+        ..InvocationFacts::read_by_read(Some(index), (reads(sketch)?, ReadInputMode::Stdin))
     })
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use genuma_reads::AlignedOptions;
 
 use crate::invocation::{
-    CommandWord, Determinism, Error, InputMode, Invocation, OutputFormat, OutputTarget, ReadDependence, ReadFiles,
+    CommandWord, Determinism, Error, ReadInputMode, Invocation, OutputFormat, OutputTarget, ReadDependence, ReadFiles,
     RecordOrder, WordPart,
 };
 
@@ -22,7 +22,7 @@ const PLACEHOLDERS: [(&[u8], WordPart); 5] = [
 /// Bases (bp) of a block per thread for `{block}`.
 const BLOCK_BASES_PER_THREAD: u64 = 10_000_000;
 
-/// Returns whether a command line contains `place`.
+/// Returns whether a word of the command line contains the placeholder `place`, such as `{threads}`.
 fn contains_placeholder(given: &[OsString], place: &str) -> bool {
     given.iter().any(|word| word.as_bytes().windows(place.len()).any(|at| at == place.as_bytes()))
 }
@@ -44,9 +44,9 @@ pub(super) fn parse_unknown_program(given: &[OsString]) -> Result<Invocation, Er
     let aligner = program.to_string_lossy().into_owned();
     let has = |place: &str| contains_placeholder(given, place);
     let feed = match ["{reads}", "{reads1}", "{reads2}"].map(has) {
-        [false, false, false] => InputMode::Stdin,
-        [false, true, true] => InputMode::Two,
-        [true, false, false] => InputMode::One,
+        [false, false, false] => ReadInputMode::Stdin,
+        [false, true, true] => ReadInputMode::Two,
+        [true, false, false] => ReadInputMode::One,
         _ => {
             let why = "write {reads1} and {reads2} for mates in two files, or {reads} alone".to_owned();
             return Err(Error::Usage { aligner, why });

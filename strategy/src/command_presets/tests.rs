@@ -75,25 +75,25 @@ fn commands_of_instances() {
 #[test]
 fn reads_and_how_they_are_fed() {
     for (given, reads, feed) in [
-        ("bwa mem ref 1.fq 2.fq", pair("1.fq", "2.fq"), InputMode::Two),
-        ("bwa mem ref -", ReadFiles::Single(paths("-")), InputMode::One),
-        ("bwa mem -p ref 1.fq", ReadFiles::Interleaved(paths("1.fq")), InputMode::One),
-        ("bwa mem ref {reads1} {reads2}", ReadFiles::Unnamed, InputMode::Two),
-        ("bowtie2 -x b -U 1.fq,2.fq -U 3.fq", ReadFiles::Single(paths("1.fq 2.fq 3.fq")), InputMode::One),
-        ("minimap2 -ax sr ref 1.fq", ReadFiles::Mixed(paths("1.fq")), InputMode::One),
-        ("minimap2 -ax sr --frag=no ref 1.fq", ReadFiles::Single(paths("1.fq")), InputMode::One),
-        ("minimap2 -ax map-ont ref 1.fq", ReadFiles::Single(paths("1.fq")), InputMode::One),
-        ("minibwa map ref 1.fq", ReadFiles::Mixed(paths("1.fq")), InputMode::One),
-        ("minibwa map -x lr ref 1.fq", ReadFiles::Single(paths("1.fq")), InputMode::One),
-        ("strobealign -p ref 1.fq", ReadFiles::Mixed(paths("1.fq")), InputMode::One),
-        ("snap-aligner single i 1.fq 2.fq -o a.sam", ReadFiles::Single(paths("1.fq 2.fq")), InputMode::Stdin),
+        ("bwa mem ref 1.fq 2.fq", pair("1.fq", "2.fq"), ReadInputMode::Two),
+        ("bwa mem ref -", ReadFiles::Single(paths("-")), ReadInputMode::One),
+        ("bwa mem -p ref 1.fq", ReadFiles::Interleaved(paths("1.fq")), ReadInputMode::One),
+        ("bwa mem ref {reads1} {reads2}", ReadFiles::Unnamed, ReadInputMode::Two),
+        ("bowtie2 -x b -U 1.fq,2.fq -U 3.fq", ReadFiles::Single(paths("1.fq 2.fq 3.fq")), ReadInputMode::One),
+        ("minimap2 -ax sr ref 1.fq", ReadFiles::Mixed(paths("1.fq")), ReadInputMode::One),
+        ("minimap2 -ax sr --frag=no ref 1.fq", ReadFiles::Single(paths("1.fq")), ReadInputMode::One),
+        ("minimap2 -ax map-ont ref 1.fq", ReadFiles::Single(paths("1.fq")), ReadInputMode::One),
+        ("minibwa map ref 1.fq", ReadFiles::Mixed(paths("1.fq")), ReadInputMode::One),
+        ("minibwa map -x lr ref 1.fq", ReadFiles::Single(paths("1.fq")), ReadInputMode::One),
+        ("strobealign -p ref 1.fq", ReadFiles::Mixed(paths("1.fq")), ReadInputMode::One),
+        ("snap-aligner single i 1.fq 2.fq -o a.sam", ReadFiles::Single(paths("1.fq 2.fq")), ReadInputMode::Stdin),
         (
             "snap-aligner paired i -pairedInterleavedFastq - -o a.sam",
             ReadFiles::Interleaved(paths("-")),
-            InputMode::Stdin,
+            ReadInputMode::Stdin,
         ),
-        ("gem-mapper -I x.gem", ReadFiles::Single(paths("-")), InputMode::Stdin),
-        ("other", ReadFiles::Unnamed, InputMode::Stdin),
+        ("gem-mapper -I x.gem", ReadFiles::Single(paths("-")), ReadInputMode::Stdin),
+        ("other", ReadFiles::Unnamed, ReadInputMode::Stdin),
     ] {
         let invocation = understood(given);
         assert_eq!((invocation.reads, invocation.feed), (reads, feed), "{given}");

@@ -19,7 +19,7 @@ pub(crate) struct PipePacing {
 
 impl PipePacing {
     /// Creates the pacing of a pipe of `pipe` bytes.
-    pub(crate) fn new(pipe: usize) -> Self {
+    pub(crate) fn for_pipe_size(pipe: usize) -> Self {
         PipePacing { pipe_bytes: pipe, pause: Duration::ZERO }
     }
 
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn an_empty_pipe_is_left_alone_for_longer_and_longer() {
-        let mut pace = PipePacing::new(1 << 20);
+        let mut pace = PipePacing::for_pipe_size(1 << 20);
         let mut pauses = || (0..7).map(|_| pace.pause_after_reading(4096).as_micros()).collect::<Vec<_>>();
         assert_eq!(pauses(), [250, 500, 1000, 2000, 4000, 8000, 8192]);
         assert_eq!(pace.pause_after_reading(1 << 19), Duration::ZERO);
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_small_pipe_is_not_left_alone_until_it_is_full() {
-        let mut pace = PipePacing::new(4096);
+        let mut pace = PipePacing::for_pipe_size(4096);
         assert_eq!(pace.pause_after_reading(1).as_micros(), 32);
         assert_eq!(pace.pause_after_reading(2048), Duration::ZERO);
     }

@@ -72,7 +72,7 @@ impl SaiParser {
                 Some(batch) => Arc::clone(batch),
                 None => {
                     let batch = given.assigned_batch(self.index).ok_or(AlignerOutputError::TooManyRecords)?;
-                    self.skip = batch.num_delivered_templates() as u64;
+                    self.skip = batch.num_templates_delivered_to_merger() as u64;
                     self.open = Some(Arc::clone(&batch));
                     batch
                 }
@@ -91,7 +91,7 @@ impl SaiParser {
         if let Some(batch) = &self.open
             && at > start
         {
-            batch.set_num_delivered_templates(self.reads as usize);
+            batch.set_num_templates_delivered_to_merger(self.reads as usize);
             given.deliver_records(batch, self.rest[start..at].to_vec(), false);
         }
         self.rest.drain(..at);

@@ -216,7 +216,7 @@ impl OrderedMatcher {
         if self.numbered {
             self.placeholders = batch.first_read - self.counted;
         }
-        let skip = batch.num_delivered_templates();
+        let skip = batch.num_templates_delivered_to_merger();
         self.open = Some(OpenBatch { batch, chunk, chunks: 0, at: 0, template: 0, skip });
         self.primaries = 0;
         true
@@ -227,7 +227,7 @@ impl OrderedMatcher {
         let Some(open) = &mut self.open else { return };
         if open.next_template() {
             if self.out.len() >= MIN_DELIVERY_BYTES {
-                open.batch.set_num_delivered_templates(open.template);
+                open.batch.set_num_templates_delivered_to_merger(open.template);
                 given.deliver_records(&open.batch, std::mem::take(&mut self.out), false);
             }
             return;

@@ -6,16 +6,16 @@ use crate::invocation::AlignerIndex;
 
 /// Size and files of the index to look for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct IndexFiles {
+pub(crate) struct AlignerIndexFiles {
     /// Total size of the files, bytes.
     pub(super) bytes: u64,
     /// Paths of the files, escaped as the kernel does.
     pub(super) files: Vec<String>,
 }
 
-impl IndexFiles {
+impl AlignerIndexFiles {
     /// Notes size and identity of the files of an aligner's index.
-    pub(crate) fn new(index: Option<&AlignerIndex>) -> Self {
+    pub(crate) fn of_index(index: Option<&AlignerIndex>) -> Self {
         let files = index.map(|index| index.files.as_slice()).unwrap_or_default();
         let written = |path: &PathBuf| {
             let path = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
@@ -23,6 +23,6 @@ impl IndexFiles {
             path.replace('\n', "\\012").replace('\t', "\\011").replace('=', "\\075").replace(' ', "\\040")
         };
         let bytes = index.and_then(|index| index.total_index_bytes().ok()).unwrap_or(0);
-        IndexFiles { bytes, files: files.iter().map(written).collect() }
+        AlignerIndexFiles { bytes, files: files.iter().map(written).collect() }
     }
 }

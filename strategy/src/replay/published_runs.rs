@@ -38,7 +38,7 @@ pub struct TableLineError {
 ///
 /// # Errors
 /// The header differs, or a line has missing or invalid fields.
-pub fn parse_runs(file: &str, text: &str) -> Result<Vec<PublishedRun>, TableLineError> {
+pub fn parse_published_runs(file: &str, text: &str) -> Result<Vec<PublishedRun>, TableLineError> {
     let wrong = |line: usize, why: String| TableLineError { file: file.to_owned(), line, why };
     let mut lines = text.lines().enumerate().map(|(n, line)| (n + 1, line));
     match lines.next() {

@@ -26,9 +26,9 @@ pub fn simulate_race(case: &ReplayCase, ranked: &[RaceCandidate], rules: RaceRul
     let Some(plain) = plain else {
         return RaceOutcome { strategy: best_strategy, regret: f64::INFINITY, cost: 0.0, trials: 0 };
     };
-    let mut race = TrialRace::new(&select_race_candidates(ranked), plain.prediction, rules);
+    let mut race = TrialRace::of_candidates(&select_race_candidates(ranked), plain.prediction, rules);
     let (mut spent, mut trials) = (0.0, 0);
-    while let Some(strategy) = race.next_strategy() {
+    while let Some(strategy) = race.next_strategy_to_try() {
         let Some(run) = case.measured_run(strategy) else { break };
         let seconds = rules.sample * run.seconds * (run.error * draws.normal()).exp();
         race.record_trial(strategy, seconds);

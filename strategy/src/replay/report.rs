@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::race_simulation::{RaceOutcome, simulate_race};
 use super::{
-    BaselineRule, Error, FittedApplications, PublishedRun, ReplayCase, fit_from_other_aligners, fit_server,
+    BaselineRule, Error, FittedApplications, PublishedRun, ReplayCase, fit_from_other_aligners, fit_aligners_of_server,
     list_replay_cases, published_runs, server_model,
 };
 use crate::model::predict_run;
@@ -69,7 +69,7 @@ pub struct ReplayReport {
 /// # Errors
 /// The table is invalid, has undescribed names, or does not have exactly two servers.
 pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Error> {
-    let runs = published_runs::parse_runs(file, text)?;
+    let runs = published_runs::parse_published_runs(file, text)?;
     let mut servers: Vec<&str> = runs.iter().map(|run| run.server.as_str()).collect();
     servers.sort_unstable();
     servers.dedup();
@@ -77,7 +77,7 @@ pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Erro
     let rules = RaceRules::default();
     let mut report = ReplayReport { judged: Vec::new(), fewer_threads: Vec::new(), rules };
     for (from, to) in [(one, other), (other, one)] {
-        let fitted = fit_server(&runs, from)?;
+        let fitted = fit_aligners_of_server(&runs, from)?;
         report.judged.extend(evaluate_cases(&fitted, from, list_replay_cases(&runs, to)?, rules)?);
         report.fewer_threads.push((from.to_owned(), fewer_threads(&fitted, &runs, to)?));
     }
@@ -110,7 +110,7 @@ pub fn evaluate_cases(
             choice_by_other_aligners: stranger,
             rules: BaselineRule::ALL_RULES
                 .iter()
-                .map(|rule| rule.choose_strategy(&case, &machine, app.index_bytes))
+                .map(|rule| rule.apply_rule(&case, &machine, app.index_bytes))
                 .collect(),
             races: (0..RACES_PER_CASE).map(|seed| simulate_race(&case, &ranked, rules, seed)).collect(),
             case,

@@ -16,7 +16,7 @@ use crate::invocation::{OutputFormat, ReadDependence, ReadFiles, RecordOrder};
 use crate::merge::{
     AlignerOutputError, AssignedBatches, CommandLines, InstanceHeader, SaiParser, SamParser, merge_sam_header,
 };
-use crate::page_placement::{self, IndexFiles, PagePlacement};
+use crate::page_placement::{self, AlignerIndexFiles, PagePlacement};
 use crate::thread_placement::{self, ThreadPlacement};
 
 use super::read_feeder::{PipeFeedOptions, feed_instance};
@@ -260,7 +260,7 @@ impl<'a> OutputReader<'a> {
             plain: keeper.plan.plain.clone(),
             reads: pipes.zip(files).collect(),
         };
-        let (group, pace) = (instance.process_id(), PipePacing::new(instance.stdout_pipe_bytes));
+        let (group, pace) = (instance.process_id(), PipePacing::for_pipe_size(instance.stdout_pipe_bytes));
         OutputReader {
             supervisor: keeper,
             parser,
@@ -312,7 +312,7 @@ impl<'a> OutputReader<'a> {
             Some(_) => return,
         };
         self.asked = Some((now, next));
-        let index = IndexFiles::new(self.supervisor.invocation().index.as_ref());
+        let index = AlignerIndexFiles::of_index(self.supervisor.invocation().index.as_ref());
         let found = page_placement::page_placement_of_group(self.group, &index);
         self.pages = match (self.pages.take(), found) {
             (Some(before), Some(later)) => Some(before.later_sample_with_index(later)),

@@ -31,7 +31,7 @@ struct TimeBar {
 }
 
 /// Draws all strategies in the order of the advice, which is by predicted time.
-pub(crate) fn strategy_chart(advice: &Advice) -> String {
+pub(crate) fn strategy_time_chart(advice: &Advice) -> String {
     let rows: Vec<(String, bool, Vec<TimeBar>)> = advice
         .considered
         .iter()

@@ -39,7 +39,7 @@ fn charted_strategies(points: &[SweepPoint]) -> Vec<Strategy> {
 }
 
 /// The chart as a figure; a note if no time can be predicted. Measured times are dots with whiskers.
-pub(crate) fn curves_figure(points: &[SweepPoint], case: &AdvisedRun, advice: &Advice) -> String {
+pub(crate) fn predicted_time_curves_figure(points: &[SweepPoint], case: &AdvisedRun, advice: &Advice) -> String {
     let strategies = charted_strategies(points);
     let curve = |strategy: Strategy| -> Vec<(f64, f64)> {
         let own = points.iter().filter(|point| point.strategy == strategy);
@@ -62,7 +62,7 @@ pub(crate) fn curves_figure(points: &[SweepPoint], case: &AdvisedRun, advice: &A
     let range_s = (least / 1.3, most * 1.3);
     let time =
         Axis::with_logarithmic_scale(range_s, TIME_TICKS_S.into_iter(), "time of the whole run", format_duration);
-    let mut plot = PlotArea::new(CURVE_PLOT, threads, time);
+    let mut plot = PlotArea::empty(CURVE_PLOT, threads, time);
     let names: Vec<String> = strategies.iter().map(Strategy::to_string).collect();
     let keys: Vec<LegendKey> = CURVE_STYLES.iter().zip(&names).map(|(style, name)| LegendKey { style, name }).collect();
     for (key, &strategy) in keys.iter().zip(&strategies) {

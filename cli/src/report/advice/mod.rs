@@ -47,7 +47,7 @@ pub(crate) fn render_page(case: &AdvisedRun, advice: &Advice, points: &[SweepPoi
         "decision" => escape_html(&text::describe_decision(advice)),
         "numbers" => key_numbers(case, advice),
         "times" => times_figure(case, advice),
-        "curves" => curves::curves_figure(points, case, advice),
+        "curves" => curves::predicted_time_curves_figure(points, case, advice),
         "trials" => escape_html(&text::describe_trials(advice)),
         "candidates" => candidate_rows(advice),
         "refused" => refused_list(&advice.refused),
@@ -91,7 +91,7 @@ fn times_figure(case: &AdvisedRun, advice: &Advice) -> String {
     let whiskers = "Bars are seconds of the whole run. Whiskers: of predictions, the interval of two of three runs; of \
                     measured times, the shortest and the longest trial.";
     let title = format!("{} on {}", escape_html(&case.aligner), format_count_with_noun(case.threads as u64, "thread"));
-    plot::html_figure(&title, whiskers, &bars::TIME_LEGEND, &bars::strategy_chart(advice))
+    plot::html_figure(&title, whiskers, &bars::TIME_LEGEND, &bars::strategy_time_chart(advice))
 }
 
 fn candidate_rows(advice: &Advice) -> String {

@@ -1,6 +1,6 @@
 //! Tests of the page with an invented advice.
 
-use genuma_strategy::advisor::{Advice, ConsideredStrategy, RefusedStrategy, StopReason};
+use genuma_strategy::advisor::{Advice, ConsideredStrategy, RefusedStrategy, TrialStopReason};
 use genuma_strategy::aligner_presets::find_aligner_preset;
 use genuma_strategy::model::RunPrediction;
 use genuma_strategy::replay::published_servers;
@@ -43,7 +43,7 @@ fn advice(word: &str) -> Advice {
         }],
         budget_s: 20.0,
         spent_s: 12.0,
-        stopped: StopReason::Clear,
+        stopped: TrialStopReason::Clear,
     }
 }
 

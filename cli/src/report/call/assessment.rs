@@ -4,7 +4,7 @@ use genuma_pair::identity::Relation;
 use genuma_pair::interval::Estimate;
 use genuma_pair::library::LibraryMetrics;
 use genuma_pair::library_model::LibraryModel;
-use genuma_pair::pair_summary::PairSummary;
+use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::sample_summary::SampleSummary;
@@ -73,7 +73,7 @@ const MIN_DAMAGE_READS: f64 = 20.0;
 const MIN_PURITY: f64 = 0.2;
 
 /// Returns the findings in the order in which they are shown.
-pub(crate) fn assess_pair(outcome: &CallSummary) -> Vec<Finding> {
+pub(crate) fn assess_sample_pair(outcome: &CallSummary) -> Vec<Finding> {
     let pair = outcome.sample_summary.pair.as_ref();
     let libraries = [&outcome.libraries.normal, &outcome.libraries.tumor];
     let mut findings = if outcome.has_normal {
@@ -144,7 +144,7 @@ fn grade_share(found: Estimate, [look, bad]: [f64; 2], sure: f64) -> FindingLeve
     }
 }
 
-fn assess_identity(pair: Option<&PairSummary>, genotype_mismatch_rate: Option<f64>) -> Finding {
+fn assess_identity(pair: Option<&SamplePairSummary>, genotype_mismatch_rate: Option<f64>) -> Finding {
     let different_people = |of: &str, and: &str| {
         format!(
             "The samples are of {of}, not of one person{and}. Calls cannot be trusted, because most are germline \
@@ -189,12 +189,12 @@ fn assess_identity(pair: Option<&PairSummary>, genotype_mismatch_rate: Option<f6
 }
 
 /// Whether the samples may be of one person, so that the other facts are meaningful.
-fn is_pair(pair: Option<&PairSummary>) -> bool {
+fn is_pair(pair: Option<&SamplePairSummary>) -> bool {
     pair.is_some_and(|pair| pair.identity.may_be_same_person())
 }
 
 /// Reason why the contamination is unknown.
-pub(crate) fn contamination_unknown_reason(pair: Option<&PairSummary>) -> &'static str {
+pub(crate) fn contamination_unknown_reason(pair: Option<&SamplePairSummary>) -> &'static str {
     match pair {
         None => "the samples were not compared",
         Some(pair) if !pair.identity.may_be_same_person() => "the samples are of different people",
@@ -204,7 +204,7 @@ pub(crate) fn contamination_unknown_reason(pair: Option<&PairSummary>) -> &'stat
 }
 
 /// Reason why the purity is unknown.
-pub(crate) fn purity_unknown_reason(pair: Option<&PairSummary>) -> String {
+pub(crate) fn purity_unknown_reason(pair: Option<&SamplePairSummary>) -> String {
     match pair.map(|pair| (pair.identity.may_be_same_person(), pair.tumour.as_ref())) {
         None => "the samples were not compared".into(),
         Some((false, _)) => "the samples are of different people".into(),
@@ -217,12 +217,12 @@ pub(crate) fn purity_unknown_reason(pair: Option<&PairSummary>) -> String {
 }
 
 /// Whether a tumour has so many somatic changes (`burden` per million bases) that they look like foreign alleles.
-fn is_highly_mutated(pair: Option<&PairSummary>, burden: Option<Estimate>) -> bool {
+fn is_highly_mutated(pair: Option<&SamplePairSummary>, burden: Option<Estimate>) -> bool {
     let het = pair.and_then(|pair| pair.identity.heterozygosity).map_or(0.0, |both| both[0]);
     burden.is_some_and(|burden| burden.value / 1e6 > MAX_CHANGES_PER_HET_SITE * het)
 }
 
-fn assess_contamination(pair: Option<&PairSummary>, sample: usize, burden: Option<Estimate>) -> Finding {
+fn assess_contamination(pair: Option<&SamplePairSummary>, sample: usize, burden: Option<Estimate>) -> Finding {
     let (topic, whose) = [("Contamination of the normal", "normal"), ("Contamination of the tumour", "tumour")][sample];
     let Some(found) = pair.and_then(|pair| pair.contamination[sample]) else {
         let why = contamination_unknown_reason(pair);
@@ -269,13 +269,13 @@ fn assess_contamination(pair: Option<&PairSummary>, sample: usize, burden: Optio
 }
 
 /// Default reason in the report why tumour in normal is unknown.
-pub(crate) const FEW_CHANGES_REASON: &str = "too few clear somatic changes";
+pub(crate) const TOO_FEW_CHANGES_REASON: &str = "too few clear somatic changes";
 
-fn assess_tumour_in_normal(pair: Option<&PairSummary>, portrait: &SampleSummary) -> Finding {
+fn assess_tumour_in_normal(pair: Option<&SamplePairSummary>, portrait: &SampleSummary) -> Finding {
     const ABOUT: &str = "Tumour in the normal";
     let Some(found) = portrait.tumour_in_normal.filter(|_| is_pair(pair)) else {
         let why = if is_pair(pair) || pair.is_none() {
-            portrait.why_no_tumour_in_normal.as_deref().unwrap_or(FEW_CHANGES_REASON)
+            portrait.why_no_tumour_in_normal.as_deref().unwrap_or(TOO_FEW_CHANGES_REASON)
         } else {
             "the samples are of different people"
         };
@@ -298,7 +298,7 @@ fn assess_tumour_in_normal(pair: Option<&PairSummary>, portrait: &SampleSummary)
     new_finding(level, ABOUT, message)
 }
 
-fn assess_purity(pair: Option<&PairSummary>) -> Finding {
+fn assess_purity(pair: Option<&SamplePairSummary>) -> Finding {
     const ABOUT: &str = "Purity";
     match pair.and_then(|pair| pair.tumour.as_ref()).and_then(|tumour| tumour.purity) {
         None => new_finding(
@@ -340,7 +340,7 @@ fn assess_deep_coverage(libraries: &LibraryModel) -> Option<Finding> {
     })
 }
 
-fn assess_coverage(pair: Option<&PairSummary>) -> Finding {
+fn assess_coverage(pair: Option<&SamplePairSummary>) -> Finding {
     const ABOUT: &str = "Coverage";
     let Some(pair) = pair else {
         return new_finding(FindingLevel::Unknown, ABOUT, "The evenness of coverage is unknown.");
@@ -442,7 +442,7 @@ fn assess_duplicates(libraries: [&LibraryMetrics; 2], has_normal: bool) -> Findi
 }
 
 /// The substitution (index) that is damaged in a sample, and its error rate as a multiple of the median rate.
-pub(crate) fn find_damaged_substitution(pair: &PairSummary, sample: usize) -> Option<(usize, f64)> {
+pub(crate) fn find_damaged_substitution(pair: &SamplePairSummary, sample: usize) -> Option<(usize, f64)> {
     let wrong = pair.substitution_error_rates[sample]?;
     let mut sorted = wrong;
     sorted.sort_by(f64::total_cmp);
@@ -453,7 +453,7 @@ pub(crate) fn find_damaged_substitution(pair: &PairSummary, sample: usize) -> Op
     much.then(|| (at, rate / median.max(1e-9)))
 }
 
-fn assess_damage(pair: Option<&PairSummary>) -> Finding {
+fn assess_damage(pair: Option<&SamplePairSummary>) -> Finding {
     const ABOUT: &str = "Damage";
     let Some(pair) = pair.filter(|pair| {
         pair.substitution_error_rates.iter().all(|wrong| wrong.iter().flatten().any(|rate| *rate > 0.0))
@@ -495,11 +495,11 @@ mod tests {
     use super::*;
     use crate::report::call::tests::{example_pair, example_summary};
 
-    fn assess_with(change: impl FnOnce(&mut CallSummary, &mut PairSummary)) -> (Vec<Finding>, FindingLevel) {
+    fn assess_with(change: impl FnOnce(&mut CallSummary, &mut SamplePairSummary)) -> (Vec<Finding>, FindingLevel) {
         let (mut outcome, mut pair) = (example_summary(Vec::new()), example_pair());
         change(&mut outcome, &mut pair);
         outcome.sample_summary.pair = Some(pair);
-        let found = assess_pair(&outcome);
+        let found = assess_sample_pair(&outcome);
         let level = overall_verdict(&found).0;
         (found, level)
     }
@@ -529,7 +529,7 @@ mod tests {
         let (found, all) = assess_with(|_, _| {});
         assert_eq!(all, FindingLevel::Good, "{found:?}");
         assert!(found.iter().all(|f| f.level <= FindingLevel::Unknown), "{found:?}");
-        let found = assess_pair(&example_summary(Vec::new()));
+        let found = assess_sample_pair(&example_summary(Vec::new()));
         assert!(found.iter().all(|f| f.level == FindingLevel::Unknown), "{found:?}");
         assert_eq!(overall_verdict(&found).0, FindingLevel::Unknown);
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::report::markup::{escape_html, group_thousands};
 
 /// Maximum number of calls in the table of the report. The VCF has all calls.
-pub(crate) const MAX_TABLE_ROWS: usize = 10_000;
+pub(crate) const MAX_CALL_TABLE_ROWS: usize = 10_000;
 /// Maximum number of read pileups in the report.
 pub(crate) const MAX_READ_PILEUPS: usize = 2_000;
 
@@ -51,7 +51,7 @@ fn rank_calls(calls: &[ReportedEvent]) -> Vec<usize> {
 /// Indices of the calls of the table, by position.
 fn calls_in_table(calls: &[ReportedEvent]) -> Vec<usize> {
     let mut best = rank_calls(calls);
-    best.truncate(MAX_TABLE_ROWS);
+    best.truncate(MAX_CALL_TABLE_ROWS);
     best.sort_unstable();
     best
 }

@@ -6,7 +6,7 @@ use genuma_somatic::event::EventClass;
 
 use super::{sample_label, several_tumours};
 use crate::report::markup::{escape_html, format_count_with_noun, format_with_si_prefix, group_thousands};
-use crate::report::plot::{self, Axis, HorizontalBar, LegendKey, PlotArea, SMALL_PLOT, html_figure};
+use crate::report::plot::{self, Axis, HorizontalBar, LegendKey, PlotArea, SMALL_PLOT_SIZE, html_figure};
 
 /// The classes in the order in which the page shows them.
 pub(crate) const SHOWN_EVENT_CLASSES: [EventClass; 8] = [
@@ -69,8 +69,8 @@ fn kmer_spectrum_chart(outcome: &CallSummary) -> String {
         .flat_map(|s| shown(s).skip(((depths[s] * 0.4) as usize).max(2)))
         .max()
         .map_or(1.0, |&n| n.max(1) as f64);
-    let mut field = PlotArea::new(
-        SMALL_PLOT,
+    let mut field = PlotArea::empty(
+        SMALL_PLOT_SIZE,
         Axis::with_linear_scale(last, "occurrences of a k-mer", |n| group_thousands(n as u64)),
         Axis::with_linear_scale(peak * 1.3, "distinct k-mers", format_with_si_prefix),
     );
@@ -139,8 +139,8 @@ fn allele_fraction_chart<'a>(
     const COLUMNS: usize = 40;
     let keys = [SUBSTITUTION_KEY, INDEL_KEY, STRUCTURAL_KEY];
     let stacks = stack_calls(calls, &keys, COLUMNS, |c| (fraction(c), class_key(c.class)));
-    let mut field = PlotArea::new(
-        SMALL_PLOT,
+    let mut field = PlotArea::empty(
+        SMALL_PLOT_SIZE,
         Axis::with_linear_scale(1.0, "allele fraction", |n| format!("{n:.1}")),
         Axis::with_linear_scale(tallest_stack(&stacks) * 1.08, "calls", |n| group_thousands(n as u64)),
     );
@@ -160,8 +160,8 @@ fn tumour_comparison_charts(outcome: &CallSummary) -> String {
     let tenths = |n: f64| format!("{n:.1}");
     let compare_with_first = |(t, name): (usize, &String)| {
         let [across, up] = [first, name].map(|name| format!("allele fraction in {name}"));
-        let mut field = PlotArea::new(
-            SMALL_PLOT,
+        let mut field = PlotArea::empty(
+            SMALL_PLOT_SIZE,
             Axis::with_linear_scale(1.0, &across, tenths),
             Axis::with_linear_scale(1.0, &up, tenths),
         );
@@ -201,8 +201,8 @@ fn points_caption(what: &str, calls: &[ReportedEvent]) -> String {
 /// Allele fraction in the tumour against allele fraction in the normal, one point for each call.
 fn tumour_normal_chart(calls: &[ReportedEvent]) -> String {
     let tenths = |n: f64| format!("{n:.1}");
-    let mut field = PlotArea::new(
-        SMALL_PLOT,
+    let mut field = PlotArea::empty(
+        SMALL_PLOT_SIZE,
         Axis::with_linear_scale(1.0, "allele fraction in the tumour", tenths),
         Axis::with_linear_scale(1.0, "allele fraction in the normal", tenths),
     );
@@ -239,8 +239,8 @@ fn quality_chart(calls: &[ReportedEvent]) -> String {
     });
     // There can be very many filtered calls of quality 0. Only their column may be clipped.
     let rest = tallest_stack(&stacks[1..]);
-    let mut field = PlotArea::new(
-        SMALL_PLOT,
+    let mut field = PlotArea::empty(
+        SMALL_PLOT_SIZE,
         Axis::with_linear_scale(last, "quality (Phred)", |n| group_thousands(n as u64)),
         Axis::with_linear_scale(tallest_stack(&stacks).min(rest * 1.6) * 1.08, "calls", |n| group_thousands(n as u64)),
     );

@@ -82,8 +82,8 @@ fn profile_plot(
     value: &dyn Fn(&ProfileSegment) -> Option<f64>,
     (unchanged, described): (f64, &str),
 ) -> String {
-    let mut plot = PlotArea::new(PROFILE_PLOT, Axis::without_ticks(genome.length, ""), axis);
-    plot.add_bands(&genome.bands());
+    let mut plot = PlotArea::empty(PROFILE_PLOT, Axis::without_ticks(genome.length, ""), axis);
+    plot.add_axis_bands(&genome.bands());
     plot.add_horizontal_line(unchanged);
     let top = plot.y.to;
     let point = |bin: &ProfileSegment| {

@@ -44,8 +44,8 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "run" => run_details(outcome),
         "numbers" => key_numbers(outcome),
         "warnings" => warning_lines(outcome),
-        "verdict" => sample_section::render_verdict(outcome),
-        "findings" => sample_section::render_findings(outcome),
+        "verdict" => sample_section::render_overall_verdict(outcome),
+        "findings" => sample_section::render_sample_findings(outcome),
         "facts" => sample_section::sample_fact_rows(outcome),
         "samples" => sample_charts::sample_charts(outcome),
         "profile" => copy_number_chart::copy_number_profile(outcome),
@@ -146,7 +146,7 @@ fn page_title(outcome: &CallSummary) -> String {
 /// The largest text of the page: the number of calls, or the verdict if they cannot be trusted.
 fn page_heading(outcome: &CallSummary) -> String {
     let total = format_count_with_noun(count_all_passed(outcome), "somatic change");
-    let (level, verdict) = assessment::overall_verdict(&assessment::assess_pair(outcome));
+    let (level, verdict) = assessment::overall_verdict(&assessment::assess_sample_pair(outcome));
     if level == FindingLevel::Bad { format!("{verdict} ({total})") } else { total }
 }
 
@@ -365,7 +365,7 @@ fn truncation_notes(shown: &calls::CallTable) -> String {
         let _ = write!(
             html,
             "<p class=\"note\">The table shows the best {}; {} more are in the VCF.</p>",
-            format_count_with_noun(calls::MAX_TABLE_ROWS as u64, "call"),
+            format_count_with_noun(calls::MAX_CALL_TABLE_ROWS as u64, "call"),
             group_thousands(shown.rows_left_out as u64)
         );
     }

@@ -2,7 +2,7 @@
 //! Plots without data are left out.
 
 use genuma_pair::library::LibraryMetrics;
-use genuma_pair::library::metrics::CycleMetrics;
+use genuma_pair::library::metrics::SingleCycleMetrics;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::sample_summary::mutation_contexts;
 
@@ -72,7 +72,7 @@ pub(crate) fn mutational_spectrum(outcome: &CallSummary) -> String {
     for (kind, own) in counts.chunks(16).enumerate() {
         // `A[C>A]A`
         let name = &contexts[kind * 16][2..5];
-        let mut field = PlotArea::new(
+        let mut field = PlotArea::empty(
             SPECTRUM_PLOT,
             Axis::without_ticks(16.0, ""),
             Axis::with_whole_number_ticks(max_count * 1.05, ""),
@@ -80,7 +80,7 @@ pub(crate) fn mutational_spectrum(outcome: &CallSummary) -> String {
         for (i, (&n, context)) in own.iter().zip(&contexts[kind * 16..]).enumerate() {
             let i = i as f64;
             let title = format!("{context}: {}", group_thousands(n));
-            field.add_column(SUBSTITUTION_STYLES[kind], (i + 0.12, i + 0.88), n as f64, &title);
+            field.add_vertical_bar(SUBSTITUTION_STYLES[kind], (i + 0.12, i + 0.88), n as f64, &title);
             let three: String = [&context[..1], &context[2..3], &context[6..]].concat();
             field.add_label_below_axis(i + 0.5, &three);
         }
@@ -112,7 +112,7 @@ fn gc_chart(outcome: &CallSummary) -> String {
     }
     let points = || by_gc.into_iter().flatten();
     let max_depth = points().map(|p| p.1).fold(1.2, f64::max).min(4.0);
-    let mut field = PlotArea::new(
+    let mut field = PlotArea::empty(
         HALF_WIDTH_PLOT,
         Axis::with_linear_scale(1.0, "GC content of about 30 bases", format_percent_tick),
         Axis::with_linear_scale(max_depth * 1.05, "depth relative to the mean", |n| format!("{n:.1}")),
@@ -148,7 +148,7 @@ fn insert_size_chart(libraries: [&LibraryMetrics; 2]) -> String {
         return String::new();
     }
     let longest = shown.iter().map(|own| own.iter().rposition(|&n| n > 0.0).unwrap_or(0) + 2).max().unwrap_or(1);
-    let mut field = PlotArea::new(
+    let mut field = PlotArea::empty(
         HALF_WIDTH_PLOT,
         Axis::with_linear_scale(longest as f64 * HISTOGRAM_STEP_BP as f64, "fragment length (bp)", |n| {
             group_thousands(n as u64)
@@ -180,12 +180,12 @@ const SMOOTHED_CYCLES: usize = 5;
 /// Plots a quantity by cycle with a line for each mate of each sample. Each point is the mean of `step` cycles.
 fn cycle_chart(
     libraries: [&LibraryMetrics; 2],
-    of: impl Fn(&CycleMetrics) -> Option<f64>,
+    of: impl Fn(&SingleCycleMetrics) -> Option<f64>,
     step: usize,
     (label, write): (&str, fn(f64) -> String),
     [title, caption, described]: [&str; 3],
 ) -> String {
-    let mean = |cycles: &[CycleMetrics]| {
+    let mean = |cycles: &[SingleCycleMetrics]| {
         let known: Vec<f64> = cycles.iter().filter_map(&of).collect();
         (known.len() * 2 > step).then(|| known.iter().sum::<f64>() / known.len() as f64)
     };
@@ -199,7 +199,7 @@ fn cycle_chart(
     if cycles == 0 || max_value <= 0.0 {
         return String::new();
     }
-    let mut field = PlotArea::new(
+    let mut field = PlotArea::empty(
         HALF_WIDTH_PLOT,
         Axis::with_linear_scale(cycles as f64 * 1.04, "cycle", |n| group_thousands(n as u64)),
         Axis::with_linear_scale(max_value * 1.08, label, write),
@@ -266,7 +266,7 @@ fn contig_copy_chart(outcome: &CallSummary) -> String {
     let shown: Vec<_> = measured_contigs().filter(|contig| contig.bases >= min_length).take(MAX_CONTIGS).collect();
     let max_ratio =
         shown.iter().filter_map(|c| c.tumour_normal_ratio).map(|r| r.high).fold(1.6, f64::max).min(MAX_COPY_RATIO);
-    let mut field = PlotArea::new(
+    let mut field = PlotArea::empty(
         LABELLED_PLOT,
         Axis::without_ticks(shown.len() as f64, ""),
         Axis::with_linear_scale(max_ratio * 1.05, "tumour / normal", |n| format!("{n:.1}")),

@@ -6,8 +6,8 @@ use genuma_pair::assay::AssayDecision;
 use genuma_pair::identity::Relation;
 use genuma_pair::interval::Estimate;
 use genuma_pair::library::LibraryMetrics;
-use genuma_pair::pair_summary::PairSummary;
-use genuma_pair::purity::AlternativeFit;
+use genuma_pair::pair_summary::SamplePairSummary;
+use genuma_pair::purity::AlternativePurityFit;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::msi::RepeatInstability;
@@ -41,13 +41,13 @@ fn level_mark(level: FindingLevel) -> String {
 }
 
 /// Returns the overall verdict and the findings that need attention, for each of several tumours.
-pub(crate) fn render_verdict(outcome: &CallSummary) -> String {
+pub(crate) fn render_overall_verdict(outcome: &CallSummary) -> String {
     for_each_tumour(outcome, verdict_with_problems)
 }
 
 /// Returns all findings, for each of several tumours.
-pub(crate) fn render_findings(outcome: &CallSummary) -> String {
-    for_each_tumour(outcome, |outcome| list_findings(&assessment::assess_pair(outcome)))
+pub(crate) fn render_sample_findings(outcome: &CallSummary) -> String {
+    for_each_tumour(outcome, |outcome| list_findings(&assessment::assess_sample_pair(outcome)))
 }
 
 /// The text of each tumour, with its name if there are several.
@@ -65,7 +65,7 @@ fn for_each_tumour(outcome: &CallSummary, render: impl Fn(&CallSummary) -> Strin
 }
 
 fn verdict_with_problems(outcome: &CallSummary) -> String {
-    let mut findings = assessment::assess_pair(outcome);
+    let mut findings = assessment::assess_sample_pair(outcome);
     let (level, message) = assessment::overall_verdict(&findings);
     let verdict = format!(r#"<p class="verdict">{} <b>{message}</b></p>"#, level_mark(level));
     findings.retain(|finding| finding.level >= FindingLevel::Check);
@@ -203,14 +203,14 @@ fn add_identity_and_purity(rows: &mut FactRows, outcome: &CallSummary) {
     let of_one = identity.may_be_same_person();
     let why = outcome.sample_summary.why_no_tumour_in_normal.as_deref();
     let reason =
-        if of_one { why.unwrap_or(assessment::FEW_CHANGES_REASON) } else { "the samples are of different people" };
+        if of_one { why.unwrap_or(assessment::TOO_FEW_CHANGES_REASON) } else { "the samples are of different people" };
     let in_normal = outcome.sample_summary.tumour_in_normal.filter(|_| of_one);
     let in_normal = estimate_or_unknown(in_normal, format_share_with_interval, reason);
     add_purity(rows, pair, in_normal);
 }
 
 /// Adds purity, ploidy and LOH; `in_normal`: the cell with the share of tumour cells in the normal.
-fn add_purity(rows: &mut FactRows, pair: &PairSummary, in_normal: String) {
+fn add_purity(rows: &mut FactRows, pair: &SamplePairSummary, in_normal: String) {
     let why = &assessment::purity_unknown_reason(Some(pair));
     let Some(purity) = pair.tumour.as_ref().and_then(|t| t.purity) else {
         // Ploidy and LOH follow from the purity, and so do alternatives.
@@ -234,7 +234,7 @@ fn add_purity(rows: &mut FactRows, pair: &PairSummary, in_normal: String) {
     let alternatives = pair.tumour.as_ref().map_or(&[][..], |t| &t.alternatives);
     if !alternatives.is_empty() {
         let other =
-            |other: &AlternativeFit| format!("purity {}, ploidy {:.2}", format_percent(other.purity), other.ploidy);
+            |other: &AlternativePurityFit| format!("purity {}, ploidy {:.2}", format_percent(other.purity), other.ploidy);
         let all: Vec<String> = alternatives.iter().map(other).collect();
         rows.add_tumour("Alternative purity and ploidy", all.join("; "));
     }

@@ -5,12 +5,12 @@ use genuma_pair::copy_number::{CopyNumberProfile, ProfileSegment};
 use genuma_pair::coverage::CoverageMetrics;
 use genuma_pair::identity::{Identity, Relation};
 use genuma_pair::interval::Estimate;
-use genuma_pair::library::metrics::{CycleMetrics, LibraryMetrics};
+use genuma_pair::library::metrics::{SingleCycleMetrics, LibraryMetrics};
 use genuma_pair::marker_kmers::karyotype_and_screen::{
-    ContigCopyNumber, DetectedSequence, RelativeContigCopyNumbers, SampleDetection, ScreenResult,
+    ContigCopyNumber, DetectedSequence, RelativeContigCopyNumbers, SequenceDetection, ScreenResult,
 };
-use genuma_pair::pair_summary::PairSummary;
-use genuma_pair::purity::{AlternativeFit, PurityEstimate};
+use genuma_pair::pair_summary::SamplePairSummary;
+use genuma_pair::purity::{AlternativePurityFit, PurityEstimate};
 use genuma_somatic::call_summary::{AdditionalTumour, CallSummary, EventPileup, PileupRow, ReportedEvent};
 use genuma_somatic::candidate_kmer::KmerDepths;
 use genuma_somatic::event::EventClass;
@@ -26,7 +26,7 @@ use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
 use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 
-use super::calls::{MAX_READ_PILEUPS, MAX_TABLE_ROWS, choose_calls_with_pileups};
+use super::calls::{MAX_READ_PILEUPS, MAX_CALL_TABLE_ROWS, choose_calls_with_pileups};
 use super::render_page;
 use crate::report::testing::{assert_html_is_nested, run_chromium};
 
@@ -174,7 +174,7 @@ fn estimate(value: f64) -> Estimate {
 }
 
 /// A pair without any finding.
-pub(crate) fn example_pair() -> PairSummary {
+pub(crate) fn example_pair() -> SamplePairSummary {
     let foreign =
         Some(ContaminationEstimate { share: Estimate { value: 0.004, low: 0.0, high: 0.008 }, sites: 900_000 });
     let covered = || CoverageMetrics {
@@ -183,7 +183,7 @@ pub(crate) fn example_pair() -> PairSummary {
         low_depth_share: 0.004,
         depth_by_gc: (5..25).map(|gc| (f64::from(gc) / 30.0, 1.1 - f64::from(gc) / 100.0)).collect(),
     };
-    PairSummary {
+    SamplePairSummary {
         sampled_share: 0.25,
         roots: 1_000_000,
         identity: Identity {
@@ -242,10 +242,10 @@ fn library() -> LibraryMetrics {
         mate.lengths = [30, 150, 150];
         mate.quality = Some(36.4 - at as f64);
         mate.q30 = Some(0.97);
-        let cycle = |i: usize| CycleMetrics {
+        let cycle = |i: usize| SingleCycleMetrics {
             quality: 37.0 - i as f64 / 50.0,
             errors: (i > 60).then_some(1e-5 * i as f64),
-            ..CycleMetrics::default()
+            ..SingleCycleMetrics::default()
         };
         mate.cycles = (0..150).map(cycle).collect();
     }
@@ -286,7 +286,7 @@ fn with_sample_facts(mut outcome: CallSummary) -> CallSummary {
         unassessed_contigs: 0,
         contigs: vec![contig("chr1", 1.0, "unchanged"), contig("chr2", 0.6, "lost")],
     });
-    let found = |reads, word: &str| SampleDetection {
+    let found = |reads, word: &str| SequenceDetection {
         breadth: 0.7,
         depth: 2.0,
         reads,
@@ -411,7 +411,7 @@ fn too_little_data_makes_no_statement() {
     tumour.purity = None;
     tumour.note = "no statement".into();
     tumour.alternatives =
-        vec![AlternativeFit { purity: 0.9, ploidy: 2.0, loh_fraction: 0.0, delta_log_likelihood: 1.0 }];
+        vec![AlternativePurityFit { purity: 0.9, ploidy: 2.0, loh_fraction: 0.0, delta_log_likelihood: 1.0 }];
     outcome.known_sequences.karyotype.as_mut().unwrap().contigs[1].bases = 3_700;
     outcome.libraries.tumor.telomeres.motif = Some("TTAGG".into());
     outcome.libraries.tumor.telomeres.taxon = Some("insects".into());
@@ -643,9 +643,9 @@ fn large_call_sets_keep_the_best() {
         filters: if n.is_multiple_of(2) { vec!["germline".into()] } else { Vec::new() },
         ..snv()
     };
-    let html = render_page(&example_summary((0..MAX_TABLE_ROWS + 500).map(call).collect()));
-    assert_eq!(html.matches("<tr class=\"call").count(), MAX_TABLE_ROWS);
-    assert_eq!(html.matches("<tr class=\"call\"").count(), MAX_TABLE_ROWS / 2 + 250, "every PASS call");
+    let html = render_page(&example_summary((0..MAX_CALL_TABLE_ROWS + 500).map(call).collect()));
+    assert_eq!(html.matches("<tr class=\"call").count(), MAX_CALL_TABLE_ROWS);
+    assert_eq!(html.matches("<tr class=\"call\"").count(), MAX_CALL_TABLE_ROWS / 2 + 250, "every PASS call");
     assert_eq!(html.matches("[\"ACGTACGTACG\"").count(), MAX_READ_PILEUPS);
     assert!(html.contains("500 more are in the VCF"));
     assert!(html.contains("8,000 in this table have none"));

@@ -3,10 +3,10 @@
 use genuma_work::timeline::{Timeline, UsageSample};
 
 use crate::report::markup::{format_binary_bytes, format_duration, group_thousands};
-use crate::report::plot::{Axis, LegendKey, PlotArea, PlotSize, SMALL_PLOT, html_figure};
+use crate::report::plot::{Axis, LegendKey, PlotArea, PlotSize, SMALL_PLOT_SIZE, html_figure};
 
 /// Plot size with a wide left margin for byte counts.
-const WIDE_TICK_PLOT: PlotSize = PlotSize { left: 80.0, ..SMALL_PLOT };
+const WIDE_TICK_PLOT: PlotSize = PlotSize { left: 80.0, ..SMALL_PLOT_SIZE };
 
 const CPU_KEY: LegendKey<'static> = LegendKey { style: "cpu", name: "Cores busy" };
 const MEMORY_KEY: LegendKey<'static> = LegendKey { style: "memory", name: "Memory" };
@@ -33,8 +33,8 @@ pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
                 curves: &[(LegendKey, &Vec<(f64, f64)>)]| {
         let max_value = curves.iter().flat_map(|curve| curve.1).map(|point| point.1).fold(1e-6, f64::max);
         let across = Axis::with_linear_scale(end, "time", format_duration);
-        let mut field = PlotArea::new(WIDE_TICK_PLOT, across, Axis::with_linear_scale(max_value * 1.15, label, write));
-        field.add_bands(&bands);
+        let mut field = PlotArea::empty(WIDE_TICK_PLOT, across, Axis::with_linear_scale(max_value * 1.15, label, write));
+        field.add_axis_bands(&bands);
         curves.iter().for_each(|(key, points)| field.add_filled_curve(*key, points.iter().copied()));
         field.into_svg(&format!("{} over time, by unit", key.name))
     };

@@ -8,12 +8,12 @@ use genuma_probe::profile::{
     MemoryLocation,
 };
 
-use super::findings::{ProfileFindings, ValueRange, kernel_name, memory_placement_name, page_size_name};
+use super::findings::{ProfileFindings, MinMedianMax, bandwidth_kernel_name, memory_placement_name, page_size_name};
 use crate::report::markup::{
     escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity as number,
 };
 use crate::report::plot::{
-    Axis, HorizontalBar, LegendKey, PlotArea, PlotPoint, PlotSize, SMALL_PLOT, horizontal_bars, html_figure,
+    Axis, HorizontalBar, LegendKey, PlotArea, PlotPoint, PlotSize, SMALL_PLOT_SIZE, horizontal_bars, html_figure,
 };
 
 /// Style classes of lines, in the order of use.
@@ -26,7 +26,7 @@ const BAR_MARGINS: (f64, f64) = (148.0, 92.0);
 const MAX_LINES: usize = 6;
 
 /// Formats a measurement: `105 ns ± 1.2, 9 repetitions`.
-pub(crate) fn format_measured(m: &Measurement, unit: &str) -> String {
+pub(crate) fn format_measurement(m: &Measurement, unit: &str) -> String {
     format!(
         "{} {unit} ± {}, {}",
         number(m.median),
@@ -36,11 +36,11 @@ pub(crate) fn format_measured(m: &Measurement, unit: &str) -> String {
 }
 
 fn measured_point(x: f64, m: &Measurement, unit: &str, at: String) -> PlotPoint {
-    PlotPoint { x, y: m.median, low: m.min, high: m.max, title: format!("{at}: {}", format_measured(m, unit)) }
+    PlotPoint { x, y: m.median, low: m.min, high: m.max, title: format!("{at}: {}", format_measurement(m, unit)) }
 }
 
 /// A figure without plot, with the reason in its caption.
-pub(crate) fn empty_figure(title: &str, why: &str) -> String {
+pub(crate) fn figure_without_plot(title: &str, why: &str) -> String {
     html_figure(title, why, &[], "")
 }
 
@@ -59,17 +59,17 @@ pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
     let curves = f.local_latency_curves();
     let all = || curves.iter().flat_map(|c| &c.points).filter(|p| p.bytes > 0 && p.latency.median > 0.0);
     let (Some(x), Some(y)) = (
-        ValueRange::from_values(all().map(|p| p.bytes as f64)),
-        ValueRange::from_values(all().map(|p| p.latency.median)),
+        MinMedianMax::from_values(all().map(|p| p.bytes as f64)),
+        MinMedianMax::from_values(all().map(|p| p.latency.median)),
     ) else {
-        return empty_figure("Latency by size", "No latency curve was measured.");
+        return figure_without_plot("Latency by size", "No latency curve was measured.");
     };
     // Margins below the lowest and above the highest step for the labels.
     let y_ends = (round_125(y.low * 0.6, false), round_125(y.high * 2.2, true));
     let x_ends = (x.low, if x.high > x.low { x.high } else { x.low * 2.0 });
     let powers = (0..22).map(|i| f64::from(1 << 10) * 4f64.powi(i));
     let ones = (-1..6).flat_map(|e| [1.0, 2.0, 5.0].map(|s| s * 10f64.powi(e)));
-    let mut field = PlotArea::new(
+    let mut field = PlotArea::empty(
         WIDE_PLOT,
         Axis::with_logarithmic_scale(x_ends, powers, "buffer size", |n| format_binary_bytes(n as u64)),
         Axis::with_logarithmic_scale(y_ends, ones, "ns per load", |n| {
@@ -101,7 +101,7 @@ pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
                 ..measured_point(p.bytes as f64, &p.latency, "ns", format!("{}, {name}", format_binary_bytes(p.bytes)))
             })
             .collect();
-        field.add_series(key, &points);
+        field.add_line_with_intervals(key, &points);
         keys.push(key);
     }
     // If latency does not rise from level to level, the levels are noise and are not labelled.
@@ -163,7 +163,7 @@ pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
     let (node, entries) = local_bandwidths(f);
     let kernels: BTreeSet<BandwidthKernel> = entries.iter().map(|b| b.kernel).collect();
     if kernels.is_empty() {
-        return empty_figure("Bandwidth by kernel", "No bandwidth of a node on its own memory was measured.");
+        return figure_without_plot("Bandwidth by kernel", "No bandwidth of a node on its own memory was measured.");
     }
     let (one, all) =
         (LegendKey { style: "one", name: "one thread" }, LegendKey { style: "pale", name: "more threads" });
@@ -176,25 +176,25 @@ pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
         let crowd = format!(
             "{}: {}",
             format_count_with_noun(u64::from(most.threads), "thread"),
-            format_measured(&most.total, "GB/s")
+            format_measurement(&most.total, "GB/s")
         );
         let mut parts = Vec::new();
         if let Some(alone) = alone {
-            parts.push((one, first, format!("one thread: {}", format_measured(&alone, "GB/s"))));
+            parts.push((one, first, format!("one thread: {}", format_measurement(&alone, "GB/s"))));
         }
         parts.push((all, (most.total.median - first).max(0.0), crowd));
         let text = match alone {
             Some(_) if most.threads > 1 => format!("{} → {}", number(first), number(most.total.median)),
             _ => number(most.total.median),
         };
-        rows.push(HorizontalBar { name: kernel_name(kernel).to_string(), parts, text });
+        rows.push(HorizontalBar { name: bandwidth_kernel_name(kernel).to_string(), parts, text });
     }
     let title =
         match (entries.iter().find(|b| b.threads == 1 && b.kernel == BandwidthKernel::Triad), f.one_thread_bandwidth())
         {
             (Some(b), _) => format!("One thread moves {} GB/s (triad)", number(b.total.median)),
             (None, Some(r)) => {
-                format!("One thread moves {} GB/s ({})", number(r.total.median), kernel_name(r.kernel))
+                format!("One thread moves {} GB/s ({})", number(r.total.median), bandwidth_kernel_name(r.kernel))
             }
             _ => "Bandwidth by kernel".to_string(),
         };
@@ -230,7 +230,7 @@ pub(crate) fn thread_scaling_chart(profile: &MachineProfile) -> String {
         of.dedup_by_key(|b| b.threads);
         of.reverse();
         if of.len() > 1 {
-            let name = kernel_name(kernel);
+            let name = bandwidth_kernel_name(kernel);
             let points = of.iter().map(|b| {
                 measured_point(
                     f64::from(b.threads),
@@ -262,13 +262,13 @@ fn bandwidth_line_plot(title: &str, caption: &str, x: &str, y: &str, lines: &[(L
     let right = all().map(|p| p.x).fold(1.0, f64::max);
     let top = all().map(|p| p.high.max(p.y).max(p.low)).fold(0.0, f64::max);
     let top = if top > 0.0 { top } else { 1.0 };
-    let mut field = PlotArea::new(
-        SMALL_PLOT,
+    let mut field = PlotArea::empty(
+        SMALL_PLOT_SIZE,
         Axis::with_whole_number_ticks(right * 1.03, x),
         Axis::with_linear_scale(top * 1.06, y, format_tick),
     );
     for (key, points) in lines {
-        field.add_series(*key, points);
+        field.add_line_with_intervals(*key, points);
     }
     let keys: Vec<LegendKey> = lines.iter().map(|l| l.0).collect();
     html_figure(title, caption, &keys, &field.into_svg(&format!("{y} against {x}. {title}")))
@@ -310,11 +310,11 @@ pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
     let key = LegendKey { style: "one", name: "" };
     let bar = |(spot, m): &(&MemoryLocation, Measurement)| HorizontalBar {
         name: short_spot_name(spot),
-        parts: vec![(key, m.median, format!("{}: {}", memory_placement_name(spot), format_measured(m, "GB/s")))],
+        parts: vec![(key, m.median, format!("{}: {}", memory_placement_name(spot), format_measurement(m, "GB/s")))],
         text: number(m.median),
     };
     let rows: Vec<HorizontalBar> = rows.iter().take(12).map(bar).collect();
-    let caption = format!("GB/s of all threads together ({}).", kernel_name(kernel));
+    let caption = format!("GB/s of all threads together ({}).", bandwidth_kernel_name(kernel));
     html_figure(&title, &caption, &[], &horizontal_bars(&rows, BAR_MARGINS, &title))
 }
 
@@ -336,7 +336,7 @@ pub(crate) fn loaded_latency_chart(profile: &MachineProfile) -> String {
     let left_out = curves.len().saturating_sub(4);
     curves.truncate(4);
     if curves.is_empty() {
-        return empty_figure("Latency under load", "Not measured.");
+        return figure_without_plot("Latency under load", "Not measured.");
     }
     let names: Vec<String> =
         curves.iter().map(|c| format!("node {} to memory of node {}", c.cpu_node, c.memory_node)).collect();
@@ -355,13 +355,13 @@ pub(crate) fn loaded_latency_chart(profile: &MachineProfile) -> String {
     let all = || lines.iter().flat_map(|l| &l.1);
     let (right, top) =
         (all().map(|p| p.x).fold(0.0, f64::max), all().map(|p| p.y.max(p.high).max(p.low)).fold(0.0, f64::max));
-    let mut field = PlotArea::new(
-        SMALL_PLOT,
+    let mut field = PlotArea::empty(
+        SMALL_PLOT_SIZE,
         Axis::with_linear_scale(right.max(0.1) * 1.04, "traffic of the other threads, GB/s", format_tick),
         Axis::with_linear_scale(top.max(1.0) * 1.06, "ns per load", format_tick),
     );
     for (key, points) in &lines {
-        field.add_series(*key, points);
+        field.add_line_with_intervals(*key, points);
     }
     let first = &lines[0].1;
     let worst = first.iter().map(|p| p.y).fold(0.0, f64::max);
@@ -398,7 +398,7 @@ pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
     }
     shown.truncate(MAX_LINES);
     if shown.is_empty() {
-        return empty_figure("Contention", "Not measured.");
+        return figure_without_plot("Contention", "Not measured.");
     }
     let names: Vec<String> = shown.iter().map(|c| memory_placement_name(&c.memory)).collect();
     let lines = |of: fn(&genuma_probe::profile::ContentionPoint) -> Measurement| -> Vec<(LegendKey, Vec<PlotPoint>)> {
@@ -439,7 +439,7 @@ pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
         ),
         None => "Bandwidth by number of threads".to_string(),
     };
-    let kernel = kernel_name(shown[0].kernel);
+    let kernel = bandwidth_kernel_name(shown[0].kernel);
     let total = bandwidth_line_plot(
         &title,
         &format!(

@@ -11,20 +11,20 @@ use crate::report::markup::format_count_with_noun;
 
 /// Minimum, median and maximum of measurements of one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct ValueRange {
+pub(crate) struct MinMedianMax {
     pub(crate) low: f64,
     pub(crate) middle: f64,
     pub(crate) high: f64,
 }
 
-impl ValueRange {
+impl MinMedianMax {
     /// The range of the positive values; values that are not positive were not measured. `None` if there are none.
-    pub(crate) fn from_values(values: impl Iterator<Item = f64>) -> Option<ValueRange> {
+    pub(crate) fn from_values(values: impl Iterator<Item = f64>) -> Option<MinMedianMax> {
         let mut sorted: Vec<f64> = values.filter(|v| v.is_finite() && *v > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
         let (low, high) = (*sorted.first()?, *sorted.last()?);
         let n = sorted.len();
-        Some(ValueRange { low, middle: (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0, high })
+        Some(MinMedianMax { low, middle: (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0, high })
     }
 }
 
@@ -119,22 +119,22 @@ impl<'a> ProfileFindings<'a> {
         self.0.topology.cpus.iter().map(|c| c.package).collect::<BTreeSet<u32>>().len()
     }
 
-    fn latency_range(self, wanted: impl Fn(u32, u32) -> bool) -> Option<ValueRange> {
+    fn latency_range(self, wanted: impl Fn(u32, u32) -> bool) -> Option<MinMedianMax> {
         let pairs: BTreeSet<(u32, u32)> =
             self.0.latency.node_pairs.iter().map(|p| (p.cpu_node, p.memory_node)).collect();
         let pairs = pairs.into_iter().filter(|&(cpu, memory)| wanted(cpu, memory));
-        ValueRange::from_values(
+        MinMedianMax::from_values(
             pairs.filter_map(|(cpu, memory)| self.0.dram_latency_between(cpu, memory)).map(|m| m.median),
         )
     }
 
     /// Latency of the own node's memory, in ns.
-    pub(crate) fn local_memory_latency_ns(self) -> Option<ValueRange> {
+    pub(crate) fn local_memory_latency_ns(self) -> Option<MinMedianMax> {
         self.latency_range(|cpu, memory| cpu == memory)
     }
 
     /// Latency of the memory of other nodes with cores, in ns.
-    pub(crate) fn remote_memory_latency_ns(self) -> Option<ValueRange> {
+    pub(crate) fn remote_memory_latency_ns(self) -> Option<MinMedianMax> {
         let own = self.nodes_with_cores();
         self.latency_range(|cpu, memory| cpu != memory && own.contains(&memory))
     }
@@ -145,7 +145,7 @@ impl<'a> ProfileFindings<'a> {
     }
 
     /// Latency of the memory of nodes without cores, in ns.
-    pub(crate) fn memory_only_node_latency_ns(self) -> Option<ValueRange> {
+    pub(crate) fn memory_only_node_latency_ns(self) -> Option<MinMedianMax> {
         let only = self.memory_only_nodes();
         self.latency_range(|_, memory| only.contains(&memory))
     }
@@ -257,12 +257,12 @@ impl<'a> ProfileFindings<'a> {
     pub(crate) fn node_pair_bandwidths(
         self,
         kernel: BandwidthKernel,
-    ) -> (Option<ValueRange>, Option<ValueRange>, Option<ValueRange>) {
+    ) -> (Option<MinMedianMax>, Option<MinMedianMax>, Option<MinMedianMax>) {
         let (own, only) = (self.nodes_with_cores(), self.memory_only_nodes());
         let pairs = |wanted: &dyn Fn(u32, u32) -> bool| {
             let all = own.iter().flat_map(|&cpu| self.nodes_with_memory().into_iter().map(move |m| (cpu, m)));
             let of = all.filter(|&(cpu, memory)| wanted(cpu, memory));
-            ValueRange::from_values(
+            MinMedianMax::from_values(
                 of.filter_map(|(cpu, m)| self.0.bandwidth_between(kernel, cpu, m)).map(|b| b.total.median),
             )
         };
@@ -343,7 +343,7 @@ impl<'a> ProfileFindings<'a> {
     /// machine was busy.
     pub(crate) fn typical_relative_spread(self) -> Option<f64> {
         let spreads = self.all_measurements().into_iter().map(|(_, m)| m.median_absolute_deviation / m.median);
-        ValueRange::from_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
+        MinMedianMax::from_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
     }
 
     /// Every measurement with its name, for statements on the spread.
@@ -356,7 +356,7 @@ impl<'a> ProfileFindings<'a> {
         for r in self.bandwidth_rates() {
             let name = format!(
                 "{} of {}, {}",
-                kernel_name(r.kernel),
+                bandwidth_kernel_name(r.kernel),
                 format_count_with_noun(u64::from(r.threads), "thread"),
                 memory_placement_name(r.memory)
             );
@@ -370,7 +370,7 @@ impl<'a> ProfileFindings<'a> {
     }
 }
 
-pub(crate) fn kernel_name(kernel: BandwidthKernel) -> &'static str {
+pub(crate) fn bandwidth_kernel_name(kernel: BandwidthKernel) -> &'static str {
     match kernel {
         BandwidthKernel::Copy => "copy",
         BandwidthKernel::Scale => "scale",

@@ -511,7 +511,7 @@ fn modelled_profile(topology: Topology, options: &PlanOptions) -> Option<Machine
         host: None,
         unix_time_s: None,
     };
-    measure_profile(machine, &plan, &mut SimulatedMachine::new(topology), &mut |_| {}).ok()
+    measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {}).ok()
 }
 
 /// A container on a machine of four nodes with gaps in their numbers: few CPUs, no huge pages, no firmware tables,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::report::markup::escape_html;
 
 /// A cell of a heat map.
-pub(crate) struct MatrixCell {
+pub(crate) struct HeatMapCell {
     pub(crate) value: f64,
     /// Text in the cell.
     pub(crate) text: String,
@@ -18,7 +18,7 @@ pub(crate) struct HeatMap<'a> {
     pub(crate) rows: &'a [u32],
     pub(crate) columns: &'a [u32],
     /// The cells row by row; `None` where nothing was measured.
-    pub(crate) cells: Vec<Option<MatrixCell>>,
+    pub(crate) cells: Vec<Option<HeatMapCell>>,
     /// Class of the colour in the style sheet.
     pub(crate) style: &'static str,
     /// Names of the rows and of the columns.

@@ -21,7 +21,7 @@ use super::markup::{
     escape_html, fill_template, format_binary_bytes, format_count_with_noun, format_date, format_duration,
     format_measured_quantity,
 };
-use findings::{ProfileFindings, kernel_name, memory_placement_name};
+use findings::{ProfileFindings, bandwidth_kernel_name, memory_placement_name};
 
 /// Returns the HTML page with style sheet, text, drawing, plots and tables. It contains no script.
 pub(crate) fn render_page(profile: &MachineProfile) -> String {
@@ -31,7 +31,7 @@ pub(crate) fn render_page(profile: &MachineProfile) -> String {
         "made_by" => escape_html(&profile.made_by),
         "machine" => machine_line(profile),
         "numbers" => key_numbers(profile),
-        "words" => text::advice_section(profile),
+        "words" => text::machine_advice_section(profile),
         "drawing" => drawing::topology_drawing(&profile.topology),
         "drawn" => drawing_legend(profile),
         "distances" => node_matrices::distance_matrix(profile),
@@ -46,7 +46,7 @@ pub(crate) fn render_page(profile: &MachineProfile) -> String {
         .concat(),
         "contention" => charts::contention_charts(profile),
         "run" => run_details(profile),
-        "devices" => tables::device_section(profile),
+        "devices" => tables::opencl_device_section(profile),
         "tables" => tables::measurement_tables(profile),
         "checks" => tables::placement_and_module_tables(profile),
         "missing" => tables::missing_measurements_list(profile),
@@ -127,7 +127,7 @@ fn key_numbers(profile: &MachineProfile) -> String {
         Some(r) => tile(
             "One thread",
             &format!("{} GB/s", format_measured_quantity(r.total.median)),
-            &format!("{}, own node", kernel_name(r.kernel)),
+            &format!("{}, own node", bandwidth_kernel_name(r.kernel)),
         ),
         None => tile("One thread", UNKNOWN, "bandwidth not measured"),
     }
@@ -137,7 +137,7 @@ fn key_numbers(profile: &MachineProfile) -> String {
             &format!("{} GB/s", format_measured_quantity(r.total.median)),
             &format!(
                 "{}, {}, {}",
-                kernel_name(r.kernel),
+                bandwidth_kernel_name(r.kernel),
                 format_count_with_noun(u64::from(r.threads), "thread"),
                 memory_placement_name(r.memory)
             ),
@@ -150,7 +150,7 @@ fn key_numbers(profile: &MachineProfile) -> String {
             &format!("{:.0}%", share * 100.0),
             &format!(
                 "{} {} of theoretical {} GB/s",
-                kernel_name(best.kernel),
+                bandwidth_kernel_name(best.kernel),
                 format_measured_quantity(best.total.median),
                 format_measured_quantity(peak)
             ),

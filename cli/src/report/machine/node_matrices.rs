@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::BandwidthKernel;
 
-use super::charts::{empty_figure, format_measured, local_bandwidths};
-use super::findings::{ProfileFindings, kernel_name};
-use super::heat_map::{HeatMap, MatrixCell};
+use super::charts::{figure_without_plot, format_measurement, local_bandwidths};
+use super::findings::{ProfileFindings, bandwidth_kernel_name};
+use super::heat_map::{HeatMap, HeatMapCell};
 use crate::report::markup::{format_count_with_noun, format_measured_quantity as number};
 use crate::report::plot::html_figure;
 
@@ -31,7 +31,7 @@ pub(crate) fn node_matrices(profile: &MachineProfile) -> String {
             "{} of the node move {} GB/s ({}).",
             format_count_with_noun(u64::from(b.threads), "thread"),
             number(b.total.median),
-            kernel_name(kernel)
+            bandwidth_kernel_name(kernel)
         ));
     }
     format!("<p>{}</p>", sentences.join(" "))
@@ -46,15 +46,15 @@ fn matrix_nodes(f: ProfileFindings) -> (Vec<u32>, Vec<u32>) {
 fn latency_matrix(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (rows, columns) = matrix_nodes(f);
-    let cells: Vec<Option<MatrixCell>> = rows
+    let cells: Vec<Option<HeatMapCell>> = rows
         .iter()
         .flat_map(|&cpu| columns.iter().map(move |&memory| (cpu, memory)))
         .map(|(cpu, memory)| {
             let m = profile.dram_latency_between(cpu, memory)?;
-            Some(MatrixCell {
+            Some(HeatMapCell {
                 value: m.median,
                 text: number(m.median),
-                title: format!("cores of node {cpu}, memory of node {memory}: {}", format_measured(m, "ns")),
+                title: format!("cores of node {cpu}, memory of node {memory}: {}", format_measurement(m, "ns")),
             })
         })
         .collect();
@@ -66,7 +66,7 @@ fn latency_matrix(profile: &MachineProfile) -> String {
         _ => "Latency from node to node".to_string(),
     };
     if cells.iter().all(Option::is_none) {
-        return empty_figure(&title, "No latency between nodes was measured.");
+        return figure_without_plot(&title, "No latency between nodes was measured.");
     }
     let described = format!("Latency in ns for {} by {} nodes. {title}", rows.len(), columns.len());
     let matrix = HeatMap { rows: &rows, columns: &columns, cells, style: "two", axes: NODE_AXES, alt_text: described };
@@ -95,7 +95,7 @@ fn bandwidth_matrix(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (rows, columns) = matrix_nodes(f);
     let Some(kernel) = most_measured_kernel(f) else {
-        return empty_figure("Bandwidth from node to node", "No bandwidth between nodes was measured.");
+        return figure_without_plot("Bandwidth from node to node", "No bandwidth between nodes was measured.");
     };
     let mut threads = BTreeSet::new();
     let mut cells = Vec::new();
@@ -103,13 +103,13 @@ fn bandwidth_matrix(profile: &MachineProfile) -> String {
         for &memory in &columns {
             cells.push(profile.bandwidth_between(kernel, cpu, memory).map(|b| {
                 threads.insert(b.threads);
-                MatrixCell {
+                HeatMapCell {
                     value: b.total.median,
                     text: number(b.total.median),
                     title: format!(
                         "{} on node {cpu}, memory of node {memory}: {}",
                         format_count_with_noun(u64::from(b.threads), "thread"),
-                        format_measured(&b.total, "GB/s")
+                        format_measurement(&b.total, "GB/s")
                     ),
                 }
             }));
@@ -131,7 +131,7 @@ fn bandwidth_matrix(profile: &MachineProfile) -> String {
     let caption = format!(
         "GB/s of {} threads of the node together ({}). Stronger colours are faster.",
         threads.join(" or "),
-        kernel_name(kernel)
+        bandwidth_kernel_name(kernel)
     );
     html_figure(&title, &caption, &[], &format!(r#"<div class="wide">{}</div>"#, matrix.to_svg()))
 }
@@ -147,7 +147,7 @@ pub(crate) fn distance_matrix(profile: &MachineProfile) -> String {
         .iter()
         .flat_map(|from| {
             ids.iter().map(move |to| {
-                from.distances.get(to).map(|&d| MatrixCell {
+                from.distances.get(to).map(|&d| HeatMapCell {
                     value: f64::from(d),
                     text: d.to_string(),
                     title: format!("from node {} to node {to}: {d}", from.id),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::{Measurement, MeasurementUnit};
 
-use super::findings::{ProfileFindings, kernel_name, memory_placement_name, page_size_name};
+use super::findings::{ProfileFindings, bandwidth_kernel_name, memory_placement_name, page_size_name};
 use crate::report::markup::{
     escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity, group_thousands,
 };
@@ -115,7 +115,7 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
             .map(|b| {
                 let cores = b.cpu_node.map_or("several nodes".to_string(), node);
                 let cells = vec![
-                    kernel_name(b.kernel).to_string(),
+                    bandwidth_kernel_name(b.kernel).to_string(),
                     cores,
                     memory_placement_name(&b.memory),
                     pages(b.pages),
@@ -147,7 +147,7 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
             .flat_map(|c| {
                 c.points.iter().map(move |p| {
                     let cells = vec![
-                        kernel_name(c.kernel).to_string(),
+                        bandwidth_kernel_name(c.kernel).to_string(),
                         memory_placement_name(&c.memory),
                         pages(c.pages),
                         p.threads.to_string(),
@@ -162,7 +162,7 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
 }
 
 /// The section on OpenCL devices; empty without any.
-pub(crate) fn device_section(profile: &MachineProfile) -> String {
+pub(crate) fn opencl_device_section(profile: &MachineProfile) -> String {
     if profile.devices.is_empty() {
         return String::new();
     }

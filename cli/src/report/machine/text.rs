@@ -4,11 +4,11 @@
 use genuma_machine::topology::TransparentHugePageMode;
 use genuma_probe::MachineProfile;
 
-use super::findings::{BandwidthSaturation, HugePageGain, ProfileFindings, ValueRange, kernel_name};
+use super::findings::{BandwidthSaturation, HugePageGain, ProfileFindings, MinMedianMax, bandwidth_kernel_name};
 use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity};
 
 /// Returns the section as HTML: a lead sentence, then a paragraph for each question.
-pub(crate) fn advice_section(profile: &MachineProfile) -> String {
+pub(crate) fn machine_advice_section(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let parts = [
         (if has_placement_choice(f) { "Memory placement" } else { "Memory latency" }, describe_placement(f)),
@@ -32,7 +32,7 @@ pub(crate) fn advice_section(profile: &MachineProfile) -> String {
 }
 
 /// Formats a range: `105 ns`, `105 to 131 ns`.
-fn format_range(range: ValueRange, unit: &str) -> String {
+fn format_range(range: MinMedianMax, unit: &str) -> String {
     if range.high <= range.low * 1.03 {
         format!("{} {unit}", format_measured_quantity(range.middle))
     } else {
@@ -41,7 +41,7 @@ fn format_range(range: ValueRange, unit: &str) -> String {
 }
 
 /// Formats the ratio of a range to a number: `1.9 times`, or `1.6 to 2.6 times`.
-fn format_ratio(of: ValueRange, than: f64) -> String {
+fn format_ratio(of: MinMedianMax, than: f64) -> String {
     let (low, high) = (of.low / than, of.high / than);
     if high <= low * 1.03 { format!("{high:.1} times") } else { format!("{low:.1} to {high:.1} times") }
 }
@@ -229,7 +229,7 @@ fn placement_advice(f: ProfileFindings) -> (String, String) {
 fn describe_threads(f: ProfileFindings) -> String {
     let mut sentences: Vec<String> = Vec::new();
     if let (Some(kernel), Some(one)) = (f.main_bandwidth_kernel(), f.one_thread_bandwidth()) {
-        let name = kernel_name(kernel);
+        let name = bandwidth_kernel_name(kernel);
         let alone = one.total.median;
         let mut text = format!("One thread moves {} GB/s ({name})", format_measured_quantity(alone));
         if let Some(most) = f.max_bandwidth(kernel).filter(|m| m.threads > 1 && m.total.median > 0.0) {
@@ -274,7 +274,7 @@ fn describe_saturation(f: ProfileFindings, s: BandwidthSaturation) -> String {
         .one_thread_gbs
         .filter(|&a| a > 0.0)
         .map_or(String::new(), |alone| format!(", {:.0}% of the bandwidth of a single thread", each / alone * 100.0));
-    let kernel = kernel_name(s.kernel);
+    let kernel = bandwidth_kernel_name(s.kernel);
     if s.is_bandwidth_saturated() {
         format!(
             "{place} gives {} {:.0}% of its maximum bandwidth ({} GB/s, {kernel}). With {last} threads each has {} \
@@ -339,7 +339,7 @@ fn describe_certainty(f: ProfileFindings) -> String {
     let mut sentences: Vec<String> = Vec::new();
     let spread = |(_, m): &(String, genuma_probe::profile::Measurement)| m.median_absolute_deviation / m.median;
     if let (Some(typical), Some(worst)) =
-        (ValueRange::from_values(all.iter().map(spread)), all.iter().max_by(|a, b| spread(a).total_cmp(&spread(b))))
+        (MinMedianMax::from_values(all.iter().map(spread)), all.iter().max_by(|a, b| spread(a).total_cmp(&spread(b))))
     {
         let fewest = all.iter().map(|(_, m)| m.repetitions).min().unwrap_or(0);
         let largest = all.iter().map(|(_, m)| m.repetitions).max().unwrap_or(0);

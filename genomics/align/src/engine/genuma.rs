@@ -85,8 +85,8 @@ pub struct GenumaEngine {
 /// Buffers that a worker reuses for mapping, pairing and records, and its count of reads that are too long.
 #[derive(Default)]
 pub struct WorkerState {
-    mapping: mapper::MapperState,
-    pairing: pairs::PairingState,
+    mapping: mapper::MappingBuffers,
+    pairing: pairs::PairingBuffers,
     records: records::RecordBuffers,
     /// Number of reads so far that were not mapped because they are longer than [`MAX_READ_BP`].
     num_too_long_reads: u64,
@@ -300,7 +300,7 @@ impl Engine for GenumaEngine {
             &mut mapped.placements,
             inserts,
             |found, first, reports, proper| {
-                record_writer.write_template(records, found, reads, first, reports, proper, out)
+                record_writer.append_template_records(records, found, reads, first, reports, proper, out)
             },
         )
     }

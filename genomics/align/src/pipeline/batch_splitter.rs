@@ -107,7 +107,7 @@ impl BatchSplitter {
 mod tests {
     use std::fs;
 
-    use genuma_reads::{BatchLimit as Ends, StreamLane, StreamOptions};
+    use genuma_reads::{BatchLimits as Ends, StreamLane, StreamOptions};
 
     use super::*;
 
@@ -122,7 +122,7 @@ mod tests {
             StreamLane::Interleaved(path)
         };
         let lanes: Vec<StreamLane> = lanes.iter().enumerate().map(lane).collect();
-        let stream = ReadStream::open(&lanes, StreamOptions::new(Ends::by_bases(batch))).unwrap();
+        let stream = ReadStream::open(&lanes, StreamOptions::new(Ends::with_num_bases(batch))).unwrap();
         let mut splitter = BatchSplitter::new(stream, ReadBatch::new(), block_rules);
         let (mut pieces, mut piece) = (Vec::new(), ReadBatch::new());
         while let Some(part) = splitter.next_batch(&mut piece).unwrap() {

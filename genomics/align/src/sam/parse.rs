@@ -98,7 +98,7 @@ fn parse_record(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(),
     let fixed = FixedFields { flag, position: (rname, pos), mapq, mate_position: (rnext, pnext), template_length };
     let (seq, qual) = (next("SEQ")?, next("QUAL")?);
 
-    let mut record = RecordBuilder::new(out, name, fixed)?;
+    let mut record = RecordBuilder::begin_record(out, name, fixed)?;
     if cigar != b"*" {
         parse_cigar(cigar, &mut record)?;
     }

@@ -65,7 +65,7 @@ pub(crate) struct RecordBuilder<'a> {
 
 impl<'a> RecordBuilder<'a> {
     /// Begins a record at the end of `out`.
-    pub(crate) fn new(out: &'a mut Vec<u8>, name: &[u8], fixed: FixedFields) -> Result<Self, Error> {
+    pub(crate) fn begin_record(out: &'a mut Vec<u8>, name: &[u8], fixed: FixedFields) -> Result<Self, Error> {
         // An empty name is written as `*` in both SAM and BAM.
         let name = if name.is_empty() { b"*" } else { name };
         let length = u8::try_from(name.len() + 1).map_err(|_| Error::NameTooLong(name.len()))?;

@@ -1,7 +1,7 @@
 //! Seeds (closed syncmers) of the sequences, and their lookup by the seeds of a reference.
 
 use genuma_machine::processor::prefetch;
-use genuma_reads::dna::{NOT_A_BASE, encode_base};
+use genuma_reads::dna::{NOT_A_BASE_CODE, encode_base};
 
 /// Length of a seed (bp).
 pub(super) const SEED_BP: usize = 19;
@@ -43,7 +43,7 @@ pub(super) fn for_each_seed_batch(bases: &[u8], mut each: impl FnMut(&[Seed])) {
     let (mut some, mut n) = ([Seed::default(); SEEDS_PER_BATCH], 0);
     for (end, &base) in (1u32..).zip(bases) {
         let code = encode_base(base);
-        if code == NOT_A_BASE {
+        if code == NOT_A_BASE_CODE {
             known = 0;
             continue;
         }
@@ -116,7 +116,7 @@ pub(super) struct SeedIndex {
 
 /// Reusable buffers of a lookup.
 #[derive(Debug, Default)]
-pub(super) struct LookupScratch {
+pub(super) struct SeedLookupBuffers {
     passed: Vec<Seed>,
     ranges: Vec<(usize, usize)>,
     matches: Vec<(usize, Seed)>,
@@ -124,7 +124,7 @@ pub(super) struct LookupScratch {
 
 impl SeedIndex {
     /// Builds the index; there must be fewer than 2³¹ occurrences.
-    pub(super) fn new(mut positions: Vec<SeedPosition>) -> SeedIndex {
+    pub(super) fn build(mut positions: Vec<SeedPosition>) -> SeedIndex {
         positions.sort_unstable();
         let (mut hashes, mut first_positions) = (Vec::new(), Vec::new());
         for (i, position) in positions.iter().enumerate() {
@@ -158,8 +158,8 @@ impl SeedIndex {
     ///
     /// Many seeds go through the stages together, and each stage prefetches the memory of the next one.
     #[inline(always)]
-    pub(super) fn look_up_seeds(&self, scratch: &mut LookupScratch, bases: &[u8], mut each: impl FnMut(usize, Seed)) {
-        let LookupScratch { passed, ranges, matches } = scratch;
+    pub(super) fn look_up_seeds(&self, scratch: &mut SeedLookupBuffers, bases: &[u8], mut each: impl FnMut(usize, Seed)) {
+        let SeedLookupBuffers { passed, ranges, matches } = scratch;
         let bit = |hash: u64| (hash >> (64 - self.filter_bits)) as usize;
         let bucket = |hash: u64| (hash >> (64 - self.bucket_bits)) as usize;
         for_each_seed_batch(bases, |seeds| {
@@ -242,7 +242,7 @@ mod tests {
         let bases = [rng.bases(3000), rng.bases(40).repeat(20)].concat();
         let all = |seeds: &SeedIndex, bases: &[u8]| {
             let mut all = Vec::new();
-            seeds.look_up_seeds(&mut LookupScratch::default(), bases, |number, seed| all.push((number, seed)));
+            seeds.look_up_seeds(&mut SeedLookupBuffers::default(), bases, |number, seed| all.push((number, seed)));
             all
         };
         let of = |bases: &[u8]| {
@@ -252,7 +252,7 @@ mod tests {
         };
         let mut expected: BTreeMap<u64, Vec<Seed>> = BTreeMap::new();
         of(&bases).iter().for_each(|seed| expected.entry(seed.hash).or_default().push(*seed));
-        let seeds = SeedIndex::new(of(&bases).into_iter().map(|seed| SeedPosition::from_seed(seed, 0)).collect());
+        let seeds = SeedIndex::build(of(&bases).into_iter().map(|seed| SeedPosition::from_seed(seed, 0)).collect());
         assert_eq!(seeds.num_distinct_seeds(), expected.len());
         let found = all(&seeds, &bases);
         assert_eq!(found.iter().map(|found| found.1).collect::<Vec<_>>(), of(&bases));
@@ -266,6 +266,6 @@ mod tests {
         let here: Vec<Seed> = of(&others).into_iter().filter(|s| expected.contains_key(&s.hash)).collect();
         assert!(here.len() > 20);
         assert_eq!(all(&seeds, &others).into_iter().map(|found| found.1).collect::<Vec<_>>(), here);
-        assert_eq!(all(&SeedIndex::new(Vec::new()), &bases), []);
+        assert_eq!(all(&SeedIndex::build(Vec::new()), &bases), []);
     }
 }

@@ -46,7 +46,7 @@ impl BamFile {
         set: &mut FileSet,
     ) -> Result<(), Error> {
         let BamFile { path, data, header, level } = self;
-        let index = FileIndex {
+        let index = BamIndexBuilder {
             index_builder: IndexBuilder::for_longest_sequence(header.max_sequence_bp(), None),
             path: &path,
             records_written: 0,
@@ -67,12 +67,12 @@ pub(super) fn write_bam_stream<'a, W: Write + Send>(
     level: CompressionLevel,
     threads: usize,
     mut out: W,
-    index: Option<FileIndex<'a>>,
+    index: Option<BamIndexBuilder<'a>>,
     next: impl FnMut(&mut Vec<u8>) -> Result<bool, Error>,
-) -> Result<(W, Option<FileIndex<'a>>), Error> {
-    let mut deflater = BlockCompressor::new(level);
+) -> Result<(W, Option<BamIndexBuilder<'a>>), Error> {
+    let mut deflater = BlockCompressor::with_level(level);
     let mut head = Vec::new();
-    for piece in header.encode_bam().chunks(MAX_BLOCK_DATA_BYTES) {
+    for piece in header.encode_bam_header().chunks(MAX_BLOCK_DATA_BYTES) {
         deflater.compress_block(piece, &mut head);
     }
     out.write_all(&head)?;
@@ -185,7 +185,7 @@ fn split_full_blocks(data: &[u8], mut begin: usize, ends: &mut Vec<usize>) -> us
 
 /// Compresses batches and collects their index entries.
 fn deflate_batches(level: CompressionLevel, to_do: &Receiver<BlockBatch>, done: &Sender<BlockBatch>) {
-    let mut deflater = BlockCompressor::new(level);
+    let mut deflater = BlockCompressor::with_level(level);
     for mut batch in to_do {
         let BlockBatch { data, block_ends: ends, deflated, deflated_sizes: sizes, entries, .. } = &mut batch;
         deflated.clear();
@@ -224,14 +224,14 @@ fn record_position(record: Record<'_>) -> Option<RecordPosition> {
 }
 
 /// Builds the index of a BAM file while its records are written.
-pub(super) struct FileIndex<'a> {
+pub(super) struct BamIndexBuilder<'a> {
     index_builder: IndexBuilder,
     path: &'a Path,
     records_written: u64,
     header: &'a SortedFileHeader,
 }
 
-impl FileIndex<'_> {
+impl BamIndexBuilder<'_> {
     fn add(&mut self, position: Option<RecordPosition>, chunk: Chunk) -> Result<(), Error> {
         self.records_written += 1;
         let beyond = position.is_some_and(|p| p.sequence >= self.header.num_sequences());
@@ -249,7 +249,7 @@ impl FileIndex<'_> {
 /// Writes batches in their order.
 struct OrderedWriter<'a, W> {
     out: W,
-    index: Option<FileIndex<'a>>,
+    index: Option<BamIndexBuilder<'a>>,
     /// Number of bytes written so far: the file offset.
     offset: u64,
 }
@@ -259,7 +259,7 @@ impl<'a, W: Write> OrderedWriter<'a, W> {
         mut self,
         results: &Receiver<BlockBatch>,
         free: &Sender<BlockBatch>,
-    ) -> Result<(W, Option<FileIndex<'a>>), Error> {
+    ) -> Result<(W, Option<BamIndexBuilder<'a>>), Error> {
         let mut next = 0;
         let mut early = BTreeMap::new();
         for batch in results {

@@ -63,7 +63,7 @@ pub(crate) struct ExternalSorter<I: SortItem> {
 
 impl<I: SortItem + 'static> ExternalSorter<I> {
     /// Creates an empty sorter with a memory budget of `budget` bytes.
-    pub(crate) fn new(spill: &Arc<SortedRunFile>, budget: usize, threads: usize) -> ExternalSorter<I> {
+    pub(crate) fn with_memory_budget(spill: &Arc<SortedRunFile>, budget: usize, threads: usize) -> ExternalSorter<I> {
         ExternalSorter {
             spill: Arc::clone(spill),
             shares: MemoryShares::for_budget(budget),
@@ -102,7 +102,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
         self.held_bytes -= size;
         let (spill, threads, chunk) = (Arc::clone(&self.spill), self.threads, self.shares.chunk_bytes);
         self.writing = Some(std::thread::spawn(move || {
-            write_chunks(LoserTree::<I>::new(Vec::new(), oldest, &spill, 1)?, &spill, chunk, threads)
+            write_chunks(LoserTree::<I>::start_merge(Vec::new(), oldest, &spill, 1)?, &spill, chunk, threads)
         }));
         Ok(())
     }
@@ -117,7 +117,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
         {
             let level = self.runs[tail].0 + 1;
             let runs = self.runs.drain(tail..).map(|(_, run)| run).collect();
-            let merge = LoserTree::<I>::new(runs, Vec::new(), &self.spill, self.threads)?;
+            let merge = LoserTree::<I>::start_merge(runs, Vec::new(), &self.spill, self.threads)?;
             self.runs.push((level, write_chunks(merge, &self.spill, self.shares.chunk_bytes, self.threads)?));
         }
         Ok(())
@@ -127,7 +127,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
     pub(crate) fn merge_runs(mut self) -> Result<LoserTree<I>, Error> {
         self.wait_for_run()?;
         let runs = self.runs.into_iter().map(|(_, run)| run).collect();
-        LoserTree::new(runs, self.in_memory_runs.into(), &self.spill, self.threads)
+        LoserTree::start_merge(runs, self.in_memory_runs.into(), &self.spill, self.threads)
     }
 }
 

@@ -95,7 +95,7 @@ impl SortedFileHeader {
     }
 
     /// The header as the bytes that begin a BAM file.
-    pub(super) fn encode_bam(&self) -> Vec<u8> {
+    pub(super) fn encode_bam_header(&self) -> Vec<u8> {
         let number = |n: usize| (n as u32).to_le_bytes();
         let mut out = b"BAM\x01".to_vec();
         out.extend_from_slice(&number(self.text.len()));
@@ -123,7 +123,7 @@ mod tests {
         .unwrap();
         assert_eq!(header.header_text(), "@HD\tVN:1.5\tSO:coordinate\n@SQ\tSN:a\tLN:7\n@SQ\tLN:9\tSN:b\n@CO\tx\n");
         assert_eq!((header.num_sequences(), header.max_sequence_bp()), (2, 9));
-        let encoded = header.encode_bam();
+        let encoded = header.encode_bam_header();
         assert!(encoded.ends_with(b"\x02\0\0\0\x02\0\0\0a\0\x07\0\0\0\x02\0\0\0b\0\x09\0\0\0"));
         assert_eq!(SortedFileHeader::sorted_by_coordinate("").unwrap().header_text(), "@HD\tVN:1.6\tSO:coordinate\n");
     }

@@ -59,7 +59,7 @@ impl ReadAheadThreads {
                 let mut scratch = Vec::new();
                 for (extent, reply) in receive {
                     // The receiver is gone if the merge has failed.
-                    let _ = reply.send(spill.read_and_free(extent, &mut scratch));
+                    let _ = reply.send(spill.read_extent_and_free(extent, &mut scratch));
                 }
             });
         }
@@ -113,7 +113,7 @@ pub(crate) struct LoserTree<I: SortItem> {
 
 impl<I: SortItem> LoserTree<I> {
     /// Starts a merge of `runs`, then `pieces`, as sources. Up to `threads` threads read ahead.
-    pub(crate) fn new(
+    pub(crate) fn start_merge(
         runs: Vec<SpilledRun>,
         pieces: Vec<InMemoryRun>,
         spill: &Arc<SortedRunFile>,
@@ -239,8 +239,8 @@ mod tests {
     }
 
     fn merged(pieces: Vec<InMemoryRun>) -> Vec<(u8, u64)> {
-        let spill = Arc::new(SortedRunFile::new(std::path::Path::new("/nowhere")));
-        let mut merge = LoserTree::<Byte>::new(Vec::new(), pieces, &spill, 1).expect("no file");
+        let spill = Arc::new(SortedRunFile::in_folder(std::path::Path::new("/nowhere")));
+        let mut merge = LoserTree::<Byte>::start_merge(Vec::new(), pieces, &spill, 1).expect("no file");
         let mut all = Vec::new();
         while let Some(m) = merge.next_item().expect("no file") {
             all.push((m.item[8], m.ordinal));

@@ -115,11 +115,11 @@ impl Sorter {
     /// Creates a sorter without records.
     pub fn new(options: &SortOptions) -> Sorter {
         let SortOptions { memory_bytes: memory, threads, work_dir: work, markdup: marking } = options;
-        let spill = Arc::new(SortedRunFile::new(work));
+        let spill = Arc::new(SortedRunFile::in_folder(work));
         let for_marking = if marking.is_some() { memory / 5 } else { 0 };
         Sorter {
-            alignments: ExternalSorter::new(&spill, memory - for_marking, *threads),
-            duplicate_finder: marking.is_some().then(|| DuplicateFinder::new(&spill, for_marking, *threads)),
+            alignments: ExternalSorter::with_memory_budget(&spill, memory - for_marking, *threads),
+            duplicate_finder: marking.is_some().then(|| DuplicateFinder::with_memory_budget(&spill, for_marking, *threads)),
             marking: marking.clone(),
             spill,
             threads: *threads,
@@ -164,11 +164,11 @@ impl Sorter {
         Ok(SortSummary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
-    /// Writes all records to `out` as a BAM stream without an index.
+    /// Writes all records, sorted, to `out` as BAM without an index, for pipes.
     ///
     /// # Errors
     /// The stream cannot be written, or the spill file cannot be read.
-    pub fn write_stream(
+    pub fn write_unindexed_bam(
         self,
         header: &SortedFileHeader,
         level: CompressionLevel,

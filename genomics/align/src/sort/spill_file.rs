@@ -21,7 +21,7 @@ pub(crate) struct RunExtent {
 
 impl SortedRunFile {
     /// Creates a spill file in `folder`. The file itself is created at the first write.
-    pub(crate) fn new(folder: &Path) -> SortedRunFile {
+    pub(crate) fn in_folder(folder: &Path) -> SortedRunFile {
         SortedRunFile(spill::SpillFile::create_unnamed("sorting", folder))
     }
 
@@ -42,7 +42,7 @@ impl SortedRunFile {
     }
 
     /// Reads an extent and frees its disk space; an extent can be read only once.
-    pub(crate) fn read_and_free(&self, extent: RunExtent, scratch: &mut Vec<u8>) -> Result<Vec<u8>, Error> {
+    pub(crate) fn read_extent_and_free(&self, extent: RunExtent, scratch: &mut Vec<u8>) -> Result<Vec<u8>, Error> {
         self.0.read_block(&extent.packed, scratch)?;
         self.0.punch_hole(extent.packed);
         Ok(decompress(scratch, extent.unpacked_bytes as usize)?)
@@ -56,13 +56,13 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out() {
         let folder = tempfile::tempdir().expect("a folder");
-        let spill = SortedRunFile::new(folder.path());
+        let spill = SortedRunFile::in_folder(folder.path());
         let (mut compressor, mut scratch) = (Lz4Compressor, Vec::new());
         let pieces: Vec<Vec<u8>> = (0..50u32).map(|i| (0..i * 997).map(|b| ((b * i) >> 4) as u8).collect()).collect();
         let extents: Vec<RunExtent> =
             pieces.iter().map(|p| spill.write_extent(p, &mut compressor, &mut scratch).expect("room")).collect();
         for (piece, extent) in pieces.iter().zip(extents).rev() {
-            assert!(spill.read_and_free(extent, &mut scratch).expect("readable") == *piece);
+            assert!(spill.read_extent_and_free(extent, &mut scratch).expect("readable") == *piece);
         }
         assert!(spill.bytes_written() > 0);
     }

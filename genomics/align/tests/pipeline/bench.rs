@@ -10,7 +10,7 @@ use genuma_align::placement::LoadedIndex;
 use genuma_align::sort::Sorter;
 use genuma_align::sort::markdup::MarkdupOptions;
 use genuma_farm::CpuSlot;
-use genuma_reads::{BatchLimit, ReadBatch, ReadStream, StreamLane, StreamOptions};
+use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions};
 use tempfile::TempDir;
 
 use crate::data::{Read, genome, write_fasta, write_fastq};
@@ -78,7 +78,7 @@ pub fn threads(n: usize) -> Vec<CpuSlot> {
 /// The reads of lanes, in batches of `piece` bases.
 pub fn open(lanes: &[&Files], piece: u64) -> Result<AlignInput, Error> {
     let files: Vec<StreamLane> = lanes.iter().map(|files| files.lane.clone()).collect();
-    let stream = ReadStream::open(&files, StreamOptions::new(BatchLimit::by_bases(piece)))?;
+    let stream = ReadStream::open(&files, StreamOptions::new(BatchLimits::with_num_bases(piece)))?;
     Ok(AlignInput { stream, first_batch: ReadBatch::new(), layouts: lanes.iter().map(|files| files.layout).collect() })
 }
 

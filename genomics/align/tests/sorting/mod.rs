@@ -122,7 +122,7 @@ impl Default for How {
 /// Sorts the records and writes them to `path`.
 pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<SortSummary, Error> {
     let header = SortedFileHeader::sorted_by_coordinate(&records.header)?;
-    let file = BamFile::create(path, header, CompressionLevel::new(how.level).expect("a level"))?;
+    let file = BamFile::create(path, header, CompressionLevel::from_number(how.level).expect("a level"))?;
     let mut set = FileSet::default();
     let summary = sorter(records, path.parent().expect("a folder"), how)?.write_bam(file, &mut set)?;
     set.publish_all().map_err(|error| Error::Output(error.into()))?;

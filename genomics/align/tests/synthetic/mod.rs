@@ -13,7 +13,7 @@ use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerP
 use genuma_align::placement::LoadedIndex;
 use genuma_align::sam::{Contigs, parse_sam_line};
 use genuma_farm::CpuSlot;
-use genuma_reads::{BatchLimit as Ends, ReadBatch, ReadStream, StreamLane, StreamOptions};
+use genuma_reads::{BatchLimits as Ends, ReadBatch, ReadStream, StreamLane, StreamOptions};
 
 /// Duration of mapping and finishing a batch, and the block rule.
 pub struct Synthetic {
@@ -144,7 +144,7 @@ impl io::Write for Checked {
 
 /// A stream of the pairs in a file, in batches of this many bases.
 pub fn open(path: &Path, piece: u64) -> ReadStream {
-    let options = StreamOptions { batches_ahead: 4, ..StreamOptions::new(Ends::by_bases(piece)) };
+    let options = StreamOptions { batches_ahead: 4, ..StreamOptions::new(Ends::with_num_bases(piece)) };
     ReadStream::open(&[StreamLane::Interleaved(path.to_path_buf())], options).unwrap()
 }
 

@@ -42,7 +42,7 @@ pub fn count_kmers(sequences: &[Vec<u8>], k: u32, num_samples: usize) -> Counts 
 pub fn build(counts: &Counts, k: u32, memory_bytes: u64) -> Result<Dictionary, Error> {
     let num_samples = counts.values().next().map_or(1, Vec::len);
     let (num_kmers, note) = (counts.len() as u64, b"a note".to_vec());
-    let mut builder = DictionaryBuilder::new(DictionarySpec { k, num_kmers, num_samples, note, memory_bytes })?;
+    let mut builder = DictionaryBuilder::with_spec(DictionarySpec { k, num_kmers, num_samples, note, memory_bytes })?;
     counts.iter().try_for_each(|(&key, row)| builder.push_kmer(key, row))?;
     builder.finish()
 }

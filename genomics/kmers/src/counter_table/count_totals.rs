@@ -18,7 +18,7 @@ impl<const S: usize> CountTotals<S> {
     }
 
     /// Adds the totals of another thread or device.
-    pub(crate) fn add_totals(&mut self, other: &Self) {
+    pub(crate) fn merge_totals(&mut self, other: &Self) {
         self.distinct += other.distinct;
         self.passes += other.passes;
         for (all, part) in self.spectra.0.iter_mut().zip(&other.spectra.0) {

@@ -74,12 +74,12 @@ impl DeviceLane {
         };
         for bin in which.by_ref() {
             let mut classes = vec![RootClass::ALL_ROOTS];
-            if bins.num_kmers(bin) >= MAX_BIN_KMERS {
+            if bins.num_kmers_of_bin(bin) >= MAX_BIN_KMERS {
                 leave(bin, classes);
                 continue;
             }
             let read = |each: &mut dyn FnMut(&[u8])| bins.for_each_extent(bin, each);
-            match counting.count_bin(bins.num_kmers(bin), read, &mut classes, harvest) {
+            match counting.count_bin(bins.num_kmers_of_bin(bin), read, &mut classes, harvest) {
                 Ok(()) => self.statistics.add_device_bin(),
                 Err(LaneError::Counting(error)) => return Err(error),
                 Err(LaneError::Device(error)) => {
@@ -104,7 +104,7 @@ impl DeviceLane {
         }
         let sizes = TableSizes::for_memory::<S>(self.device_bytes, described.max_allocation_bytes, self.host_bytes);
         let sizes = sizes.ok_or_else(|| unfit("it has too little memory to count k-mers"))?;
-        LaneCounter::new(k, OpenClTable::new(&self.device, k, sizes)?)
+        LaneCounter::new(k, OpenClTable::create_on_device(&self.device, k, sizes)?)
     }
 
     /// Logs that the device is not used any more, once per device.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use genuma_gpu::{Device, DeviceBuffer, DeviceKernel, DeviceQueue, Error, KernelArg, PinnedHostBuffer};
 
 use super::table::{
-    DeviceTable, GatheredCounts, MAX_PROBED_SLOTS_PER_KMER, RECORDS_PER_CHUNK, SLOTS_PER_GROUP, TableSizes,
+    DeviceTable, GatheredCounts, MAX_PROBED_SLOTS_PER_KMER, RECORDS_PER_CHUNK, SLOTS_PER_WORK_GROUP, TableSizes,
     WORK_GROUP_ITEMS,
 };
 use crate::SPECTRUM_SLOTS;
@@ -51,9 +51,9 @@ impl<const S: usize> OpenClTable<S> {
     ///
     /// # Errors
     /// Returns an error if the device lacks a feature, if its driver cannot compile the kernels, or if it fails.
-    pub(super) fn new(device: &Arc<Device>, k: u32, sizes: TableSizes) -> Result<Self, Error> {
+    pub(super) fn create_on_device(device: &Arc<Device>, k: u32, sizes: TableSizes) -> Result<Self, Error> {
         let options = format!(
-            "-D K={k} -D SAMPLES={S} -D CHUNK={RECORDS_PER_CHUNK} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBED_SLOTS_PER_KMER} -D STRETCH={SLOTS_PER_GROUP} -D SLOTS={SPECTRUM_SLOTS}"
+            "-D K={k} -D SAMPLES={S} -D CHUNK={RECORDS_PER_CHUNK} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBED_SLOTS_PER_KMER} -D STRETCH={SLOTS_PER_WORK_GROUP} -D SLOTS={SPECTRUM_SLOTS}"
         );
         let lane = device.create_queue()?;
         let all = sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER;
@@ -173,7 +173,7 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
             self.lane.start_kernel(
                 &self.gather,
                 &args,
-                (self.slots + MAX_PROBED_SLOTS_PER_KMER).div_ceil(SLOTS_PER_GROUP),
+                (self.slots + MAX_PROBED_SLOTS_PER_KMER).div_ceil(SLOTS_PER_WORK_GROUP),
                 WORK_GROUP_ITEMS,
             )?;
         }

@@ -15,7 +15,7 @@ pub(super) const WORK_GROUP_ITEMS: usize = 64;
 /// so that nothing wraps around.
 pub(super) const MAX_PROBED_SLOTS_PER_KMER: usize = 512;
 /// Number of slots that a work-group gathers.
-pub(super) const SLOTS_PER_GROUP: usize = 1024;
+pub(super) const SLOTS_PER_WORK_GROUP: usize = 1024;
 
 /// k-mers that a device gathered from its counter table, with totals of the whole table.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use super::lane::{LaneCounter, LaneError};
 use super::opencl::OpenClTable;
 use super::table::{DeviceTable, GatheredCounts, TableSizes};
 use crate::counter_table::{CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
-use crate::superkmer::{KmerKeys, MAX_RECORD_BYTES, ReadPacker, SuperKmerCutter, super_kmer_records};
+use crate::superkmer::{KmerKeyBuffer, MAX_RECORD_BYTES, QualityMaskingPacker, SuperKmerCutter, super_kmer_records};
 use crate::tests::{Random, by_definition, random_bases};
 use crate::{Error, SPECTRUM_SLOTS};
 use genuma_reads::{Mate, dna};
@@ -44,13 +44,13 @@ impl<const S: usize> DeviceTable<S> for Threads<S> {
     }
 
     fn start_class(&mut self, class: RootClass, slots: usize) -> Result<(), genuma_gpu::Error> {
-        self.tally = CounterTable::new(slots);
+        self.tally = CounterTable::with_max_slots(slots);
         self.tally.start_class(class, 0);
         Ok(())
     }
 
     fn add_records(&mut self, bytes: &[u8], _: &[u32]) -> Result<(), genuma_gpu::Error> {
-        let mut keys = KmerKeys::default();
+        let mut keys = KmerKeyBuffer::default();
         for record in super_kmer_records(bytes, self.k) {
             let mut counts = [0; S];
             counts[record.sample] = 1;
@@ -154,8 +154,8 @@ fn generated<const S: usize>(k: u32, reads: usize, seed: u64) -> (Vec<u8>, BTree
     genome.extend(b"CAG".repeat(60));
     genome.extend(b"ACGT".repeat(40));
     let (mut bytes, mut expected) = (Vec::new(), BTreeMap::<u64, [u32; S]>::new());
-    let mut packer = ReadPacker::new(0);
-    let mut cutter = SuperKmerCutter::new(k, SimdLevel::widest_available());
+    let mut packer = QualityMaskingPacker::with_min_base_quality(0);
+    let mut cutter = SuperKmerCutter::for_kmer_length(k, SimdLevel::widest_available());
     for _ in 0..reads {
         let len = [k as usize, 63, 64, 65, 100, 150][random.below(6) as usize].max(k as usize);
         let at = random.below((genome.len() - len) as u64) as usize;
@@ -235,13 +235,13 @@ fn all_hold<const S: usize>(k: u32, reads: usize, seed: u64, sizes: TableSizes) 
     let case = generated::<S>(k, reads, seed);
     let mut passes = Vec::new();
     for (i, &vectors) in SimdLevel::available_levels().iter().enumerate() {
-        let (tally, keys, counts) = (CounterTable::new(0), Vec::new(), Vec::new());
+        let (tally, keys, counts) = (CounterTable::with_max_slots(0), Vec::new(), Vec::new());
         let table = Threads { k, vectors, sizes, tally, keys, counts };
         passes.push((format!("threads {i}"), holds(&format!("{vectors:?}"), table, k, &case)));
     }
     passes.push(("twin".into(), holds("twin", ReferenceDeviceTable::new(k, sizes), k, &case)));
     if let Some(device) = device() {
-        let opencl = OpenClTable::new(&device, k, sizes).expect("a table");
+        let opencl = OpenClTable::create_on_device(&device, k, sizes).expect("a table");
         passes.push(("opencl".into(), holds("opencl", opencl, k, &case)));
     }
     passes
@@ -289,7 +289,7 @@ fn a_lost_device_leaves_complete_classes() {
         let Some(mut devices) = opened(&DeviceTestSettings::default().with_failing_call(fail)) else { return };
         let device = devices.remove(0);
         let (mut all, mut classes) = (All::new(DeviceRowRequest::Roots), vec![RootClass::ALL_ROOTS]);
-        let on_device = OpenClTable::new(&device, 25, sizes)
+        let on_device = OpenClTable::create_on_device(&device, 25, sizes)
             .map_err(LaneError::Device)
             .and_then(|table| LaneCounter::new(25, table)?.count_bin(kmers, read, &mut classes, &mut all));
         if let Err(fault) = on_device {

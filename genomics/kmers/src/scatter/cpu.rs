@@ -21,7 +21,7 @@ pub(super) struct CpuScatter {
 
 impl CpuScatter {
     pub(super) fn new(layout: BinLayout, level: SimdLevel) -> Self {
-        let cutter = SuperKmerCutter::new(layout.k, level);
+        let cutter = SuperKmerCutter::for_kmer_length(layout.k, level);
         Self { layout, cutter, super_kmers: Vec::new(), written: ScatteredRecords::default() }
     }
 }

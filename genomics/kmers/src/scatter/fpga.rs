@@ -11,11 +11,11 @@ use genuma_reads::{Mate, dna};
 use tracing::warn;
 
 use super::cpu::CpuScatter;
-use super::fpga_process::{BATCH_END_BEAT, Beat, DeviceProcess, DeviceReply};
+use super::fpga_process::{BATCH_END_BEAT, Beat, FpgaSimulatorProcess, FpgaReply};
 use super::{BinLayout, Scatter, ScatteredRecords};
 use crate::Error;
 use crate::bin_buffers::BinBuffers;
-use crate::superkmer::{MAX_RECORD_BYTES, ReadPacker, record_bytes};
+use crate::superkmer::{MAX_RECORD_BYTES, QualityMaskingPacker, record_bytes};
 
 pub use super::fpga_process::SimulatedFpga;
 
@@ -46,7 +46,7 @@ pub(super) struct FpgaScatter {
 /// Whether the simulator of this thread runs.
 enum DeviceState {
     NotStarted,
-    Running(DeviceProcess),
+    Running(FpgaSimulatorProcess),
     /// The simulator failed: the CPU scatters the reads.
     Lost,
 }
@@ -59,7 +59,7 @@ impl FpgaScatter {
 
     /// Scatters the batch again on the CPU.
     fn repeat_batch(&mut self, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error> {
-        let mut packer = ReadPacker::new(0);
+        let mut packer = QualityMaskingPacker::with_min_base_quality(0);
         for seq in self.lanes.iter().flat_map(|beats| reads_of_beats(beats)) {
             self.cpu.scatter_read(packer.pack_read(Mate { seq: &seq, qual: &seq }), sample, buffers)?;
         }
@@ -67,7 +67,7 @@ impl FpgaScatter {
     }
 
     /// Sends the batch to the device and returns its reply; `None` if the CPU must scatter the batch.
-    fn run_device(&mut self, sample: u8) -> Option<DeviceReply> {
+    fn run_device(&mut self, sample: u8) -> Option<FpgaReply> {
         let DeviceState::Running(device) = &mut self.device else { return None };
         let bins = device.num_bins() * self.lanes.len();
         let expected = (self.bases as f64 * EXPECTED_BYTES_PER_BASE) as usize / bins;
@@ -92,7 +92,7 @@ impl FpgaScatter {
     }
 
     /// Writes the records of a reply to their bins.
-    fn write_records(&self, reply: &DeviceReply, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error> {
+    fn write_records(&self, reply: &FpgaReply, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error> {
         let mut written = ScatteredRecords::default();
         for frame in reply.bins.iter().flat_map(|bytes| frames(bytes, self.layout.k)) {
             let Frame { minimizer, kmers, record } = frame.expect("the reply has been checked");
@@ -110,7 +110,7 @@ impl FpgaScatter {
 impl Scatter for FpgaScatter {
     fn scatter_read(&mut self, read: &BaseCodes, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<(), Error> {
         if matches!(self.device, DeviceState::NotStarted) {
-            let device = DeviceProcess::start(&self.fpga, self.layout.k).map_err(Error::ScatterDevice)?;
+            let device = FpgaSimulatorProcess::start(&self.fpga, self.layout.k).map_err(Error::ScatterDevice)?;
             self.lanes = vec![Vec::new(); device.num_lanes()];
             self.device = DeviceState::Running(device);
         }
@@ -146,7 +146,7 @@ fn push_read(read: &BaseCodes, beats: &mut Vec<Beat>) {
     let last = codes.len().saturating_sub(1);
     for (i, (codes, &bases)) in codes.zip(read.packed().words()).enumerate() {
         let good = (codes.iter().zip((0..32).rev()))
-            .fold(0, |mask, (&code, bit)| mask | u32::from(code != dna::NOT_A_BASE) << bit);
+            .fold(0, |mask, (&code, bit)| mask | u32::from(code != dna::NOT_A_BASE_CODE) << bit);
         beats.push(Beat { bases, good, count: codes.len() as u8, ends_read: i == last, ends_batch: false });
     }
 }

@@ -42,13 +42,13 @@ impl SimulatedFpga {
     pub fn find_simulator(folder: &Path, k: u32) -> Result<Self, String> {
         let program = folder.join(format!("genuma-fpga-sim-k{k}"));
         match program.is_file() {
-            true => Ok(Self::new(program, Vec::new())),
+            true => Ok(Self::with_program(program, Vec::new())),
             false => Err(format!("{} is missing: build it with scripts/fpga.sh sim {k}", program.display())),
         }
     }
 
     /// A simulator with arguments.
-    pub(crate) fn new(program: PathBuf, arguments: Vec<String>) -> Self {
+    pub(crate) fn with_program(program: PathBuf, arguments: Vec<String>) -> Self {
         Self { program, arguments, statistics: Arc::default() }
     }
 
@@ -108,14 +108,14 @@ impl Beat {
 
 /// Output of the device for a batch.
 #[derive(Debug)]
-pub(super) struct DeviceReply {
+pub(super) struct FpgaReply {
     /// A device bin was too small; then there are no records.
     pub(super) overflow: bool,
     /// The records of each device bin of each lane.
     pub(super) bins: Vec<Vec<u8>>,
 }
 
-pub(super) struct DeviceProcess {
+pub(super) struct FpgaSimulatorProcess {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -123,7 +123,7 @@ pub(super) struct DeviceProcess {
     bins: u32,
 }
 
-impl DeviceProcess {
+impl FpgaSimulatorProcess {
     /// Starts the simulator and checks that it is one for `k`.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl DeviceProcess {
     ///
     /// # Errors
     /// Returns why there is no reply.
-    pub(super) fn scatter(&mut self, sample: u8, max_lines: u16, beats: &[Beat]) -> Result<DeviceReply, String> {
+    pub(super) fn scatter(&mut self, sample: u8, max_lines: u16, beats: &[Beat]) -> Result<FpgaReply, String> {
         let mut request = Vec::with_capacity(12 + 16 * beats.len());
         let num_beats = u32::try_from(beats.len()).map_err(|_| "the batch is too large".to_owned())?;
         for number in [u32::from(sample), u32::from(max_lines), num_beats] {
@@ -177,7 +177,7 @@ impl DeviceProcess {
         self.exchange(&request, usize::from(max_lines)).map_err(|error| format!("it has ended ({error})"))
     }
 
-    fn exchange(&mut self, request: &[u8], max_lines: usize) -> io::Result<DeviceReply> {
+    fn exchange(&mut self, request: &[u8], max_lines: usize) -> io::Result<FpgaReply> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         input.write_all(request)?;
         input.flush()?;
@@ -195,11 +195,11 @@ impl DeviceProcess {
             self.output.read_exact(&mut bytes)?;
             Ok(bytes)
         });
-        Ok(DeviceReply { overflow: head[0] != 0, bins: bins.collect::<io::Result<_>>()? })
+        Ok(FpgaReply { overflow: head[0] != 0, bins: bins.collect::<io::Result<_>>()? })
     }
 }
 
-impl Drop for DeviceProcess {
+impl Drop for FpgaSimulatorProcess {
     fn drop(&mut self) {
         // The simulator ends when its input ends.
         self.input = None;

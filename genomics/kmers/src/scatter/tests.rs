@@ -107,10 +107,10 @@ fn scatter_reads(
 ) -> (Records, ScatteredRecords) {
     let folder = tempfile::tempdir().expect("a folder");
     let num_bins = layout.grid.num_bins();
-    let pool = ExtentPool::new(4096, num_bins, 1 << 12, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
-    let bins = Bins::new(num_bins, pool.expect("a pool"));
-    let mut buffers = BinBuffers::new(&bins, 256);
-    let mut packer = ReadPacker::new(MIN_QUALITY);
+    let pool = ExtentPool::create(4096, num_bins, 1 << 12, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
+    let bins = Bins::empty(num_bins, pool.expect("a pool"));
+    let mut buffers = BinBuffers::allocate(&bins, 256);
+    let mut packer = QualityMaskingPacker::with_min_base_quality(MIN_QUALITY);
     let mut sum = ScatteredRecords::default();
     for reads in reads.chunks(batch) {
         for (seq, qual) in reads {
@@ -144,7 +144,7 @@ fn scatter_reads(
 /// Checks a backend with several grids, samples and sizes of batches.
 fn assert_scatters(name: &str, k: u32, backend: impl Fn(BinLayout) -> Box<dyn Scatter>) {
     for (case, grid) in (0u8..).zip(GRIDS) {
-        let partition = if case == 1 { Partition::new(1, 2).expect("a half") } else { Partition::WHOLE_KMER_SPACE };
+        let partition = if case == 1 { Partition::from_number_and_total(1, 2).expect("a half") } else { Partition::WHOLE_KMER_SPACE };
         let (layout, sample, batch) = (BinLayout { k, partition, grid }, 3 * case, [50, 7, 1000][usize::from(case)]);
         let reads = awkward_reads(u64::from(k) + 100 * u64::from(case));
         let (records, sum) = scatter_reads(&mut *backend(layout), &reads, sample, &layout, batch);
@@ -166,7 +166,7 @@ fn every_simd_level_gives_the_records_of_the_definition() {
 
 /// The simulated FPGA for `k` with these arguments; `None` without Verilator, after saying so.
 pub(crate) fn simulated_fpga(k: u32, arguments: &[&str]) -> Option<SimulatedFpga> {
-    Some(SimulatedFpga::new(simulator(k)?, arguments.iter().map(|&argument| argument.to_owned()).collect()))
+    Some(SimulatedFpga::with_program(simulator(k)?, arguments.iter().map(|&argument| argument.to_owned()).collect()))
 }
 
 /// The program, built by scripts/fpga.sh.
@@ -193,7 +193,7 @@ fn the_simulated_fpga_gives_the_records_of_the_definition() {
         for arguments in [Vec::new(), stalls] {
             let fpgas = RefCell::new(Vec::new());
             assert_scatters(&format!("simulated FPGA {arguments:?}"), k, |layout| {
-                let fpga = SimulatedFpga::new(program.clone(), arguments.clone());
+                let fpga = SimulatedFpga::with_program(program.clone(), arguments.clone());
                 fpgas.borrow_mut().push(fpga.clone());
                 Box::new(FpgaScatter::new(layout, fpga))
             });
@@ -216,7 +216,7 @@ fn a_lost_or_overflowing_fpga_changes_nothing() {
     // Of three batches the second overflows; the simulator may end before the first or the third.
     for (batches, on_device) in [(9, 2), (2, 1), (0, 0)] {
         let arguments = vec!["--batches".to_owned(), batches.to_string()];
-        let fpga = SimulatedFpga::new(program.clone(), arguments);
+        let fpga = SimulatedFpga::with_program(program.clone(), arguments);
         let mut scatter = FpgaScatter::new(layout, fpga.clone());
         let found = scatter_reads(&mut scatter, &reads, 2, &layout, 100);
         assert!(found == expected, "the simulator ends after {batches} batches");
@@ -230,13 +230,13 @@ fn a_missing_simulator_is_an_error_that_says_how_to_build_it() {
     assert_eq!(missing, "/nowhere/genuma-fpga-sim-k31 is missing: build it with scripts/fpga.sh sim 31");
     let layout = BinLayout { k: 31, partition: Partition::WHOLE_KMER_SPACE, grid: GRIDS[0] };
     for (program, why) in [("/nowhere/sim", "No such file"), ("/bin/true", "it does not greet")] {
-        let mut scatter = FpgaScatter::new(layout, SimulatedFpga::new(program.into(), Vec::new()));
+        let mut scatter = FpgaScatter::new(layout, SimulatedFpga::with_program(program.into(), Vec::new()));
         let folder = tempfile::tempdir().expect("a folder");
-        let pool = ExtentPool::new(4096, 16, 64, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
-        let bins = Bins::new(16, pool.expect("a pool"));
-        let mut packer = ReadPacker::new(0);
+        let pool = ExtentPool::create(4096, 16, 64, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
+        let bins = Bins::empty(16, pool.expect("a pool"));
+        let mut packer = QualityMaskingPacker::with_min_base_quality(0);
         let read = packer.pack_read(Mate { seq: b"ACGT", qual: b"IIII" });
-        let failed = scatter.scatter_read(read, 0, &mut BinBuffers::new(&bins, 256)).expect_err("no simulator");
+        let failed = scatter.scatter_read(read, 0, &mut BinBuffers::allocate(&bins, 256)).expect_err("no simulator");
         let message = failed.to_string();
         assert!(message.contains(why) && message.contains("scripts/fpga.sh sim 31"), "{message}");
     }

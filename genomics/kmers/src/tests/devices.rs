@@ -51,7 +51,7 @@ fn sorted_kmers_do_not_depend_on_devices() {
     for (k, least) in [(24, 2), (31, 1), (32, 3)] {
         let expected = sorted_by_definition(&reads, k, least);
         let params = CountParams { devices: two.clone(), ..files.params(k) };
-        let scattered = ScatteredReads::<2>::new(&files.lanes, &params, &ProgressCounters::default()).expect("read");
+        let scattered = ScatteredReads::<2>::read_lanes(&files.lanes, &params, &ProgressCounters::default()).expect("read");
         let sorted = scattered.count_and_sort(least).expect("counted");
         let mut found = Vec::new();
         let done = sorted.for_each_kmer(|kmer, &counts| {
@@ -94,7 +94,7 @@ fn devices_without_memory_are_not_used() {
     let params = CountParams { devices: none.clone(), ..files.params(31) };
     assert_counts(&files, &params, None, &roots);
     let Some(some) = devices(&DeviceTestSettings::default()) else { return };
-    let params = CountParams { devices: some.clone(), memory_bytes: min_memory(2), ..files.params(31) };
+    let params = CountParams { devices: some.clone(), memory_bytes: min_memory_bytes(2), ..files.params(31) };
     assert_counts(&files, &params, None, &roots);
     assert_eq!((none.bin_statistics()[1], some.bin_statistics()[1]), (0, 0));
     assert!(some.summary().expect("a line").starts_with("0 of 16 bins"), "{:?}", some.summary());

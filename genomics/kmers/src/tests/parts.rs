@@ -70,7 +70,7 @@ fn partitions_add_up_to_the_whole() {
         let params = files.params(k);
         let whole = count_all(&files.lanes, &params).expect("counted");
         for (wanted, threads) in [(1, 3), (2, 1), (3, 2), (8, 2), (13, 5)] {
-            let params = CountParams { threads, memory_bytes: min_memory(threads), ..params.clone() };
+            let params = CountParams { threads, memory_bytes: min_memory_bytes(threads), ..params.clone() };
             let sum = in_sum(&files, &params, None, wanted).expect("counted");
             assert_eq!(sum.parts.len(), wanted as usize);
             assert_same(&sum.counted, &whole);
@@ -107,7 +107,7 @@ fn the_number_of_partitions_needed_is_correct() {
     // All minimizers occur, so that partitions have equal sizes.
     let read = |seed| (random_bases(150, seed), vec![b'I'; 150]);
     let files = Files::new(&[(0..20_000).map(read).collect(), (0..10_000).map(read).collect()]);
-    let params = CountParams { memory_bytes: min_memory(2), ..files.params(31) };
+    let params = CountParams { memory_bytes: min_memory_bytes(2), ..files.params(31) };
     let expected = params.estimate_input(&files.lanes);
     let whole = count_all(&files.lanes, &params).expect("counted").stats;
     let near = |a: u64, b: u64| (a as f64 / b as f64 - 1.0).abs() < 0.1;
@@ -140,7 +140,7 @@ fn input_too_large_for_any_partition_is_an_error() {
     // A single minimizer.
     let poly_a: Read = (vec![b'A'; 150], vec![b'I'; 150]);
     let files = Files::new(&[vec![poly_a.clone(); 20_000], vec![poly_a; 2]]);
-    let params = CountParams { memory_bytes: min_memory(2), max_scratch_bytes: 10_000, ..files.params(31) };
+    let params = CountParams { memory_bytes: min_memory_bytes(2), max_scratch_bytes: 10_000, ..files.params(31) };
     let said = in_sum(&files, &params, None, 1).err().expect("too large").to_string();
     assert!(said.contains("of 4096 of the k-mers does not fit") && said.contains("raise --memory"), "{said}");
 }

@@ -33,12 +33,12 @@ fn a_count_resumes_with_other_threads_and_memory() {
     let files = Files::new(&reads);
     let with = |threads, memory: Option<u64>, k| CountParams {
         threads,
-        memory_bytes: memory.unwrap_or(min_memory(threads)),
+        memory_bytes: memory.unwrap_or(min_memory_bytes(threads)),
         ..files.params(k)
     };
     for k in [12, 24, 31, 32] {
         let expected = sorted_by_definition(&reads, k, 2);
-        let whole = ScatteredReads::<2>::new(&files.lanes, &with(2, Some(64 << 20), k), &ProgressCounters::default());
+        let whole = ScatteredReads::<2>::read_lanes(&files.lanes, &with(2, Some(64 << 20), k), &ProgressCounters::default());
         let whole = whole.and_then(|scattered| scattered.count_and_sort(2)).expect("counted");
         // More and less than before; bins of the first run, threads and memory of the second.
         for [first, second, third] in [
@@ -64,7 +64,7 @@ fn far_less_memory_than_before_is_refused() {
     let files = Files::new(&awkward_reads(400, 9));
     let (much, little) = (
         CountParams { memory_bytes: 1 << 30, ..files.params(31) },
-        CountParams { memory_bytes: min_memory(2), ..files.params(31) },
+        CountParams { memory_bytes: min_memory_bytes(2), ..files.params(31) },
     );
     let read = read(&files, &much);
     let said = count_on(&files, read.clone(), &little).expect_err("too little").to_string();

@@ -1,7 +1,7 @@
 //! Tests of counting the objects of shards, partition by partition.
 
 use super::*;
-use crate::{BinGrid, ShardIndex, count_shards, min_memory_for_grid};
+use crate::{BinGrid, ShardKmerIndex, count_shards, min_memory_for_grid};
 use genuma_work::spill::{LocalObjectRange, SpillFile};
 
 /// Distributes the reads of both samples to `shards` shards, some without reads of a sample.
@@ -18,15 +18,15 @@ fn cut(reads: &[Vec<Read>; 2], shards: usize) -> Vec<Files> {
 }
 
 /// Scatters a shard into an object that contains other data before it.
-fn scattered(files: &Files, grid: BinGrid, memory: u64) -> (ShardIndex, PathBuf) {
+fn scattered(files: &Files, grid: BinGrid, memory: u64) -> (ShardKmerIndex, PathBuf) {
     let params = CountParams { memory_bytes: memory, ..files.params(31) };
     let path = files.dir.path().join("object");
     let file = SpillFile::create("k-mer", &path).expect("a file");
     file.write_block(&[7; 1000], 1000).expect("room");
     let (scattered, _) =
-        ShardIndex::scatter_lanes(&files.lanes, grid, &params, &ProgressCounters::default(), || UnchangedPairs)
+        ShardKmerIndex::scatter_lanes(&files.lanes, grid, &params, &ProgressCounters::default(), || UnchangedPairs)
             .expect("reads");
-    (ShardIndex::write_shard(scattered, grid, &file).expect("room"), path)
+    (ShardKmerIndex::write_shard(scattered, grid, &file).expect("room"), path)
 }
 
 #[test]
@@ -40,12 +40,12 @@ fn results_do_not_depend_on_shards_and_partitions() {
         let files = cut(&reads, shards);
         // The first shard has so little memory that bins are spilled to the work folder.
         let least = min_memory_for_grid(grid, 2);
-        let objects: Vec<(ShardIndex, PathBuf)> =
+        let objects: Vec<(ShardKmerIndex, PathBuf)> =
             (0..).zip(&files).map(|(i, files)| scattered(files, grid, if i == 0 { least } else { 64 << 20 })).collect();
         let (mut picks, mut sums) = (Vec::new(), [vec![0; SPECTRUM_SLOTS], vec![0; SPECTRUM_SLOTS]]);
         let mut distinct = 0;
         for number in 0..parts {
-            let part = Partition::new(number, parts).expect("a partition");
+            let part = Partition::from_number_and_total(number, parts).expect("a partition");
             let params = CountParams { partition: part, ..whole.params(31) };
             let cut: Vec<(u64, Vec<u8>)> = objects
                 .iter()
@@ -59,7 +59,7 @@ fn results_do_not_depend_on_shards_and_partitions() {
             let folder = tempfile::tempdir().expect("a folder");
             let paths: Vec<PathBuf> = (0..shards).map(|i| folder.path().join(i.to_string())).collect();
             cut.iter().zip(&paths).for_each(|((_, bytes), path)| fs::write(path, bytes).expect("written"));
-            let inputs: Vec<(ShardIndex, LocalObjectRange<'_>)> = objects
+            let inputs: Vec<(ShardKmerIndex, LocalObjectRange<'_>)> = objects
                 .iter()
                 .zip(paths.iter().zip(&cut))
                 .map(|((shard, _), (path, (start, _)))| {
@@ -92,8 +92,8 @@ fn mismatched_or_damaged_shards_are_reported() {
     // Overwrites the object of the other shard.
     let (shard, path) = scattered(&files, grid, 64 << 20);
     let file = LocalObjectRange { name: "scatter-1.obj", path: &path, object_offset: 0 };
-    let params = |number| CountParams { partition: Partition::new(number, 2).expect("one"), ..files.params(31) };
-    let told = |shards: &[(ShardIndex, LocalObjectRange<'_>)], params: &CountParams| {
+    let params = |number| CountParams { partition: Partition::from_number_and_total(number, 2).expect("one"), ..files.params(31) };
+    let told = |shards: &[(ShardKmerIndex, LocalObjectRange<'_>)], params: &CountParams| {
         count_shards(shards, params, &ProgressCounters::default(), |_| all).expect_err("a fault").to_string()
     };
     let mixed = [(shard.clone(), file), (other, file)];
@@ -109,7 +109,7 @@ fn mismatched_or_damaged_shards_are_reported() {
     assert!(said.contains("run the step that made it again"), "{said}");
     assert!(count_shards(&[(shard, file)], &params(0), &ProgressCounters::default(), |_| all).is_ok());
     let least = CountParams { memory_bytes: min_memory_for_grid(grid, 2) - 1, ..files.params(31) };
-    let refused = ShardIndex::scatter_lanes(
+    let refused = ShardKmerIndex::scatter_lanes(
         &files.lanes,
         BinGrid { num_partitions: 64, bins_per_partition: 256 },
         &least,

@@ -308,7 +308,7 @@ fn a_band_is_as_wide_as_what_may_be_better() {
     };
     // A gap of one base costs seven.
     for (total, side) in [(100, None), (93, None), (92, Some(1)), (80, Some(13)), (40, Some(35))] {
-        let job = GappedJob::new(1, 2, &place(total), 100, false, &options);
+        let job = GappedJob::for_placement(1, 2, &place(total), 100, false, &options);
         assert_eq!(job.map(|job| (job.at, job.width)), side.map(|side| (5000 - side, 2 * side as u8 + 1)), "{total}");
     }
 }

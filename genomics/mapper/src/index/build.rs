@@ -457,7 +457,7 @@ mod tests {
                     IndexSlot::Position(at, reverse) => own.push((at, reverse)),
                     IndexSlot::List(at) => {
                         let list = view.position_list(at);
-                        let on = |reverse| list.positions_on_strand(reverse).map(move |at| (at, reverse));
+                        let on = |reverse| list.positions_of_hashed_strand(reverse).map(move |at| (at, reverse));
                         listed |= on(false).chain(on(true)).collect::<Vec<_>>() == places && list.len() == places.len();
                     }
                 });

@@ -124,7 +124,7 @@ fn looked_up(view: &IndexView<'_>, hash: u64) -> (Vec<SeedOccurrence>, Vec<Vec<S
         IndexSlot::Position(at, reverse) => own.push((at, reverse)),
         IndexSlot::List(at) => {
             let list = view.position_list(at);
-            let on = |reverse| list.positions_on_strand(reverse).map(move |at| (at, reverse));
+            let on = |reverse| list.positions_of_hashed_strand(reverse).map(move |at| (at, reverse));
             let all: Vec<_> = on(false).chain(on(true)).collect();
             assert_eq!(all.len(), list.len());
             lists.push(all);
@@ -181,7 +181,7 @@ fn every_seed_is_found_where_it_is_and_none_over_a_hole() {
                     found.extend(
                         [false, true]
                             .into_iter()
-                            .flat_map(|strand| list.positions_on_strand(strand).map(move |at| (at, strand))),
+                            .flat_map(|strand| list.positions_of_hashed_strand(strand).map(move |at| (at, strand))),
                     );
                 }
                 _ => found.push((u64::from(bucket.places[slot]), bucket.tags[slot] >> 7 == 1)),

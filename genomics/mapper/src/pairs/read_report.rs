@@ -57,14 +57,14 @@ pub(super) fn single_read_mapq(
     which: usize,
     options: &ScoringOptions,
 ) -> i32 {
-    let rivals = quality::find_rivals(&read.places, which, read.length, options);
+    let rivals = quality::find_rival_placements(&read.places, which, read.length, options);
     let place = &read.places[which];
     // Seeds in other parts of the read say nothing about this segment.
     let (from, to) = place.aligned_range_as_sequenced(read.length);
     let sure = if to - from == read.length {
         read.summary.examined_seeds
     } else {
-        count_examined_seeds(mapped.seed_offsets_of(read.number), mapped.deferred_lists_of(read.number), from..to)
+        count_examined_seeds(mapped.seed_offsets_of(read.number), mapped.deferred_lists_of_read(read.number), from..to)
     };
     quality::single_read_mapq(place, rivals, sure, read.deferred, read.length, options)
         .min(segment_mapq_upper_bound(read, which, options))
@@ -90,7 +90,7 @@ impl ReadReport {
         let instead = || good(assembled).then(|| (assembled, single_read_mapq(mapped, read, assembled, options)));
         let primary = primary.filter(|&(which, _)| good(which)).or_else(instead);
         let Some((primary, quality)) = primary else { return };
-        let next = |which| quality::find_rivals(places, which, read.length, options).best.unwrap_or(0);
+        let next = |which| quality::find_rival_placements(places, which, read.length, options).best.unwrap_or(0);
         let piece =
             |place, quality: i32| ReportedSegment { place, mapq: quality as u8, next_score: next(place), alt_score: 0 };
         self.segments.push(piece(primary, quality));

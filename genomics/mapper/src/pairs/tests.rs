@@ -67,11 +67,11 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, SkippedRe
     let (view, options, vectors) = (index.view(), ScoringOptions::default(), SimdLevel::widest_available());
     let mut mapped = MappedReads::default();
     let all = reads.iter().map(Vec::as_slice);
-    mapper::map_reads(&view, &options, vectors, &mut mapper::MapperState::default(), all, &mut mapped);
+    mapper::map_reads(&view, &options, vectors, &mut mapper::MappingBuffers::default(), all, &mut mapped);
     let mut insert_sizes = InsertSizesByOrientation::default();
     insert_sizes[1] = (300..500).collect();
     let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, options.match_score);
-    let (mut state, mut told) = (PairingState::default(), Vec::new());
+    let (mut state, mut told) = (PairingBuffers::default(), Vec::new());
     let contig = |place: &Placement| &view.contigs[view.contig_at(place.start())];
     let inserts = paired.then_some(&inserts);
     complete_templates(&view, &options, vectors, &mut state, &mut mapped, inserts, |_, first, reports, proper| {

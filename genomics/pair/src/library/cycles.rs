@@ -4,7 +4,7 @@ use genuma_reads::packed_bases::BaseCodes;
 use genuma_reads::{Mate, dna};
 use serde::{Deserialize, Serialize};
 
-use super::overlap::facing_positions;
+use super::overlap::overlap_positions;
 
 /// Number of cycles that are tallied; later ones are ignored.
 pub const MAX_CYCLES: usize = 1024;
@@ -135,7 +135,7 @@ impl CycleTallies {
     }
 
     /// Compares trimmed mates that overlap in a fragment of `fragment` bases.
-    pub fn compare_mates(
+    pub fn compare_overlapping_mates(
         &mut self,
         codes: [&BaseCodes; 2],
         mates: [Mate<'_>; 2],
@@ -147,7 +147,7 @@ impl CycleTallies {
         let disagreements = &mut self.disagreements;
         disagreements.by_quality.resize(NUM_QUALITIES, [0; 2]);
         let mut wrong = 0;
-        for i in facing_positions(one.len(), two.len(), fragment) {
+        for i in overlap_positions(one.len(), two.len(), fragment) {
             let j = fragment - 1 - i;
             let (a, b) = (one[i], two[j]);
             if a >= 4 || b >= 4 || i.max(j) >= MAX_CYCLES {
@@ -181,7 +181,7 @@ impl CycleTallies {
     }
 
     /// Adds the tallies of another thread.
-    pub fn add_tallies(&mut self, other: &CycleTallies) {
+    pub fn merge_tallies(&mut self, other: &CycleTallies) {
         for (cycles, others) in self.by_mate.iter_mut().zip(&other.by_mate) {
             cycles.resize(cycles.len().max(others.len()), CycleTally::default());
             cycles.iter_mut().zip(others).for_each(|(sum, cycle)| sum.add(cycle));

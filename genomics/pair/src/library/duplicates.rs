@@ -82,7 +82,7 @@ impl DuplicateKeyCounts {
     }
 
     /// Adds the keys of another thread.
-    pub fn merge(&mut self, other: &DuplicateKeyCounts) {
+    pub fn merge_counts(&mut self, other: &DuplicateKeyCounts) {
         self.halve(other.halvings);
         for (&key, &pairs) in &other.keys {
             if key <= u64::MAX >> self.halvings {
@@ -145,7 +145,7 @@ mod tests {
                 tallies.reverse();
             }
             let mut all = DuplicateKeyCounts::default();
-            tallies.iter().for_each(|tally| all.merge(tally));
+            tallies.iter().for_each(|tally| all.merge_counts(tally));
             all
         };
         let whole = split(1, false);

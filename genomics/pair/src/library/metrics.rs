@@ -48,12 +48,12 @@ pub struct MateMetrics {
     /// Number of first cycles whose base composition differs from the later ones, a trace of fragmentation.
     pub(crate) biased_start: usize,
     /// Metrics by cycle, from the first cycle on.
-    pub cycles: Vec<CycleMetrics>,
+    pub cycles: Vec<SingleCycleMetrics>,
 }
 
 /// Quality, composition and errors of the bases at one position of the reads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct CycleMetrics {
+pub struct SingleCycleMetrics {
     /// Mean Phred quality of the bases of this cycle.
     pub quality: f64,
     /// Share of bases with quality 30 or more.
@@ -97,7 +97,7 @@ pub struct ErrorMetrics {
     /// Shares of the 12 substitutions among all errors, as read: A>C, A>G, … T>G.
     pub substitutions: Vec<SubstitutionShare>,
     /// Error rates by Phred quality.
-    pub(crate) by_quality: Vec<QualityMetrics>,
+    pub(crate) by_quality: Vec<SingleQualityErrorRate>,
 }
 
 /// Share of one substitution among the errors.
@@ -109,9 +109,9 @@ pub struct SubstitutionShare {
     pub share: Estimate,
 }
 
-/// Error rate of the bases of one Phred quality.
+/// Measured error rate of the bases to which the sequencer gave one Phred quality.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct QualityMetrics {
+pub(crate) struct SingleQualityErrorRate {
     /// Phred quality that the sequencer gave to these bases.
     pub quality: usize,
     /// Number of bases of this quality that were compared with the other mate.
@@ -159,7 +159,7 @@ pub struct TelomereMetrics {
 
 /// Library metrics of both samples.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PairLibraryMetrics {
+pub struct SamplePairLibraryMetrics {
     /// Metrics of the normal's reads.
     pub normal: LibraryMetrics,
     /// Metrics of the tumour's reads.
@@ -168,19 +168,19 @@ pub struct PairLibraryMetrics {
     pub telomeres: Option<Estimate>,
 }
 
-impl PairLibraryMetrics {
+impl SamplePairLibraryMetrics {
     /// Computes the metrics of both samples from their tallies, trimming counts, and read depths if known.
     pub fn from_tallies(
         tallies: [&LibraryTally; 2],
         trimmed: [&TrimCounts; 2],
         depths: [Option<f64>; 2],
-    ) -> PairLibraryMetrics {
+    ) -> SamplePairLibraryMetrics {
         let [normal, tumor] = [0, 1].map(|i| LibraryMetrics::from_tally(tallies[i], trimmed[i], depths[i]));
         let (over, under) = (&tumor.telomeres, &normal.telomeres);
         let same = over.motif.is_some() && over.motif == under.motif;
         let ratio = || Estimate::from_rate_ratio((over.pairs, tumor.pairs as f64), (under.pairs, normal.pairs as f64));
         let telomeres = if same { ratio() } else { None };
-        PairLibraryMetrics { normal, tumor, telomeres }
+        SamplePairLibraryMetrics { normal, tumor, telomeres }
     }
 }
 
@@ -261,9 +261,9 @@ fn base_shares(cycle: &CycleTally) -> [f64; 4] {
     [0, 1, 2, 3].map(|base| cycle.base_counts[base] as f64 / known.max(1) as f64)
 }
 
-fn cycle_metrics(cycle: &CycleTally) -> CycleMetrics {
+fn cycle_metrics(cycle: &CycleTally) -> SingleCycleMetrics {
     let of = |n: u64| rounded(proportion(n, cycle.total_bases()).unwrap_or(0.0));
-    CycleMetrics {
+    SingleCycleMetrics {
         quality: of(cycle.quality_sum),
         q30: of(cycle.q30_bases),
         n: of(cycle.base_counts[4]),
@@ -390,7 +390,7 @@ fn error_metrics(detail: &DetailTally) -> ErrorMetrics {
     });
     let qualities = disagreements.by_quality.iter().enumerate().filter_map(|(quality, &[compared, halves])| {
         let errors = Estimate::from_poisson(halves / 2, compared as f64)?;
-        Some(QualityMetrics { quality, compared, errors })
+        Some(SingleQualityErrorRate { quality, compared, errors })
     });
     ErrorMetrics {
         compared: disagreements.compared_bases,

@@ -51,7 +51,7 @@ fn find_seed(
     accept: impl Fn(usize) -> Option<usize>,
 ) -> Option<usize> {
     for at in (0..starts).step_by(WORD_BASES) {
-        let sixteens = read.sixteen_mers(at);
+        let sixteens = read.next_32_sixteen_mers(at);
         if sixteens.iter().fold(u32::MAX, |least, &sixteen| least.min(sixteen ^ seed)) > 0 {
             continue;
         }
@@ -72,7 +72,7 @@ fn is_tandem_repeat(seed: u32) -> bool {
 }
 
 /// Positions of `one` that face positions of `two` in a fragment: position i faces `fragment - 1 - i`.
-pub fn facing_positions(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
+pub fn overlap_positions(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
     fragment.saturating_sub(two)..fragment.min(one)
 }
 
@@ -82,7 +82,7 @@ const MIN_GOOD_LETTER: u8 = b'!' + 20;
 /// Whether the mates agree where they face each other: at most one base in eight differs, and one in 25 of the good
 /// bases, as copies of a repeat differ in good bases too.
 fn do_mates_agree([one, two]: [&[u8]; 2], [first, second]: [&[u8]; 2], fragment: usize) -> bool {
-    let facing = facing_positions(one.len(), two.len(), fragment);
+    let facing = overlap_positions(one.len(), two.len(), fragment);
     if facing.len() < MIN_OVERLAP_BASES {
         return false;
     }

@@ -88,8 +88,8 @@ fn tallies(reads: &Reads, parts: usize) -> (LibraryTally, genuma_reads::TrimCoun
         }
         let [none, tumour] = observer.into_tallies().try_into().expect("two samples");
         assert_eq!(none, LibraryTally::default());
-        all.add_tally(&tumour);
-        cut.add_counts(&trimmer.counts());
+        all.merge_tally(&tumour);
+        cut.merge_counts(&trimmer.counts());
     }
     (all, cut)
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkerTally, SequenceKind, SequenceMarkerCounts};
+use super::{MarkerTally, MarkerSequenceKind, SequenceMarkerCounts};
 use crate::interval::{Estimate, Z_SCORE_95_PERCENT};
 
 /// Results for the known sequences in both samples: copy numbers of the contigs, and detected screened sequences.
@@ -81,12 +81,12 @@ pub struct DetectedSequence {
     /// The earlier sequence that shares most k-mers with this one.
     pub most_similar: Option<String>,
     /// Result for the normal and for the tumour.
-    pub samples: [SampleDetection; 2],
+    pub samples: [SequenceDetection; 2],
 }
 
 /// A screened sequence in one sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SampleDetection {
+pub struct SequenceDetection {
     /// Share of the markers that were seen at least once (0 to 1).
     pub breadth: f64,
     /// Mean count of a marker.
@@ -186,7 +186,7 @@ impl KnownSequenceResults {
     /// Evaluates the marker counts of two samples with the given numbers of reads.
     pub fn from_tally(tally: &MarkerTally, reads: [ReadAndKmerTotals; 2]) -> KnownSequenceResults {
         let kinds = |screened: bool| {
-            tally.sequences.iter().filter(move |s| (s.kind == SequenceKind::Screened) == screened).collect::<Vec<_>>()
+            tally.sequences.iter().filter(move |s| (s.kind == MarkerSequenceKind::Screened) == screened).collect::<Vec<_>>()
         };
         let [contigs, screened] = [false, true].map(kinds);
         KnownSequenceResults {
@@ -203,7 +203,7 @@ fn build_karyotype(contigs: &[&SequenceMarkerCounts]) -> RelativeContigCopyNumbe
         .map(|&contig| (contig, [0, 1].map(|sample| marker_depth(contig, sample))))
         .collect();
     let is_usual = |contig: &SequenceMarkerCounts| {
-        contig.kind == SequenceKind::Contig && !["X", "Y"].into_iter().any(|sex| is_sex_chromosome(&contig.name, sex))
+        contig.kind == MarkerSequenceKind::Contig && !["X", "Y"].into_iter().any(|sex| is_sex_chromosome(&contig.name, sex))
     };
     let autosomes = [0, 1].map(|sample| autosome_depth(&assessed, sample, is_usual));
     let enough = autosomes.map(|autosomes| autosomes.total_count >= MIN_AUTOSOME_KMERS && autosomes.mean > 0.0);
@@ -216,7 +216,7 @@ fn build_karyotype(contigs: &[&SequenceMarkerCounts]) -> RelativeContigCopyNumbe
             let relative = [0, 1].map(|sample| relative(depths, sample));
             let ratio = relative[0].zip(relative[1]).and_then(|(normal, tumour)| divide_estimates(tumour, normal));
             let word = match ratio {
-                _ if contig.kind == SequenceKind::Organelle => "organelle",
+                _ if contig.kind == MarkerSequenceKind::Organelle => "organelle",
                 None => "unknown",
                 Some(ratio) if ratio.low > 1.0 && ratio.value > 1.0 + MIN_RATIO_CHANGE => "gained",
                 Some(ratio) if ratio.high < 1.0 && ratio.value < 1.0 - MIN_RATIO_CHANGE => "lost",
@@ -245,7 +245,7 @@ fn build_karyotype(contigs: &[&SequenceMarkerCounts]) -> RelativeContigCopyNumbe
         Estimate { value: lost(ratio.value), low: lost(ratio.high), high: lost(ratio.low) }
     });
     let mitochondrion = |(contig, _): &&(&SequenceMarkerCounts, [MarkerDepth; 2])| {
-        contig.kind == SequenceKind::Organelle && contig.name.to_ascii_lowercase().contains('m')
+        contig.kind == MarkerSequenceKind::Organelle && contig.name.to_ascii_lowercase().contains('m')
     };
     let mitochondria = [0, 1].map(|sample| {
         let relative = assessed.iter().find(mitochondrion).and_then(|(_, depths)| relative(depths, sample));
@@ -371,7 +371,7 @@ fn build_screen(screened: &[&SequenceMarkerCounts], reads: [ReadAndKmerTotals; 2
     }
 }
 
-fn detect_in_sample(sequence: &SequenceMarkerCounts, sample: usize, reads: ReadAndKmerTotals) -> SampleDetection {
+fn detect_in_sample(sequence: &SequenceMarkerCounts, sample: usize, reads: ReadAndKmerTotals) -> SequenceDetection {
     let seen = &sequence.count_histograms[sample];
     let (marks, kmers) = (sequence.markers.max(1) as f64, sequence.kmers.max(1) as f64);
     let there = seen.iter().fold(0.0, |sum, &(_, n)| sum + f64::from(n));
@@ -392,5 +392,5 @@ fn detect_in_sample(sequence: &SequenceMarkerCounts, sample: usize, reads: ReadA
         "detected"
     };
     let word = word.to_owned();
-    SampleDetection { breadth, depth, reads: number, reads_per_million: per_million, note: word }
+    SequenceDetection { breadth, depth, reads: number, reads_per_million: per_million, note: word }
 }

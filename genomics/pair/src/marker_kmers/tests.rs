@@ -56,7 +56,7 @@ fn evaluate(markers: &MarkerKmers, all: &[(usize, Vec<u8>)]) -> KnownSequenceRes
         num_reads: all.iter().filter(|(s, _)| *s == sample).count() as f64,
         kmers_per_read: 120.0,
     };
-    KnownSequenceResults::from_tally(&markers.take_counts(), [of(0), of(1)])
+    KnownSequenceResults::from_tally(&markers.take_recorded_counts(), [of(0), of(1)])
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn screened_sequences_are_detected_unless_the_reference_has_them() {
     // Without a reference more k-mers are markers.
     let alone = MarkerKmers::select_markers(K, None, Some(&folder.path().join("screen.fa"))).unwrap().unwrap();
     assert!(
-        alone.take_counts().sequences[2].markers > 300 && MarkerKmers::select_markers(K, None, None).unwrap().is_none()
+        alone.take_recorded_counts().sequences[2].markers > 300 && MarkerKmers::select_markers(K, None, None).unwrap().is_none()
     );
 }
 
@@ -163,21 +163,21 @@ fn tallies_of_partitions_add_up_and_other_markers_are_refused() {
         assert!(roots.iter().all(|root| root.root <= kmer_mask(k - 2)));
         let marks = MarkerKmers::select_markers(k, Some(&path), None).unwrap().unwrap();
         roots.iter().for_each(|root| marks.record_root(root));
-        let whole = marks.take_counts();
+        let whole = marks.take_recorded_counts();
         let mut parts = MarkerTally::default();
         for part in 0..3 {
             roots.iter().filter(|root| root.root % 3 == part).for_each(|root| marks.record_root(root));
-            let tally = marks.take_counts();
+            let tally = marks.take_recorded_counts();
             parts = if part == 0 {
                 tally
             } else {
-                assert!(parts.add_partition_counts(&tally));
+                assert!(parts.merge_partition_counts(&tally));
                 parts
             };
         }
         assert!(parts == whole && whole.sequences[0].count_histograms[0].len() > 8, "{k}");
         let mut less = whole.clone();
         less.sequences[0].markers -= 1;
-        assert!(!less.add_partition_counts(&whole) && !less.add_partition_counts(&MarkerTally::default()));
+        assert!(!less.merge_partition_counts(&whole) && !less.merge_partition_counts(&MarkerTally::default()));
     }
 }

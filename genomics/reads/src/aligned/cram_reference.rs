@@ -123,7 +123,7 @@ impl CramReference {
         let mut head = [0; 2];
         let n = file.read_at(&mut head, 0).map_err(named)?;
         let all = if head[..n] == [0x1f, 0x8b] {
-            let reference = Reference::read(path).map_err(|e| io::Error::other(e.to_string()))?;
+            let reference = Reference::read_fasta_file(path).map_err(|e| io::Error::other(e.to_string()))?;
             let held = reference.contigs.into_iter();
             Sequences::InMemory(held.map(|contig| (contig.name.into_bytes(), Arc::new(contig.seq))).collect())
         } else {

@@ -350,9 +350,9 @@ impl<'a> SharedReader<'a> {
             }
         };
         if let Some(extractor) = extractor {
-            counts.add(&extractor.counts);
+            counts.merge_counts(&extractor.counts);
         }
-        lock(&self.counts).add(&counts);
+        lock(&self.counts).merge_counts(&counts);
         Ok(fetched)
     }
 

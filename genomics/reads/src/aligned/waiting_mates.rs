@@ -329,7 +329,7 @@ pub(super) struct RemainingReads {
 }
 
 impl RemainingReads {
-    /// The next read, with its mate if that waited as well.
+    /// The next read whose mate never came, as `[read 1, read 2]`; both are present if both waited.
     pub(super) fn next_template(&mut self) -> Option<[Option<WaitingRead<'_>>; 2]> {
         let read = |i: usize| Some(WaitingRead::parse(&self.bytes[self.ranges.get(i)?.clone()]));
         let (one, two) = (read(self.next)?, read(self.next + 1));

@@ -67,7 +67,7 @@ impl FastqBlock {
         (self.header_mark, self.records_before, self.used_bytes) = (mark, before, 0);
         (self.lacks_final_newline, self.has_more, self.fault) = (false, false, None);
         self.line_ends.clear();
-        self.append(rest);
+        self.append_bytes(rest);
     }
 
     /// Ensures that `more` bytes can be appended.
@@ -77,7 +77,7 @@ impl FastqBlock {
         }
     }
 
-    pub(super) fn append(&mut self, bytes: &[u8]) {
+    pub(super) fn append_bytes(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
         self.bytes[self.used_bytes..][..bytes.len()].copy_from_slice(bytes);
         self.used_bytes += bytes.len();
@@ -86,7 +86,7 @@ impl FastqBlock {
     /// Appends a line end.
     pub(super) fn push_line_end(&mut self) {
         self.line_ends.push(self.used_bytes);
-        self.append(b"\n");
+        self.append_bytes(b"\n");
     }
 
     /// Position after the last whole record.

@@ -6,10 +6,10 @@ use std::ops::Deref;
 use crate::error::{Error, RecordFault};
 use genuma_work::ProgressCounters;
 
-use super::{BlockLimit, FastqBlock, FastqReader, decompression_error};
+use super::{BlockLimits, FastqBlock, FastqReader, decompression_error};
 
 impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
-    pub(super) fn fill_block_fasta(&mut self, block: &mut FastqBlock, limit: BlockLimit) {
+    pub(super) fn fill_block_fasta(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
         block.restart(self.header_mark, self.records, &[]);
         match self.join_lines(block, limit) {
             Ok(more) => block.has_more = more,
@@ -21,7 +21,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     }
 
     /// Appends records to the block until the limit is reached; false at the end of the file.
-    fn join_lines(&mut self, block: &mut FastqBlock, limit: BlockLimit) -> Result<bool, Error> {
+    fn join_lines(&mut self, block: &mut FastqBlock, limit: BlockLimits) -> Result<bool, Error> {
         let mut open = false;
         loop {
             let text = &self.carry_over[self.carry_over_pos..];
@@ -36,7 +36,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
             }
             if let Some(n) = memchr::memchr(b'\n', text) {
                 let line = text[..n].strip_suffix(b"\r").unwrap_or(&text[..n]);
-                block.append(line);
+                block.append_bytes(line);
                 self.carry_over_pos += n + 1;
                 self.is_in_sequence_line = false;
                 if header {
@@ -50,7 +50,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
             if !header {
                 let part = text.strip_suffix(b"\r").unwrap_or(text);
                 self.is_in_sequence_line |= !part.is_empty();
-                block.append(part);
+                block.append_bytes(part);
                 self.carry_over_pos += part.len();
             }
             let record = block.records_before + block.num_records() as u64 + 1;
@@ -65,7 +65,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
             // End of the file: only a header or a `\r` may be left.
             if header {
                 let line = &self.carry_over[self.carry_over_pos..];
-                block.append(line.strip_suffix(b"\r").unwrap_or(line));
+                block.append_bytes(line.strip_suffix(b"\r").unwrap_or(line));
                 block.push_line_end();
                 open = true;
             }

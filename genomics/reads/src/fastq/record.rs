@@ -28,13 +28,13 @@ pub(crate) struct FastqRecord<'a> {
 
 /// Position of a record: its block, its index in the block, and the path of the file.
 #[derive(Clone, Copy)]
-pub(crate) struct RecordPosition<'a> {
+pub(crate) struct FastqRecordPosition<'a> {
     pub(crate) block: &'a FastqBlock,
     pub(crate) path: &'a Path,
     pub(crate) index: usize,
 }
 
-impl<'a> RecordPosition<'a> {
+impl<'a> FastqRecordPosition<'a> {
     pub(crate) fn error_in_record(&self, fault: RecordFault) -> Error {
         Error::error_in_record(self.path, self.block.records_before + self.index as u64 + 1, fault)
     }
@@ -69,8 +69,8 @@ impl<'a> RecordPosition<'a> {
         {
             return Err(self.error_in_record(RecordFault::InvalidBase(ByteForDisplay(b))));
         }
-        if !qual.iter().fold(true, |ok, &q| ok & is_printable(q)) {
-            let bad = qual.iter().find(|&&q| !is_printable(q)).map_or(0, |&q| q);
+        if !qual.iter().fold(true, |ok, &q| ok & is_printable_ascii(q)) {
+            let bad = qual.iter().find(|&&q| !is_printable_ascii(q)).map_or(0, |&q| q);
             return Err(self.error_in_record(RecordFault::InvalidQuality(ByteForDisplay(bad))));
         }
         Ok(())
@@ -87,7 +87,7 @@ impl<'a> RecordPosition<'a> {
                 self.error_in_record(RecordFault::NameTooLong { name_bytes: word.len(), max_bytes: MAX_NAME_BYTES })
             );
         }
-        match word.iter().find(|&&b| !is_printable(b)) {
+        match word.iter().find(|&&b| !is_printable_ascii(b)) {
             Some(&b) => Err(self.error_in_record(RecordFault::InvalidNameByte(ByteForDisplay(b)))),
             None => Ok(()),
         }
@@ -137,7 +137,7 @@ pub(crate) fn is_read_base(b: u8) -> bool {
 }
 
 /// Whether a byte is in `!`..=`~`, the range of quality bytes and of bytes in names.
-pub(crate) fn is_printable(q: u8) -> bool {
+pub(crate) fn is_printable_ascii(q: u8) -> bool {
     q.wrapping_sub(b'!') <= b'~' - b'!'
 }
 
@@ -181,7 +181,7 @@ fn name_without_mate_suffix<'a>(one: &FastqRecord<'a>, two: &FastqRecord<'_>) ->
 /// Checks that two records are mates in order: equal names, and not numbered otherwise than 1 and 2. Returns the template
 /// name.
 pub(crate) fn check_mates<'a>(
-    positions: [RecordPosition<'_>; 2],
+    positions: [FastqRecordPosition<'_>; 2],
     [one, two]: [&FastqRecord<'a>; 2],
 ) -> Result<&'a [u8], Error> {
     let text = |s: &[u8]| String::from_utf8_lossy(s).into_owned();
@@ -212,7 +212,7 @@ impl FastqBlock {
     /// Checks all records and names. The block is truncated before the first invalid record and keeps the error.
     pub(crate) fn check_records(&mut self, path: &Path) {
         for index in 0..self.num_records() {
-            let place = RecordPosition { block: self, path, index };
+            let place = FastqRecordPosition { block: self, path, index };
             if let Err(fault) = place.check_record().and_then(|()| place.check_name()) {
                 self.truncate_records(index);
                 (self.has_more, self.fault) = (false, Some(fault));
@@ -233,7 +233,7 @@ pub(crate) fn append_pairs_of_two_files(
     let records = [0, 1].map(|mate| blocks[mate].num_records());
     let both = records[0].min(records[1]);
     for index in 0..both {
-        let positions = [0, 1].map(|mate| RecordPosition { block: &blocks[mate], path: paths[mate], index });
+        let positions = [0, 1].map(|mate| FastqRecordPosition { block: &blocks[mate], path: paths[mate], index });
         append_pair(positions, umis.as_deref_mut(), batch)?;
     }
     if let Some(fault) = blocks.iter_mut().find_map(|block| block.fault.take()) {
@@ -262,12 +262,12 @@ pub(crate) fn append_interleaved_pairs(
 ) -> Result<(), Error> {
     let records = block.num_records();
     for pair in 0..records / 2 {
-        let positions = [2 * pair, 2 * pair + 1].map(|index| RecordPosition { block, path, index });
+        let positions = [2 * pair, 2 * pair + 1].map(|index| FastqRecordPosition { block, path, index });
         append_pair(positions, umis.as_deref_mut(), batch)?;
     }
     let mut alone = None;
     if records % 2 == 1 {
-        let last = RecordPosition { block, path, index: records - 1 };
+        let last = FastqRecordPosition { block, path, index: records - 1 };
         last.check_and_parse()?;
         alone = Some(last.error_in_record(RecordFault::MissingMate));
     }
@@ -283,7 +283,7 @@ pub(crate) fn append_single_reads(
     batch: &mut PairBatch,
 ) -> Result<(), Error> {
     for index in 0..block.num_records() {
-        let record = RecordPosition { block, path, index }.check_and_parse()?;
+        let record = FastqRecordPosition { block, path, index }.check_and_parse()?;
         match &mut umis {
             Some(umis) => umis.push_pair(record.name, [Some(record.mate), None], batch),
             None => batch.push(record.name, [record.mate, Mate::EMPTY]),
@@ -293,7 +293,7 @@ pub(crate) fn append_single_reads(
 }
 
 fn append_pair(
-    positions: [RecordPosition<'_>; 2],
+    positions: [FastqRecordPosition<'_>; 2],
     umis: Option<&mut UmiExtractor<'_>>,
     batch: &mut PairBatch,
 ) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::record::{is_common_base, is_printable};
+use super::record::{is_common_base, is_printable_ascii};
 use super::*;
 use crate::pair_batch::PairBatch;
 
@@ -13,7 +13,7 @@ type Owned = (Vec<u8>, [Vec<u8>; 4]);
 /// Pairs before the first error, and the record number and fault of that error.
 type Outcome = (Vec<Owned>, Option<(u64, RecordFault)>);
 
-fn parsed(path: &Path, chunk: usize, limit: BlockLimit) -> Outcome {
+fn parsed(path: &Path, chunk: usize, limit: BlockLimits) -> Outcome {
     let progress = ProgressCounters::default();
     let mut pairs = Vec::new();
     let mut run = || -> Result<(), Error> {
@@ -120,7 +120,7 @@ fn naive(text: &[u8], path: &Path) -> Outcome {
 struct Text {
     bytes: Vec<u8>,
     chunk: usize,
-    limit: BlockLimit,
+    limit: BlockLimits,
 }
 
 impl std::fmt::Debug for Text {
@@ -130,9 +130,9 @@ impl std::fmt::Debug for Text {
     }
 }
 
-fn limit() -> impl Strategy<Value = BlockLimit> {
+fn limit() -> impl Strategy<Value = BlockLimits> {
     let bytes = prop_oneof![Just(usize::MAX), 1usize..1000];
-    (1usize..5, bytes).prop_map(|(pairs, bytes)| BlockLimit { records: 2 * pairs, bytes })
+    (1usize..5, bytes).prop_map(|(pairs, bytes)| BlockLimits { records: 2 * pairs, bytes })
 }
 
 fn text() -> impl Strategy<Value = Text> {
@@ -195,7 +195,7 @@ proptest! {
 }
 
 /// Headers and bases of all records of a FASTA file, and the error that stopped reading.
-fn joined(path: &Path, terms: &FastqOptions, limit: BlockLimit) -> (Vec<[Vec<u8>; 2]>, Option<String>) {
+fn joined(path: &Path, terms: &FastqOptions, limit: BlockLimits) -> (Vec<[Vec<u8>; 2]>, Option<String>) {
     let progress = ProgressCounters::default();
     let mut stream = FastqReader::open(path, &progress, terms).unwrap();
     let (mut block, mut records) = (FastqBlock::default(), Vec::new());
@@ -251,7 +251,7 @@ fn a_record_without_end_is_reported() {
     let path = folder.path().join("r");
     let terms =
         FastqOptions { chunk_bytes: 100, max_record_bytes: 1000, ..FastqOptions::for_reads(FileAccess::default()) };
-    let limit = BlockLimit { records: 1024, bytes: usize::MAX };
+    let limit = BlockLimits { records: 1024, bytes: usize::MAX };
     let long = "A".repeat(5000);
     let lines = "ACGT\n".repeat(1000);
     for text in [format!(">a\nAC\n>b\n{long}"), format!(">a\nAC\n>b\n{lines}"), format!(">a\nAC\n>{long}")] {
@@ -283,7 +283,7 @@ fn valid_letters_and_qualities_are_the_documented_ones() {
         assert_eq!(is_iupac(b), letter, "{b}");
         assert_eq!(is_read_base(b), letter || b == b'.', "{b}");
         assert!(!is_common_base(b) || letter, "{b}");
-        assert_eq!(is_printable(b), (33..=126).contains(&b), "{b}");
+        assert_eq!(is_printable_ascii(b), (33..=126).contains(&b), "{b}");
     }
 }
 
@@ -306,7 +306,7 @@ fn files_given_by_mistake_are_named() {
         let fault = FastqReader::open(&path, &progress, &FastqOptions::for_pairs(None)).err().unwrap().to_string();
         assert!(fault.contains(name) && fault.contains("not FASTQ"), "{fault}");
         if bytes[0] != b'@' {
-            let fault = crate::fasta::Reference::read(&path).unwrap_err().to_string();
+            let fault = crate::fasta::Reference::read_fasta_file(&path).unwrap_err().to_string();
             assert!(fault.contains(name) && fault.contains("not FASTA"), "{fault}");
         }
     }

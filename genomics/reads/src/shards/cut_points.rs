@@ -13,7 +13,7 @@ use memchr::memmem::Finder;
 use crate::file_span::VirtualOffset;
 
 use super::SplitObstacle;
-use super::records::{FoundRecord, RecordSearch, find_records, parse_records_at};
+use super::records::{FoundRecord, RecordSearchResult, find_records, parse_records_at};
 use super::text::{CuttableFile, TextWindow};
 
 /// Number of consecutive records that must be valid, and have equal names in both files.
@@ -53,7 +53,7 @@ type CutResult<T> = io::Result<Result<T, SplitObstacle>>;
 
 /// The next records of a file after about the byte `near`.
 fn find_run_near(part: &CuttableFile, near: u64) -> CutResult<RecordRun<'_>> {
-    let Some(mut text) = part.text_near(near)? else {
+    let Some(mut text) = part.read_text_near(near)? else {
         return Ok(Err(SplitObstacle::NoRecords));
     };
     while text.bytes.len() < MAX_TEXT_BYTES {
@@ -64,9 +64,9 @@ fn find_run_near(part: &CuttableFile, near: u64) -> CutResult<RecordRun<'_>> {
             more = text.read_next_block()?;
         }
         match find_records(&text.bytes, text.near_index, RUN_RECORDS, text.reaches_file_end()) {
-            RecordSearch::Found(records) => return Ok(Ok(RecordRun { text, records })),
-            RecordSearch::NeedsMoreText if more => {}
-            RecordSearch::NeedsMoreText | RecordSearch::NotFound => break,
+            RecordSearchResult::Found(records) => return Ok(Ok(RecordRun { text, records })),
+            RecordSearchResult::NeedsMoreText if more => {}
+            RecordSearchResult::NeedsMoreText | RecordSearchResult::NotFound => break,
         }
     }
     Ok(Err(SplitObstacle::NoRecords))
@@ -171,7 +171,7 @@ fn find_names_near(part: &CuttableFile, around: u64, names: &[&[u8]]) -> io::Res
 /// start; at most two positions are returned.
 fn find_name_runs(part: &CuttableFile, [from, to]: [u64; 2], names: &[&[u8]]) -> io::Result<Vec<VirtualOffset>> {
     let mut places = Vec::new();
-    let (Some(mut text), Some(first)) = (part.text_near(from)?, names.first()) else {
+    let (Some(mut text), Some(first)) = (part.read_text_near(from)?, names.first()) else {
         return Ok(places);
     };
     let header = [b"\n@", *first].concat();
@@ -205,14 +205,14 @@ fn find_name_runs(part: &CuttableFile, [from, to]: [u64; 2], names: &[&[u8]]) ->
 fn starts_with_names(text: &mut TextWindow<'_>, at: usize, names: &[&[u8]]) -> io::Result<bool> {
     loop {
         match parse_records_at(&text.bytes, at, RUN_RECORDS, text.reaches_file_end()) {
-            RecordSearch::Found(run) => {
+            RecordSearchResult::Found(run) => {
                 return Ok(run.iter().map(|record| &record.name[..]).eq(names.iter().copied()));
             }
-            RecordSearch::NotFound => return Ok(false),
-            RecordSearch::NeedsMoreText if text.bytes.len() - at > MAX_TEXT_BYTES => return Ok(false),
+            RecordSearchResult::NotFound => return Ok(false),
+            RecordSearchResult::NeedsMoreText if text.bytes.len() - at > MAX_TEXT_BYTES => return Ok(false),
             // At the end of a file, no more text is needed.
-            RecordSearch::NeedsMoreText if text.read_next_block()? || text.reaches_file_end() => {}
-            RecordSearch::NeedsMoreText => return Ok(false),
+            RecordSearchResult::NeedsMoreText if text.read_next_block()? || text.reaches_file_end() => {}
+            RecordSearchResult::NeedsMoreText => return Ok(false),
         }
     }
 }

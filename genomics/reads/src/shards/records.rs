@@ -4,7 +4,7 @@
 //! bases, and the line after qualities is a header, which starts with `@`, as no line of bases does. So it does not
 //! matter that a line of qualities may start with `@` or `+`.
 
-use crate::fastq::{is_printable, is_read_base, template_name};
+use crate::fastq::{is_printable_ascii, is_read_base, template_name};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FoundRecord {
@@ -14,7 +14,7 @@ pub(super) struct FoundRecord {
 
 /// Result of searching a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum RecordSearch<T> {
+pub(super) enum RecordSearchResult<T> {
     Found(T),
     /// More text is needed to decide.
     NeedsMoreText,
@@ -23,65 +23,65 @@ pub(super) enum RecordSearch<T> {
 
 /// Finds the first `count` consecutive records that start at or after `from`, after a line end; fewer if the text
 /// ends with them and is the `last` of its file.
-pub(super) fn find_records(text: &[u8], from: usize, count: usize, last: bool) -> RecordSearch<Vec<FoundRecord>> {
+pub(super) fn find_records(text: &[u8], from: usize, count: usize, last: bool) -> RecordSearchResult<Vec<FoundRecord>> {
     let behind = from.saturating_sub(1);
     for end in memchr::memchr_iter(b'\n', &text[behind.min(text.len())..]) {
         match parse_records_at(text, behind + end + 1, count, last) {
-            RecordSearch::NotFound => {}
+            RecordSearchResult::NotFound => {}
             found => return found,
         }
     }
-    if last { RecordSearch::NotFound } else { RecordSearch::NeedsMoreText }
+    if last { RecordSearchResult::NotFound } else { RecordSearchResult::NeedsMoreText }
 }
 
 /// Parses `count` consecutive records from offset `start` on.
-pub(super) fn parse_records_at(text: &[u8], start: usize, count: usize, last: bool) -> RecordSearch<Vec<FoundRecord>> {
+pub(super) fn parse_records_at(text: &[u8], start: usize, count: usize, last: bool) -> RecordSearchResult<Vec<FoundRecord>> {
     let (mut found, mut at) = (Vec::with_capacity(count), start);
     while found.len() < count {
         if last && !found.is_empty() && text[at..].iter().all(|b| matches!(b, b'\r' | b'\n')) {
             break;
         }
         match record_at(text, at, last) {
-            RecordSearch::Found((name, end)) => {
+            RecordSearchResult::Found((name, end)) => {
                 found.push(FoundRecord { start: at, name });
                 at = end;
             }
-            RecordSearch::NeedsMoreText => return RecordSearch::NeedsMoreText,
-            RecordSearch::NotFound => return RecordSearch::NotFound,
+            RecordSearchResult::NeedsMoreText => return RecordSearchResult::NeedsMoreText,
+            RecordSearchResult::NotFound => return RecordSearchResult::NotFound,
         }
     }
-    RecordSearch::Found(found)
+    RecordSearchResult::Found(found)
 }
 
 /// The name of the record that starts at `at`, and the end of the record.
-fn record_at(text: &[u8], at: usize, last: bool) -> RecordSearch<(Vec<u8>, usize)> {
-    let short = || if last { RecordSearch::NotFound } else { RecordSearch::NeedsMoreText };
+fn record_at(text: &[u8], at: usize, last: bool) -> RecordSearchResult<(Vec<u8>, usize)> {
+    let short = || if last { RecordSearchResult::NotFound } else { RecordSearchResult::NeedsMoreText };
     let mut lines = LineIter { text, at, last };
     let Some(header) = lines.next() else {
-        return if text.get(at).is_none_or(|&b| b == b'@') { short() } else { RecordSearch::NotFound };
+        return if text.get(at).is_none_or(|&b| b == b'@') { short() } else { RecordSearchResult::NotFound };
     };
     let Some(header) = header.strip_prefix(b"@") else {
-        return RecordSearch::NotFound;
+        return RecordSearchResult::NotFound;
     };
     let Some(seq) = lines.next() else {
         return short();
     };
     if !seq.iter().all(|&b| is_read_base(b)) {
-        return RecordSearch::NotFound;
+        return RecordSearchResult::NotFound;
     }
     let Some(plus) = lines.next() else {
         return short();
     };
     if !plus.starts_with(b"+") {
-        return RecordSearch::NotFound;
+        return RecordSearchResult::NotFound;
     }
     let Some(qual) = lines.next() else {
         return short();
     };
-    if qual.len() != seq.len() || !qual.iter().all(|&b| is_printable(b)) {
-        return RecordSearch::NotFound;
+    if qual.len() != seq.len() || !qual.iter().all(|&b| is_printable_ascii(b)) {
+        return RecordSearchResult::NotFound;
     }
-    RecordSearch::Found((template_name(header).to_vec(), lines.at))
+    RecordSearchResult::Found((template_name(header).to_vec(), lines.at))
 }
 
 /// Lines without their line ends.
@@ -111,9 +111,9 @@ impl<'a> Iterator for LineIter<'a> {
 mod tests {
     use super::*;
 
-    fn names(look: RecordSearch<Vec<FoundRecord>>) -> Vec<(usize, String)> {
+    fn names(look: RecordSearchResult<Vec<FoundRecord>>) -> Vec<(usize, String)> {
         match look {
-            RecordSearch::Found(run) => {
+            RecordSearchResult::Found(run) => {
                 run.into_iter().map(|f| (f.start, String::from_utf8(f.name).unwrap())).collect()
             }
             other => panic!("{other:?}"),
@@ -143,14 +143,14 @@ mod tests {
                 assert_eq!(names(find_records(text.as_bytes(), from, 3, true)), expected, "from {from}");
             }
             for from in starts[5] + 1..text.len() {
-                assert_eq!(find_records(text.as_bytes(), from, 3, true), RecordSearch::NotFound, "from {from}");
+                assert_eq!(find_records(text.as_bytes(), from, 3, true), RecordSearchResult::NotFound, "from {from}");
             }
         }
         // With less text, the search either needs more text or finds the same records.
         for end in 0..all.len() {
             match find_records(&all.as_bytes()[..end], 3, 2, false) {
-                RecordSearch::Found(run) => assert_eq!([run[0].start, run[1].start], [starts[1], starts[2]]),
-                look => assert!(look == RecordSearch::NeedsMoreText && end < starts[3], "{end}"),
+                RecordSearchResult::Found(run) => assert_eq!([run[0].start, run[1].start], [starts[1], starts[2]]),
+                look => assert!(look == RecordSearchResult::NeedsMoreText && end < starts[3], "{end}"),
             }
         }
     }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn text_that_is_not_fastq_has_no_records() {
         for text in ["\n@a\nACGT\n+\nFFF\n", "\n>a\nACGT\n", "\n@a\nAC-T\n+\nFFFF\n", "\n@a\nA\nA\n+\nFF\n", "", "@"] {
-            assert_eq!(find_records(text.as_bytes(), 0, 1, true), RecordSearch::NotFound, "{text}");
+            assert_eq!(find_records(text.as_bytes(), 0, 1, true), RecordSearchResult::NotFound, "{text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::bgzf::{self, block_size_at, read_block};
+use crate::bgzf::{self, block_size_at, append_uncompressed_block};
 use crate::file_span::{FileSpan, VirtualOffset};
 
 use super::SplitObstacle;
@@ -57,7 +57,7 @@ impl CuttableFile {
 
     /// The text near a byte of the file, read up to the block that contains the byte; `None` if no BGZF blocks are
     /// found there.
-    pub(super) fn text_near(&self, near: u64) -> io::Result<Option<TextWindow<'_>>> {
+    pub(super) fn read_text_near(&self, near: u64) -> io::Result<Option<TextWindow<'_>>> {
         let mut text = TextWindow {
             file: self,
             bytes: Vec::new(),
@@ -138,7 +138,7 @@ impl TextWindow<'_> {
             // Blocks may be empty.
             while self.bytes.len() == had {
                 self.block_starts.push((self.dropped_bytes + had, self.next_file_offset));
-                match read_block(&self.file.file, self.next_file_offset, &mut self.bytes) {
+                match append_uncompressed_block(&self.file.file, self.next_file_offset, &mut self.bytes) {
                     Ok(Some(size)) => self.next_file_offset += size,
                     Ok(None) => return Ok(false),
                     // Damage is reported when the file is read.

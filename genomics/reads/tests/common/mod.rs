@@ -9,7 +9,7 @@ use std::thread;
 
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compression, Crc};
-use genuma_reads::{BatchLimit, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
+use genuma_reads::{BatchLimits, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
 use tempfile::TempDir;
 
 /// A folder of test files that is removed when it is dropped.
@@ -126,7 +126,7 @@ pub fn pull(lanes: &[StreamLane], options: StreamOptions) -> (Vec<Batch>, Option
 }
 
 pub fn reads(lanes: &[StreamLane]) -> Vec<Read> {
-    let (batches, error) = pull(lanes, StreamOptions::new(BatchLimit::by_reads(1000)));
+    let (batches, error) = pull(lanes, StreamOptions::new(BatchLimits::with_num_reads(1000)));
     assert!(error.is_none(), "{error:?}");
     batches.into_iter().flat_map(|(.., reads)| reads).collect()
 }

@@ -1,7 +1,7 @@
 //! Parses any VCF notation of a variant into what it does to the sequence: SNVs, indels, adjacencies, insertions.
 
-use super::decompose::split_allele;
-use super::normalise::NormalisedAllele;
+use super::decompose::decompose_allele;
+use super::normalise::SequenceReplacement;
 use super::vcf::VcfRecord;
 use crate::genome::Genome;
 use crate::somatic::MIN_SV_BP;
@@ -103,20 +103,20 @@ fn single_breakend_side(alternate: &str) -> Option<BreakendSide> {
 
 fn sequence_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleChange> {
     let alternate = record.alternate.to_ascii_uppercase();
-    let mut allele = NormalisedAllele::new(record.pos, record.reference.as_bytes(), alternate.as_bytes());
+    let mut allele = SequenceReplacement::from_vcf_alleles(record.pos, record.reference.as_bytes(), alternate.as_bytes());
     let contig = genome.and_then(|g| g.names.iter().position(|n| *n == record.chrom).map(|i| &g.seqs[i]));
     if let Some(seq) = contig {
         allele = allele.left_align(seq);
     }
-    let aligned = |part: NormalisedAllele| contig.map_or_else(|| part.clone(), |seq| part.clone().left_align(seq));
-    match split_allele(&allele) {
+    let aligned = |part: SequenceReplacement| contig.map_or_else(|| part.clone(), |seq| part.clone().left_align(seq));
+    match decompose_allele(&allele) {
         Some(parts) => parts.into_iter().flat_map(|part| simple_changes(&record.chrom, aligned(part))).collect(),
         None => replacement_changes(&record.chrom, &allele),
     }
 }
 
 /// Returns the effect of one substitution, insertion or deletion.
-fn simple_changes(chrom: &str, allele: NormalisedAllele) -> Vec<AlleleChange> {
+fn simple_changes(chrom: &str, allele: SequenceReplacement) -> Vec<AlleleChange> {
     let (lost, gained) = (allele.removed.len(), allele.added.len());
     if !allele.is_pure_indel() {
         return vec![AlleleChange::Snv { pos: allele.start + 1, to: allele.added[0] }];
@@ -124,14 +124,14 @@ fn simple_changes(chrom: &str, allele: NormalisedAllele) -> Vec<AlleleChange> {
     if lost.max(gained) >= MIN_SV_BP {
         return replacement_changes(chrom, &allele);
     }
-    let net = allele.net_length();
+    let net = allele.length_change_bp();
     let bases = if net < 0 { allele.removed } else { allele.added };
     if net == 0 { vec![] } else { vec![AlleleChange::Indel { start: allele.start, net, bases }] }
 }
 
 /// Returns the effects of replacing bases by unrelated ones: the breakends of a long removed sequence, and the length
 /// change.
-fn replacement_changes(chrom: &str, allele: &NormalisedAllele) -> Vec<AlleleChange> {
+fn replacement_changes(chrom: &str, allele: &SequenceReplacement) -> Vec<AlleleChange> {
     let (lost, gained) = (allele.removed.len(), allele.added.len());
     let end = |pos, side| AdjacencyEnd { chrom: chrom.to_owned(), pos, side };
     let mut found = vec![];
@@ -148,7 +148,7 @@ fn replacement_changes(chrom: &str, allele: &NormalisedAllele) -> Vec<AlleleChan
         }));
     }
     if found.is_empty() {
-        found.push(AlleleChange::Indel { start: allele.start, net: allele.net_length(), bases: vec![] });
+        found.push(AlleleChange::Indel { start: allele.start, net: allele.length_change_bp(), bases: vec![] });
     }
     found
 }

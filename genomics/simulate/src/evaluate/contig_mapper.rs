@@ -191,14 +191,14 @@ mod tests {
     fn genome() -> Genome {
         let mut rng = Rng::from_labels(5, &[]);
         let mut random = |n: usize| (0..n).map(|_| b"ACGT"[rng.draw_below(4)]).collect::<Vec<u8>>();
-        Genome::new(vec!["a".into(), "b".into()], vec![random(5000), random(5000)])
+        Genome::from_sequences(vec!["a".into(), "b".into()], vec![random(5000), random(5000)])
     }
 
     /// Contigs: a forward from 1000, b reverse from 2000 to 2999, and one that is not in the reference.
     fn contigs(genome: &Genome) -> Genome {
         let cut = |i: usize| genome.seqs[i][[1000, 2000][i]..][..1000].to_vec();
         let strange = b"ACGTTGCAACTTGGCATCGATTTACGAC".repeat(4);
-        Genome::new(vec!["n1".into(), "n2".into(), "n3".into()], vec![cut(0), reverse_complement(&cut(1)), strange])
+        Genome::from_sequences(vec!["n1".into(), "n2".into(), "n3".into()], vec![cut(0), reverse_complement(&cut(1)), strange])
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Splits the replacement of some bases by others into the fewest substitutions, insertions and deletions.
 
-use super::normalise::NormalisedAllele;
+use super::normalise::SequenceReplacement;
 use crate::somatic::MIN_SV_BP;
 
 /// Alignment cost of a substitution. The gap costs below make callers' joined and split notations come out alike; two
@@ -31,7 +31,7 @@ const MAX_PARTS_AND_BP_PER_PART: (usize, usize) = (3, 6);
 
 /// Splits an allele into substitutions, insertions and deletions. Returns `None` if they are too many, so that the
 /// bases count as replaced by unrelated ones.
-pub(super) fn split_allele(allele: &NormalisedAllele) -> Option<Vec<NormalisedAllele>> {
+pub(super) fn decompose_allele(allele: &SequenceReplacement) -> Option<Vec<SequenceReplacement>> {
     if allele.is_pure_indel() {
         return Some(vec![allele.clone()]);
     }
@@ -43,9 +43,9 @@ pub(super) fn split_allele(allele: &NormalisedAllele) -> Option<Vec<NormalisedAl
         return split;
     }
     // Substitutions of equal length change base by base if they are few or take no more parts than gaps would.
-    let single: Vec<NormalisedAllele> = (0..lost)
+    let single: Vec<SequenceReplacement> = (0..lost)
         .filter(|&i| allele.removed[i] != allele.added[i])
-        .map(|i| NormalisedAllele {
+        .map(|i| SequenceReplacement {
             start: allele.start + i,
             removed: vec![allele.removed[i]],
             added: vec![allele.added[i]],
@@ -57,7 +57,7 @@ pub(super) fn split_allele(allele: &NormalisedAllele) -> Option<Vec<NormalisedAl
 
 /// Splits an allele by the cheapest affine-gap alignment (Gotoh, Journal of Molecular Biology 1982). The parts are in
 /// order and do not touch. A pure insertion or deletion stays one part.
-fn align_and_split(allele: &NormalisedAllele) -> Vec<NormalisedAllele> {
+fn align_and_split(allele: &SequenceReplacement) -> Vec<SequenceReplacement> {
     let (out, added) = (&allele.removed, &allele.added);
     let columns = added.len() + 1;
     let cell = |i: usize, j: usize| i * columns + j;
@@ -92,7 +92,7 @@ fn align_and_split(allele: &NormalisedAllele) -> Vec<NormalisedAllele> {
     }
     let (mut i, mut j) = (out.len(), added.len());
     let mut step = ALIGNMENT_STEPS[(0..3).min_by_key(|&k| costs[cell(i, j)][k]).unwrap_or(0)];
-    let mut parts: Vec<NormalisedAllele> = vec![];
+    let mut parts: Vec<SequenceReplacement> = vec![];
     while i > 0 || j > 0 {
         let previous = before[cell(i, j)][step as usize];
         i -= usize::from(step != AlignmentStep::Added);
@@ -114,7 +114,7 @@ fn align_and_split(allele: &NormalisedAllele) -> Vec<NormalisedAllele> {
                     part.removed.splice(0..0, removed.iter().copied());
                     part.added.splice(0..0, put.iter().copied());
                 }
-                _ => parts.push(NormalisedAllele { start, removed: removed.to_vec(), added: put.to_vec() }),
+                _ => parts.push(SequenceReplacement { start, removed: removed.to_vec(), added: put.to_vec() }),
             }
         }
         step = previous;
@@ -129,7 +129,7 @@ mod tests {
     use crate::rng::Rng;
 
     fn split(reference: &str, alternate: &str) -> Vec<(usize, String, String)> {
-        let allele = NormalisedAllele::new(101, reference.as_bytes(), alternate.as_bytes());
+        let allele = SequenceReplacement::from_vcf_alleles(101, reference.as_bytes(), alternate.as_bytes());
         let text = |bases: Vec<u8>| String::from_utf8(bases).unwrap();
         align_and_split(&allele).into_iter().map(|a| (a.start, text(a.removed), text(a.added))).collect()
     }
@@ -152,22 +152,22 @@ mod tests {
         let mut rng = Rng::from_labels(9, &[]);
         let mut word = |n: usize| -> Vec<u8> { (0..n).map(|_| *rng.choose_item(b"ACGT")).collect() };
         let (one, other) = (word(60), word(45));
-        assert_eq!(split_allele(&NormalisedAllele { start: 9, removed: one.clone(), added: other }), None);
+        assert_eq!(decompose_allele(&SequenceReplacement { start: 9, removed: one.clone(), added: other }), None);
         // A long allele with few differences is split; so is one in which all bases shift by one.
         let mut changed = one.clone();
         changed[2] = if changed[2] == b'A' { b'C' } else { b'A' };
         changed.splice(50..53, []);
-        let found = split_allele(&NormalisedAllele { start: 9, removed: one.clone(), added: changed }).unwrap();
-        assert_eq!((found.len(), found[0].start, found[1].net_length()), (2, 11, -3));
+        let found = decompose_allele(&SequenceReplacement { start: 9, removed: one.clone(), added: changed }).unwrap();
+        assert_eq!((found.len(), found[0].start, found[1].length_change_bp()), (2, 11, -3));
         let mut substituted = one.clone();
         for at in [0, 30, 59] {
             substituted[at] = if substituted[at] == b'A' { b'C' } else { b'A' };
         }
-        let found = split_allele(&NormalisedAllele { start: 9, removed: one.clone(), added: substituted }).unwrap();
+        let found = decompose_allele(&SequenceReplacement { start: 9, removed: one.clone(), added: substituted }).unwrap();
         assert_eq!(found.iter().map(|a| a.start).collect::<Vec<_>>(), [9, 39, 68]);
         let moved = [&one[1..], b"G"].concat();
-        let found = split_allele(&NormalisedAllele { start: 9, removed: one, added: moved }).unwrap();
-        assert_eq!(found.iter().map(NormalisedAllele::net_length).collect::<Vec<_>>(), [-1, 1]);
+        let found = decompose_allele(&SequenceReplacement { start: 9, removed: one, added: moved }).unwrap();
+        assert_eq!(found.iter().map(SequenceReplacement::length_change_bp).collect::<Vec<_>>(), [-1, 1]);
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         for _ in 0..2000 {
             let mut word = |n: usize| -> Vec<u8> { (0..n).map(|_| *rng.choose_item(b"ACGT")).collect() };
             let (removed, added) = (word(7), word(5));
-            let allele = NormalisedAllele { start: 40, removed: removed.clone(), added: added.clone() };
+            let allele = SequenceReplacement { start: 40, removed: removed.clone(), added: added.clone() };
             let mut spelled = removed;
             for part in align_and_split(&allele).iter().rev() {
                 let at = part.start - 40;

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::normalise::NormalisedAllele;
+use super::normalise::SequenceReplacement;
 use super::vcf::VcfRecord;
 use crate::genome::Genome;
 use crate::somatic::MIN_SV_BP;
@@ -34,7 +34,7 @@ enum RecordSet {
 struct GroupMember {
     side: RecordSet,
     record: usize,
-    allele: NormalisedAllele,
+    allele: SequenceReplacement,
 }
 
 impl GroupMember {
@@ -80,15 +80,15 @@ pub(crate) fn match_haplotypes(
 }
 
 /// Returns the allele of a record that gives its bases and changes the length by less than a structural variant.
-fn small_allele(record: &VcfRecord) -> Option<NormalisedAllele> {
+fn small_allele(record: &VcfRecord) -> Option<SequenceReplacement> {
     let is_sequence = |text: &str| text.bytes().all(|b| b.is_ascii_alphabetic());
     if !is_sequence(&record.reference) || !is_sequence(&record.alternate) {
         return None;
     }
     let alternate = record.alternate.to_ascii_uppercase();
-    let allele = NormalisedAllele::new(record.pos, record.reference.as_bytes(), alternate.as_bytes());
+    let allele = SequenceReplacement::from_vcf_alleles(record.pos, record.reference.as_bytes(), alternate.as_bytes());
     let longest = allele.removed.len().max(allele.added.len());
-    (longest <= MAX_ALLELE_BP && allele.net_length().unsigned_abs() < MIN_SV_BP as u64).then_some(allele)
+    (longest <= MAX_ALLELE_BP && allele.length_change_bp().unsigned_abs() < MIN_SV_BP as u64).then_some(allele)
 }
 
 /// Finds the largest subsets of truth and calls of a group that spell the same haplotype.
@@ -151,7 +151,7 @@ mod tests {
     use crate::evaluate::vcf;
 
     fn same(truth: &str, calls: &str) -> (Vec<usize>, Vec<usize>) {
-        let genome = Genome::new(vec!["a".into()], vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)]);
+        let genome = Genome::from_sequences(vec!["a".into()], vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)]);
         let (truth, calls) = (vcf::parse_test_records(truth), vcf::parse_test_records(calls));
         let found = match_haplotypes(&truth, &calls, VcfRecord::has_passed, &genome);
         let sorted = |set: HashSet<usize>| {

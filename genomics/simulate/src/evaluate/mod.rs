@@ -19,7 +19,7 @@ mod scoring;
 pub mod vcf;
 
 pub use region_errors::ErrorsByRegion;
-pub use report::format_tables;
+pub use report::format_evaluation_tables;
 pub use scoring::{EvaluationResult, FalseCall, MissedVariant, RegionType, VariantClass, VariantScores};
 
 use std::cell::RefCell;
@@ -62,11 +62,11 @@ pub enum FilterMode {
 pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
     let genome = inputs.reference.map(Genome::read_fasta).transpose()?;
     let load = |path: &Path| -> Result<scoring::ParsedVcf> {
-        Ok(scoring::ParsedVcf::new(vcf::read_vcf(path)?, genome.as_ref()))
+        Ok(scoring::ParsedVcf::parse_records(vcf::read_vcf(path)?, genome.as_ref()))
     };
     let truth = vcf::read_vcf(inputs.truth)?;
     let (calls, notes) = map_calls_to_reference(inputs, &truth, vcf::read_vcf(inputs.calls)?, genome.as_ref())?;
-    let [truth, calls] = [truth, calls].map(|records| scoring::ParsedVcf::new(records, genome.as_ref()));
+    let [truth, calls] = [truth, calls].map(|records| scoring::ParsedVcf::parse_records(records, genome.as_ref()));
     let germline = inputs.germline.map(load).transpose()?;
     let score = |in_repeat: &scoring::RepeatPredicate| {
         let outcome =
@@ -85,7 +85,7 @@ pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
         false
     });
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let repeats = RepeatMap::new(genome, asked.into_inner(), threads);
+    let repeats = RepeatMap::count_kmers_of_spans(genome, asked.into_inner(), threads);
     Ok(score(&|chrom, start, end| {
         place(chrom, start, end).is_some_and(|at| repeats.touches_repeat(at.contig, at.start, at.end))
     }))
@@ -181,7 +181,7 @@ mod tests {
         let outcome = evaluate_calls(&inputs).unwrap();
         let mut all = 0;
         for class in [VariantClass::Snv, VariantClass::Indel, VariantClass::Sv] {
-            let scores = outcome.scores_for(class, None);
+            let scores = outcome.scores_of_class(class, None);
             assert_eq!((scores.recall(), scores.precision()), (Some(1.0), Some(1.0)), "{class:?}");
             all += scores.true_positives;
         }
@@ -189,10 +189,10 @@ mod tests {
         assert_eq!(outcome.structural_matches[1..], [0, 0]);
 
         let outcome = evaluate_calls(&EvaluationInputs { calls: &germline, ..inputs }).unwrap();
-        assert_eq!(outcome.scores_for(VariantClass::Snv, None).true_positives, 0);
+        assert_eq!(outcome.scores_of_class(VariantClass::Snv, None).true_positives, 0);
         assert!(outcome.false_calls.len() > 500);
         assert!(outcome.false_calls.iter().all(|f| f.note == "germline"));
-        assert!(format_tables(&outcome, 3).contains("more"));
+        assert!(format_evaluation_tables(&outcome, 3).contains("more"));
         assert!(outcome.to_json()["classes"]["SV"]["all"]["recall"].is_number());
     }
 }

@@ -1,8 +1,9 @@
 //! Normalises sequence alleles: as short and as far left as possible (Tan, Abecasis, Kang, Bioinformatics 2015).
 
-/// A replacement of reference bases; either side may be empty.
+/// A replacement of reference bases by other bases, without the bases that both share at either end. Left-aligned only
+/// after [`SequenceReplacement::left_align`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NormalisedAllele {
+pub(super) struct SequenceReplacement {
     /// First replaced reference base, 0-based; for an insertion, the base to the right.
     pub start: usize,
     /// Bases of the reference that the variant removes; empty for an insertion.
@@ -11,13 +12,13 @@ pub(super) struct NormalisedAllele {
     pub added: Vec<u8>,
 }
 
-impl NormalisedAllele {
+impl SequenceReplacement {
     /// Creates an allele from POS (1-based), REF and ALT, without the bases that both share at the end and the start.
-    pub(super) fn new(pos: usize, reference: &[u8], alternate: &[u8]) -> Self {
+    pub(super) fn from_vcf_alleles(pos: usize, reference: &[u8], alternate: &[u8]) -> Self {
         let same_end = reference.iter().rev().zip(alternate.iter().rev()).take_while(|(a, b)| a == b).count();
         let (removed, added) = (&reference[..reference.len() - same_end], &alternate[..alternate.len() - same_end]);
         let same_front = removed.iter().zip(added).take_while(|(a, b)| a == b).count();
-        NormalisedAllele {
+        SequenceReplacement {
             start: (pos + same_front).saturating_sub(1),
             removed: removed[same_front..].to_vec(),
             added: added[same_front..].to_vec(),
@@ -47,7 +48,7 @@ impl NormalisedAllele {
     }
 
     /// Returns the length change, bp (negative: bases are lost).
-    pub(super) fn net_length(&self) -> i64 {
+    pub(super) fn length_change_bp(&self) -> i64 {
         self.added.len() as i64 - self.removed.len() as i64
     }
 }
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    fn applied(seq: &[u8], allele: &NormalisedAllele) -> Vec<u8> {
+    fn applied(seq: &[u8], allele: &SequenceReplacement) -> Vec<u8> {
         [&seq[..allele.start], &allele.added, &seq[allele.start + allele.removed.len()..]].concat()
     }
 
@@ -90,7 +91,7 @@ mod tests {
             } else {
                 (seq[start..start + 1].to_vec(), [&seq[start..start + 1], &novel[..n]].concat())
             };
-            let allele = NormalisedAllele::new(start + 1, &reference, &alternate);
+            let allele = SequenceReplacement::from_vcf_alleles(start + 1, &reference, &alternate);
             let before = applied(&seq, &allele);
             let aligned = allele.left_align(&seq);
             assert_eq!(applied(&seq, &aligned), before);
@@ -100,12 +101,12 @@ mod tests {
 
     #[test]
     fn shared_bases_go() {
-        let allele = NormalisedAllele::new(10, b"ACGT", b"ATGT");
-        assert_eq!(allele, NormalisedAllele { start: 10, removed: b"C".to_vec(), added: b"T".to_vec() });
+        let allele = SequenceReplacement::from_vcf_alleles(10, b"ACGT", b"ATGT");
+        assert_eq!(allele, SequenceReplacement { start: 10, removed: b"C".to_vec(), added: b"T".to_vec() });
         assert_eq!(
-            NormalisedAllele::new(10, b"A", b"ACC"),
-            NormalisedAllele { start: 10, removed: vec![], added: b"CC".to_vec() }
+            SequenceReplacement::from_vcf_alleles(10, b"A", b"ACC"),
+            SequenceReplacement { start: 10, removed: vec![], added: b"CC".to_vec() }
         );
-        assert_eq!(NormalisedAllele::new(10, b"ACC", b"AC").net_length(), -1);
+        assert_eq!(SequenceReplacement::from_vcf_alleles(10, b"ACC", b"AC").length_change_bp(), -1);
     }
 }

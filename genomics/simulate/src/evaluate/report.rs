@@ -16,7 +16,7 @@ fn format_ratio(x: Option<f64>) -> String {
 }
 
 /// Formats the tables as text, with at most `listed` misses and as many false calls.
-pub fn format_tables(outcome: &EvaluationResult, listed: usize) -> String {
+pub fn format_evaluation_tables(outcome: &EvaluationResult, listed: usize) -> String {
     let mut out = String::new();
     for note in &outcome.notes {
         let _ = writeln!(out, "{note}\n");
@@ -24,7 +24,7 @@ pub fn format_tables(outcome: &EvaluationResult, listed: usize) -> String {
     let _ = writeln!(out, "class  part     truth     TP     FN     FP  recall  precision      F1");
     for (class, name) in CLASSES {
         for (part, part_name) in REGION_TYPES {
-            let s = outcome.scores_for(class, part);
+            let s = outcome.scores_of_class(class, part);
             let truth = s.true_positives + s.false_negatives;
             let (recall, precision, f1) = (format_ratio(s.recall()), format_ratio(s.precision()), format_ratio(s.f1()));
             let (tp, missed, fp) = (s.true_positives, s.false_negatives, s.false_positives);
@@ -84,7 +84,7 @@ impl EvaluationResult {
             .map(|&(class, name)| {
                 let parts: Map<String, Value> = REGION_TYPES
                     .iter()
-                    .map(|&(part, p)| (p.to_owned(), scores(self.scores_for(class, part))))
+                    .map(|&(part, p)| (p.to_owned(), scores(self.scores_of_class(class, part))))
                     .collect();
                 (name.to_owned(), Value::Object(parts))
             })

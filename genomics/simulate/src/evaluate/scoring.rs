@@ -161,7 +161,7 @@ pub struct EvaluationResult {
 
 impl EvaluationResult {
     /// Returns the scores of a class in one region type, or summed over both.
-    pub fn scores_for(&self, class: VariantClass, part: Option<RegionType>) -> VariantScores {
+    pub fn scores_of_class(&self, class: VariantClass, part: Option<RegionType>) -> VariantScores {
         let chosen = self.scores.iter().filter(|((c, p), _)| *c == class && part.is_none_or(|wanted| *p == wanted));
         chosen.fold(VariantScores::default(), |sum, (_, s)| sum + *s)
     }
@@ -190,7 +190,7 @@ pub(super) struct ParsedVcf {
 
 impl ParsedVcf {
     /// Parses all records, and groups those linked by MATEID, PARID or EVENT into events.
-    pub(super) fn new(records: Vec<VcfRecord>, genome: Option<&Genome>) -> Self {
+    pub(super) fn parse_records(records: Vec<VcfRecord>, genome: Option<&Genome>) -> Self {
         let mut small = vec![];
         let mut shapes: BTreeMap<usize, Vec<StructuralEffect>> = BTreeMap::new();
         let mut by_place: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
@@ -493,7 +493,7 @@ b 900 sv2_2a A A[a:9001[ . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_2b
 a 9001 sv2_2b A ]b:900]A . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_2a";
 
     fn side(lines: &str) -> ParsedVcf {
-        ParsedVcf::new(vcf::parse_test_records(lines), None)
+        ParsedVcf::parse_records(vcf::parse_test_records(lines), None)
     }
 
     fn scored(calls: &str, filters: FilterMode) -> EvaluationResult {
@@ -503,7 +503,7 @@ a 9001 sv2_2b A ]b:900]A . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_2a";
     }
 
     fn counts(outcome: &EvaluationResult, class: VariantClass) -> (usize, usize, usize) {
-        let s = outcome.scores_for(class, None);
+        let s = outcome.scores_of_class(class, None);
         (s.true_positives, s.false_negatives, s.false_positives)
     }
 
@@ -512,14 +512,14 @@ a 9001 sv2_2b A ]b:900]A . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_2a";
         let outcome = scored(TRUTH, FilterMode::PassOnly);
         for class in [VariantClass::Snv, VariantClass::Indel, VariantClass::Sv] {
             assert_eq!(counts(&outcome, class), (2, 0, 0));
-            assert_eq!(outcome.scores_for(class, None).f1(), Some(1.0));
+            assert_eq!(outcome.scores_of_class(class, None).f1(), Some(1.0));
         }
-        assert_eq!(outcome.scores_for(VariantClass::Snv, Some(RegionType::Repeat)).true_positives, 1);
+        assert_eq!(outcome.scores_of_class(VariantClass::Snv, Some(RegionType::Repeat)).true_positives, 1);
         assert_eq!(outcome.structural["COPY"], [1, 1]);
         assert!(outcome.misses.is_empty() && outcome.false_calls.is_empty());
         let nothing = scored("a 1 . A . . . .", FilterMode::PassOnly);
         assert_eq!(counts(&nothing, VariantClass::Sv), (0, 2, 0));
-        assert_eq!(nothing.scores_for(VariantClass::Sv, None).precision(), None);
+        assert_eq!(nothing.scores_of_class(VariantClass::Sv, None).precision(), None);
     }
 
     #[test]
@@ -531,7 +531,7 @@ a 900 . C T 9 weak;strand .
 b 50 . C T 20 . .";
         let outcome = scored(calls, FilterMode::PassOnly);
         assert_eq!(counts(&outcome, VariantClass::Snv), (1, 1, 3));
-        assert_eq!(outcome.scores_for(VariantClass::Snv, Some(RegionType::Repeat)).false_positives, 1);
+        assert_eq!(outcome.scores_of_class(VariantClass::Snv, Some(RegionType::Repeat)).false_positives, 1);
         let miss = &outcome.misses[0];
         assert_eq!((miss.place.pos, miss.why.as_str()), (900, "filtered: weak;strand"));
         let notes: Vec<_> = outcome.false_calls.iter().map(|f| (f.place.pos, f.note.as_str())).collect();
@@ -573,9 +573,9 @@ b 700 . A <INV> . PASS END=1700";
 
     #[test]
     fn neighbours_count_alike_joined_or_apart() {
-        let genome = Genome::new(vec!["a".into()], vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)]);
+        let genome = Genome::from_sequences(vec!["a".into()], vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)]);
         let scored = |truth: &str, calls: &str| {
-            let of = |lines: &str| ParsedVcf::new(vcf::parse_test_records(lines), Some(&genome));
+            let of = |lines: &str| ParsedVcf::parse_records(vcf::parse_test_records(lines), Some(&genome));
             let outcome =
                 score_calls(&of(truth), &of(calls), None, Some(&genome), FilterMode::PassOnly, &|_, _, _| false);
             [counts(&outcome, VariantClass::Snv), counts(&outcome, VariantClass::Indel)]

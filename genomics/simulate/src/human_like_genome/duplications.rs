@@ -76,12 +76,12 @@ fn random_source(seqs: &[Vec<u8>], rng: &mut Rng) -> ChromosomeSpan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::human_like_genome::random_sequence::random_bases;
+    use crate::human_like_genome::random_sequence::draw_bases;
 
     #[test]
     fn copies_are_as_long_as_many_and_as_alike_as_they_are_said_to_be() {
         let mut rng = Rng::from_labels(3, &[]);
-        let mut seqs: Vec<Vec<u8>> = [400_000, 200_000].map(|n| random_bases(n, 0.41, &mut rng)).into();
+        let mut seqs: Vec<Vec<u8>> = [400_000, 200_000].map(|n| draw_bases(n, 0.41, &mut rng)).into();
         let before = seqs.clone();
         let mut put = vec![];
         place_segmental_duplications(&mut seqs, &mut rng, &mut |to, at, length, divergence| {

@@ -3,7 +3,7 @@
 use genuma_reads::dna;
 
 use super::isochores::Isochores;
-use super::random_sequence::{draw_exponential, extend_with_mutated_copy, mutated_copy, random_bases};
+use super::random_sequence::{draw_exponential, extend_with_mutated_copy, mutated_copy, draw_bases};
 use crate::rng::Rng;
 
 /// Class of a repeat family.
@@ -79,16 +79,16 @@ const POLY_A_TAIL_BP: (usize, usize) = (8, 35);
 
 impl RepeatFamilies {
     /// Creates families with random consensus sequences, which are not human.
-    pub(super) fn new(rng: &mut Rng) -> Self {
+    pub(super) fn draw_consensus_sequences(rng: &mut Rng) -> Self {
         let mut all = vec![];
         add_alu_families(&mut all, rng);
         add_l1_families(&mut all, rng);
         for (class, share, young, old, families, shortest, longest) in OTHER_FAMILIES {
             for i in 0..families {
-                let end = random_bases(rng.draw_log_uniform(shortest, longest), 0.42, rng);
+                let end = draw_bases(rng.draw_log_uniform(shortest, longest), 0.42, rng);
                 let consensus = match class {
                     RepeatClass::Ltr => {
-                        [&end, &random_bases(PROVIRUS_PARTS.0, 0.42, rng), &end].map(Vec::as_slice).concat()
+                        [&end, &draw_bases(PROVIRUS_PARTS.0, 0.42, rng), &end].map(Vec::as_slice).concat()
                     }
                     _ => end,
                 };
@@ -143,9 +143,9 @@ fn interpolate(low: f64, high: f64, i: usize, n: usize) -> f64 {
 
 fn add_alu_families(all: &mut Vec<RepeatFamily>, rng: &mut Rng) {
     // The right arm has 31 bases more than the left one. An A-rich linker is between them.
-    let left = random_bases(125, 0.6, rng);
+    let left = draw_bases(125, 0.6, rng);
     let mut right = mutated_copy(&left, 0.15, rng);
-    right.splice(60..60, random_bases(31, 0.6, rng));
+    right.splice(60..60, draw_bases(31, 0.6, rng));
     let mut ancestor = [left.as_slice(), b"AAAAATACAAAA", right.as_slice()].concat();
     for (share, age, subfamilies) in ALU_GENERATIONS {
         ancestor = mutated_copy(&ancestor, ALU_DIVERGENCES.0, rng);
@@ -159,7 +159,7 @@ fn add_alu_families(all: &mut Vec<RepeatFamily>, rng: &mut Rng) {
 
 fn add_l1_families(all: &mut Vec<RepeatFamily>, rng: &mut Rng) {
     let (share, young, old, subfamilies) = L1_FAMILY;
-    let mut consensus = random_bases(L1_CONSENSUS_BP, 0.42, rng);
+    let mut consensus = draw_bases(L1_CONSENSUS_BP, 0.42, rng);
     for i in 0..subfamilies {
         consensus = mutated_copy(&consensus, L1_SUBFAMILY_DIVERGENCE, rng);
         let age = interpolate(old, young, i, subfamilies);
@@ -176,7 +176,7 @@ impl RepeatFamily {
     /// Draws a copy as it is found today: truncated, mutated, on either strand.
     fn draw_copy(&self, copy: &mut Vec<u8>, rng: &mut Rng) {
         copy.clear();
-        let divergence = rng.draw_normal(self.age, DIVERGENCE_RELATIVE_SD * self.age).clamp(0.002, 0.4);
+        let divergence = rng.draw_gaussian(self.age, DIVERGENCE_RELATIVE_SD * self.age).clamp(0.002, 0.4);
         let whole = &self.consensus;
         let n = whole.len();
         let rear = |kept: usize| &whole[n - kept.clamp(MIN_COPY_BP, n)..];

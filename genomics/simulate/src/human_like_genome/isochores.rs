@@ -1,6 +1,6 @@
 //! Generates isochores: long stretches of random sequence with different GC content.
 
-use super::random_sequence::extend_with_random_bases;
+use super::random_sequence::append_random_bases;
 use crate::rng::Rng;
 
 /// Minimum and maximum length of an isochore (bp), and the divisor of the chromosome length that limits it.
@@ -31,7 +31,7 @@ impl Isochores {
             while seq.len() < end {
                 let stretch = rng.draw_log_uniform(GC_FLUCTUATION.0, GC_FLUCTUATION.1).min(end - seq.len());
                 let gc = gc + GC_FLUCTUATION.2 * (2.0 * rng.draw_unit_interval() - 1.0);
-                extend_with_random_bases(&mut seq, stretch, gc, rng);
+                append_random_bases(&mut seq, stretch, gc, rng);
             }
         }
         (seq, Isochores { starts })

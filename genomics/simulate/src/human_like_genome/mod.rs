@@ -130,7 +130,7 @@ pub(crate) fn generate_human_like_genome(length: usize, rng: &mut Rng, threads: 
     let seed = rng.next_u64();
     let random = |what: StreamLabel| Rng::from_labels(seed, &[what as u64]);
     let (families, alpha) =
-        (RepeatFamilies::new(&mut random(StreamLabel::Families)), AlphaMonomers::new(&mut random(StreamLabel::Alpha)));
+        (RepeatFamilies::draw_consensus_sequences(&mut random(StreamLabel::Families)), AlphaMonomers::draw_monomers(&mut random(StreamLabel::Alpha)));
     let sizes = chromosome_lengths(length);
     let of = |i: usize, stage: u64| Rng::from_labels(seed, &[u64::from(u32::MAX), i as u64, stage]);
     let ancient = |(): &mut (), i: usize| {
@@ -146,7 +146,7 @@ pub(crate) fn generate_human_like_genome(length: usize, rng: &mut Rng, threads: 
     for (i, (seq, laid)) in seqs.iter_mut().zip(&mut laid).enumerate() {
         add_centromere_and_gaps(seq, i, &alpha, &mut of(i, 1), &mut |part, at, n| laid.push_element(part, at, n));
     }
-    (Genome::new(HUMAN_CHROMOSOMES.iter().map(|c| c.0.to_owned()).collect(), seqs), laid)
+    (Genome::from_sequences(HUMAN_CHROMOSOMES.iter().map(|c| c.0.to_owned()).collect(), seqs), laid)
 }
 
 /// Random streams that are shared by all chromosomes.
@@ -198,7 +198,7 @@ fn add_centromere_and_gaps(
         seq[at..at + bases.len()].copy_from_slice(bases);
         on_placed(part, at, bases.len());
     };
-    let (array, _) = alpha.generate_array(share(ALPHA_SATELLITE_SHARE), rng);
+    let (array, _) = alpha.generate_alpha_satellite(share(ALPHA_SATELLITE_SHARE), rng);
     write(seq, GenomeElement::AlphaSatellite, at, &array);
     at += array.len();
     if SIMPLE_SATELLITES.0.contains(&name) {
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn parts_are_as_frequent_as_in_humans() {
         let length = 8_000_000;
-        let families = RepeatFamilies::new(&mut Rng::from_labels(5, &[]));
+        let families = RepeatFamilies::draw_consensus_sequences(&mut Rng::from_labels(5, &[]));
         let mut painted = vec![None; length];
         let mut copies: BTreeMap<GenomeElement, usize> = BTreeMap::new();
         let mut rng = Rng::from_labels(6, &[]);
@@ -294,7 +294,7 @@ mod tests {
         let alu = copies[&GenomeElement::Interspersed(RepeatClass::Alu)] as f64 * 3.1e9 / length as f64;
         assert!((1.05e6..1.35e6).contains(&alu), "{alu}");
 
-        add_centromere_and_gaps(&mut seq, 0, &AlphaMonomers::new(&mut rng), &mut rng, &mut |part, at, n| {
+        add_centromere_and_gaps(&mut seq, 0, &AlphaMonomers::draw_monomers(&mut rng), &mut rng, &mut |part, at, n| {
             painted[at..at + n].fill(Some(part));
         });
         assert!((0.024..0.0251).contains(&share(&painted, GenomeElement::AlphaSatellite)));

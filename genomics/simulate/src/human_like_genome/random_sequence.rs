@@ -14,7 +14,7 @@ const SUBSTITUTION_SHARE: f64 = 0.85;
 const MAX_INDEL_BP: usize = 8;
 
 /// Appends `length` random bases to `seq`. `gc` (0 to 0.8) is the GC content after most CpG have mutated.
-pub(crate) fn extend_with_random_bases(seq: &mut Vec<u8>, length: usize, gc: f64, rng: &mut Rng) {
+pub(crate) fn append_random_bases(seq: &mut Vec<u8>, length: usize, gc: f64, rng: &mut Rng) {
     // With GC content g before mutation, g²/4 of the bases are CpG, and each mutated CpG removes one G or C.
     let lost = CPG_LOST_EIGHTHS as f64 / 8.0 / 4.0;
     let before = (1.0 - (1.0 - 4.0 * lost * gc).sqrt()) / (2.0 * lost);
@@ -42,9 +42,9 @@ pub(crate) fn extend_with_random_bases(seq: &mut Vec<u8>, length: usize, gc: f64
 }
 
 /// Returns `length` random bases with GC content `gc`.
-pub(super) fn random_bases(length: usize, gc: f64, rng: &mut Rng) -> Vec<u8> {
+pub(super) fn draw_bases(length: usize, gc: f64, rng: &mut Rng) -> Vec<u8> {
     let mut seq = Vec::with_capacity(length);
-    extend_with_random_bases(&mut seq, length, gc, rng);
+    append_random_bases(&mut seq, length, gc, rng);
     seq
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn extend_with_mutated_copy(copy: &mut Vec<u8>, source: &[u8], diverg
             let length = 1 + rng.draw_geometric(0.5).min(MAX_INDEL_BP - 1);
             if rng.draw_bernoulli(0.5) {
                 copy.push(source[next]);
-                extend_with_random_bases(copy, length, 0.4, rng);
+                append_random_bases(copy, length, 0.4, rng);
             } else {
                 at = (next + length).min(source.len());
             }
@@ -105,7 +105,7 @@ mod tests {
     fn random_bases_have_their_gc_content_and_few_cpg() {
         let mut rng = Rng::from_labels(1, &[]);
         for gc in [0.35, 0.45, 0.55] {
-            let seq = random_bases(400_001, gc, &mut rng);
+            let seq = draw_bases(400_001, gc, &mut rng);
             assert_eq!(seq.len(), 400_001);
             let count = |base| seq.iter().filter(|&&b| b == base).count() as f64 / seq.len() as f64;
             let (c, g) = (count(b'C'), count(b'G'));
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn copies_differ_as_asked() {
         let mut rng = Rng::from_labels(2, &[]);
-        let source = random_bases(200_000, 0.4, &mut rng);
+        let source = draw_bases(200_000, 0.4, &mut rng);
         assert_eq!(mutated_copy(&source, 0.0, &mut rng), source);
         let copy = mutated_copy(&source, 0.05, &mut rng);
         assert!(copy.len().abs_diff(source.len()) < 1000);

@@ -1,6 +1,6 @@
 //! Generates satellites: alpha satellite with higher-order repeats (HORs) of monomers, and simple satellites.
 
-use super::random_sequence::{extend_with_mutated_copy, mutated_copy, random_bases};
+use super::random_sequence::{extend_with_mutated_copy, mutated_copy, draw_bases};
 use crate::rng::Rng;
 
 /// Length of an alpha-satellite monomer, bp.
@@ -28,14 +28,14 @@ pub(crate) struct AlphaMonomers(Vec<Vec<u8>>);
 
 impl AlphaMonomers {
     /// Draws random ancestral monomers.
-    pub(super) fn new(rng: &mut Rng) -> Self {
-        let first = random_bases(ALPHA_MONOMER_BP, 0.38, rng);
+    pub(super) fn draw_monomers(rng: &mut Rng) -> Self {
+        let first = draw_bases(ALPHA_MONOMER_BP, 0.38, rng);
         AlphaMonomers((0..ANCESTRAL_MONOMERS.0).map(|_| substituted_copy(&first, ANCESTRAL_MONOMERS.1, rng)).collect())
     }
 
     /// Generates the alpha satellite of one centromere, `length` bp. Also returns the number of monomers of its
     /// higher-order repeat.
-    pub(super) fn generate_array(&self, length: usize, rng: &mut Rng) -> (Vec<u8>, usize) {
+    pub(super) fn generate_alpha_satellite(&self, length: usize, rng: &mut Rng) -> (Vec<u8>, usize) {
         let monomers = MONOMERS_PER_HOR.0 + rng.draw_below(MONOMERS_PER_HOR.1 - MONOMERS_PER_HOR.0 + 1);
         let first = rng.draw_below(ANCESTRAL_MONOMERS.0);
         let ancestor = |i: usize| &self.0[(first + i) % ANCESTRAL_MONOMERS.0];
@@ -83,7 +83,7 @@ pub(super) fn generate_simple_satellite(length: usize, rng: &mut Rng) -> Vec<u8>
 
 /// Returns a copy with substitutions only, so that the length stays.
 fn substituted_copy(source: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
-    let changed = |&base: &u8| if rng.draw_bernoulli(divergence) { rng.random_other_base(base) } else { base };
+    let changed = |&base: &u8| if rng.draw_bernoulli(divergence) { rng.draw_other_base(base) } else { base };
     source.iter().map(changed).collect()
 }
 
@@ -99,8 +99,8 @@ mod tests {
     fn rows_of_monomers_are_repeated_and_monomers_are_apart() {
         for seed in 0..4 {
             let mut rng = Rng::from_labels(seed, &[]);
-            let alpha = AlphaMonomers::new(&mut rng);
-            let (seq, monomers) = alpha.generate_array(300_000, &mut rng);
+            let alpha = AlphaMonomers::draw_monomers(&mut rng);
+            let (seq, monomers) = alpha.generate_alpha_satellite(300_000, &mut rng);
             assert_eq!(seq.len(), 300_000);
             // Sequence of the middle recurs after one higher-order repeat, and usually not after one monomer.
             let row = monomers * ALPHA_MONOMER_BP;

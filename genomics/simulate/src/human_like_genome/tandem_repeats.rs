@@ -2,7 +2,7 @@
 
 use genuma_reads::dna;
 
-use super::random_sequence::{draw_exponential, mutated_copy, random_bases};
+use super::random_sequence::{draw_exponential, mutated_copy, draw_bases};
 use crate::rng::Rng;
 
 /// A kind of tandem repeat.
@@ -62,7 +62,7 @@ pub(super) fn place_tandem_repeats(seq: &mut [u8], rng: &mut Rng, on_placed: &mu
     }
     let (per_mbp, unit, whole, divergence) = MINISATELLITES;
     for _ in 0..round_randomly(per_mbp * mbp, rng) {
-        let unit = random_bases(rng.draw_log_uniform(unit.0, unit.1), 0.5, rng);
+        let unit = draw_bases(rng.draw_log_uniform(unit.0, unit.1), 0.5, rng);
         let length = rng.draw_log_uniform(whole.0, whole.1);
         let divergence = divergence * rng.draw_unit_interval();
         let mut tract = vec![];

@@ -25,13 +25,13 @@ pub(crate) struct SampleAdapters {
 
 impl SampleAdapters {
     /// Creates the adapters of a sample with random indices.
-    pub(super) fn new(kind: AdapterType, rng: &mut Rng) -> Self {
+    pub(super) fn draw_indices(kind: AdapterType, rng: &mut Rng) -> Self {
         let parts = match kind {
             AdapterType::Truseq => TRUSEQ_FLANKS,
             AdapterType::Nextera => NEXTERA_FLANKS,
         };
         let with_index = |(before, behind): (&str, &str)| {
-            let index: Vec<u8> = (0..INDEX_BP).map(|_| rng.random_base(0.5)).collect();
+            let index: Vec<u8> = (0..INDEX_BP).map(|_| rng.draw_base(0.5)).collect();
             [before.as_bytes(), &index, behind.as_bytes()].concat()
         };
         SampleAdapters { sequences: parts.map(with_index) }

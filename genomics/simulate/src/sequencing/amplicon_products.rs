@@ -44,7 +44,7 @@ struct PrimerSite {
 impl<'a> AmpliconProducts<'a> {
     /// Finds the products of a panel. A chromosome has a product if it has the 3' bases of both primers, towards each
     /// other.
-    pub(crate) fn new(mixture: &GenomeMixture<'a>, panel: &'a AmpliconPanel) -> Self {
+    pub(crate) fn find_products(mixture: &GenomeMixture<'a>, panel: &'a AmpliconPanel) -> Self {
         let ends = sorted_primer_ends(panel);
         let positions: Vec<GenomePosition> = ends.iter().map(|end| end.0).collect();
         let (mut products, mut weights, mut sum) = (vec![], vec![], 0.0);
@@ -70,7 +70,7 @@ impl<'a> AmpliconProducts<'a> {
     }
 
     /// Draws a product. The primers replace the bases at its ends.
-    pub(crate) fn draw_product(&self, rng: &mut Rng) -> (Fragment<'a>, PrimerPair<'a>) {
+    pub(crate) fn draw_amplicon_product(&self, rng: &mut Rng) -> (Fragment<'a>, PrimerPair<'a>) {
         let last = self.weights.len() - 1;
         let at = rng.draw_unit_interval() * self.weights[last];
         let product = &self.products[self.weights.partition_point(|&w| w <= at).min(last)];

@@ -36,7 +36,7 @@ struct TargetCopy {
 
 impl<'a> CapturedTargets<'a> {
     /// Finds the targets in a mixture of genomes. `reach` is the length of long fragments, bp.
-    pub(crate) fn new(mixture: &GenomeMixture<'a>, targets: &CaptureTargets, reach: usize) -> Self {
+    pub(crate) fn find_targets(mixture: &GenomeMixture<'a>, targets: &CaptureTargets, reach: usize) -> Self {
         let (mut images, mut chromosomes, mut weights) = (vec![], vec![], vec![]);
         let (mut sum, mut bases) = (0.0, 0.0);
         for &(share, genome) in mixture.iter().filter(|g| g.0 > 0.0) {

@@ -26,13 +26,13 @@ pub(crate) const LONG_CFDNA_FRAGMENT_BP: usize = 396;
 pub(crate) fn draw_cfdna_length(rng: &mut Rng) -> f64 {
     let class = rng.draw_unit_interval();
     if class < DINUCLEOSOME_SHARE {
-        return rng.draw_normal(DINUCLEOSOME_BP.0, DINUCLEOSOME_BP.1);
+        return rng.draw_gaussian(DINUCLEOSOME_BP.0, DINUCLEOSOME_BP.1);
     }
     if class >= DINUCLEOSOME_SHARE + NICKED_SHARE {
-        return rng.draw_normal(MONONUCLEOSOME_BP.0, MONONUCLEOSOME_BP.1);
+        return rng.draw_gaussian(MONONUCLEOSOME_BP.0, MONONUCLEOSOME_BP.1);
     }
     // Fragments that lost one turn are within the main peak: sub-peaks begin two turns below it.
     let more = rng.draw_geometric(1.0 - NEXT_TURN_PROBABILITY);
     let turns = (2 + more % (MAX_LOST_TURNS - 1)) as f64;
-    rng.draw_normal(MONONUCLEOSOME_BP.0 - turns * HELIX_TURN_BP, SUB_PEAK_SD_BP)
+    rng.draw_gaussian(MONONUCLEOSOME_BP.0 - turns * HELIX_TURN_BP, SUB_PEAK_SD_BP)
 }

@@ -16,7 +16,7 @@ const MAX_PARTNER_TRIES: usize = 50;
 /// Replaces the end of the molecule by a part of another fragment, on either strand. The length stays the same.
 /// Returns `false` if the molecule is too short or already chimeric.
 pub(super) fn join_chimera<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'a>, rng: &mut Rng) -> bool {
-    let (Some(part), n) = (molecule.single_part(), molecule.len()) else { return false };
+    let (Some(part), n) = (molecule.only_part(), molecule.len()) else { return false };
     if n < 4 {
         return false;
     }
@@ -29,16 +29,16 @@ pub(super) fn join_chimera<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'
         dna_pool.draw_fragment_near(&part.fragment, length, NEARBY_PARTNERS.1, rng)
     } else {
         let anywhere = |rng: &mut Rng| dna_pool.draw_fragment_of(kind, length, rng);
-        let contig = part.fragment.middle_position().map(|at| at.contig);
+        let contig = part.fragment.middle_reference_position().map(|at| at.contig);
         let elsewhere = choice < NEARBY_PARTNERS.0 + OTHER_CONTIG_SHARE;
         let fitting = (0..if elsewhere { MAX_PARTNER_TRIES } else { 1 })
             .map(|_| anywhere(rng))
-            .find(|f| !elsewhere || f.middle_position().map(|at| at.contig) != contig);
+            .find(|f| !elsewhere || f.middle_reference_position().map(|at| at.contig) != contig);
         fitting.unwrap_or_else(|| anywhere(rng))
     };
     let other = MoleculePart { fragment: other, reverse: rng.draw_bernoulli(0.5) };
     let mut bases = molecule.read1_strand_mut()[..cut].to_vec();
-    Molecule::new(other.fragment, other.reverse, kind).append_mate_bases(0, length, &mut bases);
-    molecule.replace_sequence(bases, [Some(part.subpart(0, cut)), Some(other)]);
+    Molecule::from_fragment(other.fragment, other.reverse, kind).append_mate_bases(0, length, &mut bases);
+    molecule.replace_sequence(bases, [Some(part.part_of_range(0, cut)), Some(other)]);
     true
 }

@@ -14,7 +14,7 @@ const BASES: [u8; 4] = *b"ACGT";
 /// Base and Phred quality.
 type ConsensusBase = (u8, u8);
 
-/// Log-likelihoods of the bases at each position of the reads of one family.
+/// Natural-log likelihoods of the four bases at each position of the reads of one family.
 #[derive(Debug, Default)]
 pub(crate) struct BaseLikelihoods(Vec<[f64; 4]>);
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::fragments::Fragment;
 use super::params::CoverageParams;
 use crate::genome::Genome;
-use crate::position_index::PositionIndex;
+use crate::position_index::ItemEndIndex;
 use crate::rng::Rng;
 use crate::variant::GenomePosition;
 
@@ -39,13 +39,13 @@ struct CoverageWave {
 #[derive(Debug, Default)]
 struct ContigKnots {
     knots: Vec<(usize, f64)>,
-    knot_index: PositionIndex,
+    knot_index: ItemEndIndex,
 }
 
 impl CoverageModel {
     /// Creates the model of one sample. `shared` draws the part that all samples have in common, `own` the rest.
     /// `None` if all fragments are kept.
-    pub(crate) fn new(params: &CoverageParams, genome: &Genome, shared: Rng, own: Rng) -> Option<Self> {
+    pub(crate) fn draw_model(params: &CoverageParams, genome: &Genome, shared: Rng, own: Rng) -> Option<Self> {
         let wave = (params.unevenness > 0.0).then(|| CoverageWave::new(params.unevenness, genome, shared, own));
         (params.gc_bias > 0.0 || wave.is_some())
             .then_some(CoverageModel { gc_bias: params.gc_bias, coverage_wave: wave })
@@ -53,7 +53,7 @@ impl CoverageModel {
 
     /// Draws whether a fragment is kept.
     pub(crate) fn keeps_fragment(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
-        let wave = self.coverage_wave.as_ref().map_or(1.0, |wave| wave.relative_coverage(fragment.middle_position()));
+        let wave = self.coverage_wave.as_ref().map_or(1.0, |wave| wave.relative_coverage(fragment.middle_reference_position()));
         let least = rng.draw_unit_interval();
         // GC bias can only reduce the probability: skip counting G and C if the fragment is already lost.
         least < wave && (self.gc_bias == 0.0 || least < self.gc_factor(fragment.count_gc(), fragment.len()) * wave)
@@ -76,10 +76,10 @@ impl CoverageWave {
             let ContigKnots { mut knots, knot_index: mut marks } = ContigKnots::default();
             let mut at = 0;
             loop {
-                let common = SHARED_VARIANCE.sqrt() * shared.draw_normal(0.0, 1.0);
-                let off = common + (1.0 - SHARED_VARIANCE).sqrt() * own.draw_normal(0.0, 1.0);
+                let common = SHARED_VARIANCE.sqrt() * shared.draw_gaussian(0.0, 1.0);
+                let off = common + (1.0 - SHARED_VARIANCE).sqrt() * own.draw_gaussian(0.0, 1.0);
                 knots.push((at, off.clamp(-MAX_DEVIATION_SDS, MAX_DEVIATION_SDS)));
-                marks.push_item(knots.len() - 1, at);
+                marks.push_item_end(knots.len() - 1, at);
                 if at >= seq.len() {
                     return ContigKnots { knots, knot_index: marks };
                 }
@@ -100,7 +100,7 @@ impl CoverageWave {
     /// circle, so that the variance is the same as at the knots.
     fn deviation_sds(&self, at: GenomePosition) -> Option<f64> {
         let ContigKnots { knots, knot_index: marks } = self.knots.get(at.contig)?;
-        let right = marks.find_item(knots, at.pos, |knot| knot.0);
+        let right = marks.find_item_ending_after(knots, at.pos, |knot| knot.0);
         let (&(x0, z0), &(x1, z1)) = (knots.get(right.checked_sub(1)?)?, knots.get(right)?);
         let angle = std::f64::consts::FRAC_PI_2 * (at.pos - x0) as f64 / (x1 - x0) as f64;
         Some((angle.cos() * z0 + angle.sin() * z1).clamp(-MAX_DEVIATION_SDS, MAX_DEVIATION_SDS))
@@ -114,7 +114,7 @@ mod tests {
     fn genome() -> Genome {
         let mut rng = Rng::from_labels(1, &[]);
         let names = vec!["a".into(), "b".into()];
-        Genome::new(names, vec![(0..3_000_000).map(|_| rng.random_base(0.4)).collect(), vec![b'A'; 2_000]])
+        Genome::from_sequences(names, vec![(0..3_000_000).map(|_| rng.draw_base(0.4)).collect(), vec![b'A'; 2_000]])
     }
 
     #[test]
@@ -158,6 +158,6 @@ mod tests {
         assert!(coverage.gc_factor(10, 100) < 0.1);
         let rngs = || (Rng::from_labels(1, &[]), Rng::from_labels(2, &[]));
         let (shared, own) = rngs();
-        assert!(CoverageModel::new(&CoverageParams::default(), &genome(), shared, own).is_none());
+        assert!(CoverageModel::draw_model(&CoverageParams::default(), &genome(), shared, own).is_none());
     }
 }

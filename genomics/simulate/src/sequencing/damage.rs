@@ -18,17 +18,17 @@ const END_DEAMINATION_FACTOR: f64 = 5.0;
 /// (Costello et al., Nucleic Acids Research 2013).
 pub(super) fn add_damage(molecule: &mut Molecule, params: &LibraryParams, rng: &mut Rng, counts: &mut ReadCounts) {
     let n = molecule.len();
-    let oxidation = |m: &Molecule, at: usize| match m.read1_base(at) {
-        b'G' if at + 1 < n && m.read1_base(at + 1) == b'G' => GG_OXIDATION_FACTOR,
+    let oxidation = |m: &Molecule, at: usize| match m.base_of_read1_strand(at) {
+        b'G' if at + 1 < n && m.base_of_read1_strand(at + 1) == b'G' => GG_OXIDATION_FACTOR,
         b'G' => 1.0,
         _ => 0.0,
     };
     counts.oxidised_bases += replace_by_t(molecule, params.oxidation, GG_OXIDATION_FACTOR, oxidation, rng);
     let deamination = |m: &Molecule, at: usize| {
-        if m.read1_base(at) != b'C' {
+        if m.base_of_read1_strand(at) != b'C' {
             return 0.0;
         }
-        let cpg = if at + 1 < n && m.read1_base(at + 1) == b'G' { CPG_DEAMINATION_FACTOR } else { 1.0 };
+        let cpg = if at + 1 < n && m.base_of_read1_strand(at + 1) == b'G' { CPG_DEAMINATION_FACTOR } else { 1.0 };
         let end = if at < FRAYED_END_BP || n - at <= FRAYED_END_BP { END_DEAMINATION_FACTOR } else { 1.0 };
         cpg * end
     };
@@ -68,7 +68,7 @@ pub(crate) fn add_pcr_errors(molecule: &mut Molecule, rate: f64, rng: &mut Rng, 
     while at < molecule.len() {
         let base = &mut molecule.read1_strand_mut()[at];
         if *base != b'N' {
-            *base = rng.random_other_base(*base);
+            *base = rng.draw_other_base(*base);
             counts.pcr_errors += 1;
         }
         at = at.saturating_add(1).saturating_add(rng.draw_geometric(rate));

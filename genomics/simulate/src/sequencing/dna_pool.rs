@@ -67,14 +67,14 @@ impl<'a> DnaComponent<'a> {
         match &self.sampling {
             FragmentSampling::GenomeWide(pool) => pool.draw_fragment(length, rng),
             FragmentSampling::Targets(captured) => captured.draw_fragment(length, rng),
-            FragmentSampling::Amplicons(products) => products.draw_product(rng).0,
+            FragmentSampling::Amplicons(products) => products.draw_amplicon_product(rng).0,
         }
     }
 }
 
 impl<'a> DnaPool<'a> {
     /// Creates the pool from at least one source. Weights need not sum to 1.
-    pub(crate) fn new(sources: Vec<DnaComponent<'a>>, coverage: Option<CoverageModel>) -> Self {
+    pub(crate) fn from_sources(sources: Vec<DnaComponent<'a>>, coverage: Option<CoverageModel>) -> Self {
         DnaPool { sources, coverage }
     }
 
@@ -83,7 +83,7 @@ impl<'a> DnaPool<'a> {
         let source = self.choose_source(rng);
         let dna_source = source.dna_source;
         if let FragmentSampling::Amplicons(products) = &source.sampling {
-            let (fragment, primers) = products.draw_product(rng);
+            let (fragment, primers) = products.draw_amplicon_product(rng);
             return DrawnFragment { fragment, dna_source, captured: false, primers: Some(primers) };
         }
         let captured = matches!(source.sampling, FragmentSampling::Targets(_));
@@ -116,7 +116,7 @@ impl<'a> DnaPool<'a> {
     }
 
     fn draw_thinned_fragment(&self, source: &DnaComponent<'a>, length: usize, rng: &mut Rng) -> Fragment<'a> {
-        draw_kept_fragment(|rng| source.draw_fragment(length, rng), self.coverage.as_ref(), rng)
+        draw_fragment_by_coverage(|rng| source.draw_fragment(length, rng), self.coverage.as_ref(), rng)
     }
 
     fn choose_source(&self, rng: &mut Rng) -> &DnaComponent<'a> {
@@ -133,7 +133,7 @@ impl<'a> DnaPool<'a> {
 }
 
 /// Draws fragments until uneven coverage keeps one.
-pub(crate) fn draw_kept_fragment<'a>(
+pub(crate) fn draw_fragment_by_coverage<'a>(
     draw: impl Fn(&mut Rng) -> Fragment<'a>,
     coverage: Option<&CoverageModel>,
     rng: &mut Rng,

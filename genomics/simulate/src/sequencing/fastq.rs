@@ -14,7 +14,7 @@ use super::dna_pool::DnaSource;
 use super::library::Library;
 use super::molecule::Molecule;
 use super::read_counts::ReadCounts;
-use super::sequencer::{MateRead, Sequencer};
+use super::sequencer::{SequencedMate, Sequencer};
 use super::umi::{MOLECULES_HEADER, UmiMolecule};
 use super::umi_params::UmiParams;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ const GZIP_LEVEL: i32 = 1;
 
 /// Options of the FASTQ output of one sample.
 #[derive(Debug)]
-pub(crate) struct FastqOptions<'a> {
+pub(crate) struct FastqOutputOptions<'a> {
     /// Whether mates alternate in one plain text.
     pub interleaved: bool,
     /// Sample name, used in read names.
@@ -61,7 +61,7 @@ pub(crate) enum FastqSink<'a> {
 pub(crate) fn sequence_library(
     library: &Library,
     machine: &Sequencer,
-    output: &FastqOptions,
+    output: &FastqOutputOptions,
     sink: FastqSink<'_>,
 ) -> Result<ReadCounts> {
     let blocks = output.pairs.div_ceil(PAIRS_PER_BLOCK);
@@ -157,15 +157,15 @@ fn count_source(molecule: &Molecule, counts: &mut ReadCounts) {
 struct BlockGenerator<'a> {
     library: &'a Library<'a>,
     machine: &'a Sequencer<'a>,
-    output: &'a FastqOptions<'a>,
+    output: &'a FastqOutputOptions<'a>,
     compressor: Compressor,
-    mates: [MateRead; 2],
+    mates: [SequencedMate; 2],
     /// FASTQ of both mates, and the table of molecules.
     texts: [Vec<u8>; 3],
 }
 
 impl<'a> BlockGenerator<'a> {
-    fn new(library: &'a Library<'a>, machine: &'a Sequencer<'a>, output: &'a FastqOptions<'a>) -> Self {
+    fn new(library: &'a Library<'a>, machine: &'a Sequencer<'a>, output: &'a FastqOutputOptions<'a>) -> Self {
         let level = CompressionLvl::new(GZIP_LEVEL).expect("libdeflate has this level");
         let compressor = Compressor::new(level);
         let (mates, texts) = Default::default();
@@ -207,7 +207,8 @@ impl<'a> BlockGenerator<'a> {
         }
     }
 
-    /// Appends pairs of molecules with UMIs, and the molecules. The pairs of the families are in random order.
+    /// Appends the read pairs of molecules with UMIs to the FASTQ texts, in random order, and a row for each molecule
+    /// to the table of molecules.
     fn append_families(&mut self, umi: &UmiParams, first: usize, pairs: usize, rng: &mut Rng, counts: &mut ReadCounts) {
         if first == 0 {
             self.texts[2].extend_from_slice(MOLECULES_HEADER.as_bytes());
@@ -224,11 +225,11 @@ impl<'a> BlockGenerator<'a> {
                 written += 1;
             } else {
                 molecule.truncate_pairs(pairs - written);
-                written += molecule.num_pairs();
+                written += molecule.num_pairs_of_both_strands();
                 let strand = |k| usize::from(k >= molecule.pairs[0]);
-                members.extend((0..molecule.num_pairs()).map(|k| (families.len(), strand(k), k + 1)));
+                members.extend((0..molecule.num_pairs_of_both_strands()).map(|k| (families.len(), strand(k), k + 1)));
             }
-            counts.duplicate_pairs += molecule.num_pairs() as u64 - 1;
+            counts.duplicate_pairs += molecule.num_pairs_of_both_strands() as u64 - 1;
             let row_name = format!("sim:{}:{name}", self.output.sample);
             molecule.append_table_row(&row_name, self.output.contigs, &mut self.texts[2]);
             if !umi.consensus {

@@ -33,7 +33,7 @@ struct Stem {
 /// Folds the molecule back at a random inverted repeat, long stems preferred, and cuts it to at most `length` bases.
 /// Returns `false` if the molecule has no such repeat.
 pub(super) fn fold_molecule_back(molecule: &mut Molecule, length: usize, rng: &mut Rng) -> bool {
-    let Some(part) = molecule.single_part() else { return false };
+    let Some(part) = molecule.only_part() else { return false };
     let strand = molecule.read1_strand_mut();
     let stems = find_stems(strand);
     let Some(Stem { start: i, end: e, .. }) = choose_stem(&stems, rng) else { return false };
@@ -43,10 +43,10 @@ pub(super) fn fold_molecule_back(molecule: &mut Molecule, length: usize, rng: &m
     let (start, end) = if total <= length { (0, total) } else { draw_window(i, e, length, rng) };
     let copied = |at: usize| i - (at.max(e) - e);
     let second = (end > e).then(|| {
-        let MoleculePart { fragment, reverse } = part.subpart(copied(end), copied(start));
+        let MoleculePart { fragment, reverse } = part.part_of_range(copied(end), copied(start));
         MoleculePart { fragment, reverse: !reverse }
     });
-    let first = part.subpart(start, end.min(e));
+    let first = part.part_of_range(start, end.min(e));
     molecule.replace_sequence(folded[start..end].to_vec(), [Some(first), second]);
     true
 }
@@ -155,12 +155,12 @@ mod tests {
     #[test]
     fn folded_molecules_go_on_with_their_own_reverse_complement() {
         let mut rng = Rng::from_labels(3, &[]);
-        let mut bases: Vec<u8> = (0..2000).map(|_| rng.random_base(0.45)).collect();
+        let mut bases: Vec<u8> = (0..2000).map(|_| rng.draw_base(0.45)).collect();
         // An inverted repeat much better than random ones: 15 bases with a loop of 30, on either strand.
         let stem = dna::reverse_complement(&bases[900..915]);
         bases.splice(945..960, stem);
         let mut origins = ReferenceOrigins::default();
-        origins.push_reference(ContigSpan { contig: 0, start: 0, end: 2000 }, &[], false);
+        origins.push_reference_span(ContigSpan { contig: 0, start: 0, end: 2000 }, &[], false);
         let chromosome = CellChromosome {
             sequence: ChromosomeSequence::from_bases(&bases),
             origins,
@@ -172,7 +172,7 @@ mod tests {
         for round in 0..400 {
             let reverse = round % 2 == 0;
             let fragment = Fragment::new(&chromosome, 730, 1130);
-            let mut molecule = Molecule::new(fragment, reverse, DnaSource::Patient);
+            let mut molecule = Molecule::from_fragment(fragment, reverse, DnaSource::Patient);
             assert!(fold_molecule_back(&mut molecule, 380, &mut rng));
             assert!(molecule.len() <= 380);
             // Both mates read the same strand towards the fold.
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn molecules_without_an_inverted_repeat_stay_as_they_are() {
         let mut origins = ReferenceOrigins::default();
-        origins.push_reference(ContigSpan { contig: 0, start: 0, end: 500 }, &[], false);
+        origins.push_reference_span(ContigSpan { contig: 0, start: 0, end: 500 }, &[], false);
         let bases = b"AC".repeat(250);
         let chromosome = CellChromosome {
             sequence: ChromosomeSequence::from_bases(&bases),
@@ -201,7 +201,7 @@ mod tests {
             circular: false,
             carried_variants: vec![],
         };
-        let mut molecule = Molecule::new(Fragment::new(&chromosome, 50, 400), false, DnaSource::Patient);
+        let mut molecule = Molecule::from_fragment(Fragment::new(&chromosome, 50, 400), false, DnaSource::Patient);
         assert!(!fold_molecule_back(&mut molecule, 400, &mut Rng::from_labels(1, &[])));
         assert_eq!(molecule.len(), 350);
     }

@@ -67,8 +67,9 @@ impl<'a> Fragment<'a> {
         pieces.flat_map(|(bases, _)| bases.chunks(usize::from(u8::MAX))).map(few).sum()
     }
 
-    /// Returns the reference placement of the first or last `length` bases; `None` if it is not one place.
-    pub(crate) fn end_placement(&self, length: usize, last: bool) -> Option<ReferencePlacement> {
+    /// Returns the reference placement of the first or last `length` bases; `None` if these bases are not one range of
+    /// the reference.
+    pub(crate) fn placement_of_end(&self, length: usize, last: bool) -> Option<ReferencePlacement> {
         let length = length.min(self.len());
         let start = if last { self.end - length } else { self.start };
         self.chromosome.origins.reference_placement(start..start + length)
@@ -97,7 +98,7 @@ impl<'a> Fragment<'a> {
     }
 
     /// Returns the reference position of the middle base; `None` if it is novel.
-    pub(crate) fn middle_position(&self) -> Option<GenomePosition> {
+    pub(crate) fn middle_reference_position(&self) -> Option<GenomePosition> {
         self.chromosome.origins.reference_position(self.start + self.len() / 2)
     }
 
@@ -118,7 +119,7 @@ pub(crate) struct ChromosomePool<'a> {
 
 impl<'a> ChromosomePool<'a> {
     /// Creates the pool of a mixture of genomes. Chromosomes shorter than `shortest` bp are left out.
-    pub(crate) fn new(genomes: &[(f64, &'a [CellChromosome<'a>])], shortest: usize) -> Self {
+    pub(crate) fn from_genomes(genomes: &[(f64, &'a [CellChromosome<'a>])], shortest: usize) -> Self {
         let (mut chromosomes, mut weights, mut sum) = (vec![], vec![], 0.0);
         for &(share, genome) in genomes.iter().filter(|g| g.0 > 0.0) {
             for chromosome in genome.iter().filter(|c| c.sequence.len() >= shortest && c.copies > 0) {

@@ -51,7 +51,7 @@ impl InsertSize {
 
 impl InsertSizeDistribution {
     /// Creates the distribution. Without adapters no insert is shorter than a read.
-    pub(crate) fn new(params: &SequencingParams) -> Self {
+    pub(crate) fn from_params(params: &SequencingParams) -> Self {
         let read = params.longest_read_bp();
         let shortest = if params.library_adapter().is_some() { MIN_INSERT_BP.min(read) } else { read };
         InsertSizeDistribution {
@@ -64,7 +64,7 @@ impl InsertSizeDistribution {
     }
 
     /// Draws an insert length.
-    pub(crate) fn draw_insert(&self, rng: &mut Rng) -> InsertSize {
+    pub(crate) fn draw_insert_size(&self, rng: &mut Rng) -> InsertSize {
         let (share, longest) = self.short_share_and_max_bp;
         if share > 0.0 && rng.draw_bernoulli(share) {
             let shortest = self.min_bp as usize;
@@ -77,7 +77,7 @@ impl InsertSizeDistribution {
     /// Draws a length from the distribution of the library, bp.
     pub(crate) fn draw_regular_length(&self, rng: &mut Rng) -> usize {
         let draw = |rng: &mut Rng| match self.model {
-            InsertModel::Normal => rng.draw_normal(self.mean, self.sd),
+            InsertModel::Normal => rng.draw_gaussian(self.mean, self.sd),
             InsertModel::Cfdna => cfdna::draw_cfdna_length(rng),
         };
         let length = (0..100).map(|_| draw(rng)).find(|&l| l >= self.min_bp);
@@ -106,13 +106,13 @@ pub(crate) struct Library<'a> {
 
 impl<'a> Library<'a> {
     /// Creates a library from the DNA sources of a sample.
-    pub(crate) fn new(
+    pub(crate) fn from_dna_pool(
         dna_pool: DnaPool<'a>,
         params: &'a SequencingParams,
         recurrent: Option<LibraryRecurrentErrors>,
     ) -> Self {
-        let slippage = SlippageModel::new(SlippageStage::Pcr, params.library.pcr_slippage);
-        Library { dna_pool, params, inserts: InsertSizeDistribution::new(params), slippage, recurrent }
+        let slippage = SlippageModel::for_stage(SlippageStage::Pcr, params.library.pcr_slippage);
+        Library { dna_pool, params, inserts: InsertSizeDistribution::from_params(params), slippage, recurrent }
     }
 
     /// Draws a molecule with all artefacts of library preparation.
@@ -125,7 +125,7 @@ impl<'a> Library<'a> {
 
     /// Draws an insert length and a fragment; `None` for an adapter dimer.
     pub(crate) fn draw_source_fragment(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Option<DrawnFragment<'a>> {
-        let insert = self.inserts.draw_insert(rng);
+        let insert = self.inserts.draw_insert_size(rng);
         counts.short_inserts += u64::from(!matches!(insert, InsertSize::Regular(_)));
         if insert == InsertSize::Dimer {
             counts.adapter_dimers += 1;
@@ -164,7 +164,7 @@ impl<'a> Library<'a> {
         counts: &mut ReadCounts,
     ) -> Molecule<'a> {
         let DrawnFragment { fragment, dna_source, captured, primers } = *drawn;
-        let mut molecule = Molecule::new(fragment, reverse, dna_source);
+        let mut molecule = Molecule::from_fragment(fragment, reverse, dna_source);
         molecule.captured = captured;
         damage::add_damage(&mut molecule, &self.params.library, rng, counts);
         if let Some(recurrent) = &self.recurrent
@@ -202,7 +202,7 @@ impl<'a> Library<'a> {
             molecule.repeats = repeats;
         }
         if let Some(slippage) = &self.slippage {
-            slippage.slip_molecule(molecule, rng, counts);
+            slippage.apply_random_slips(molecule, rng, counts);
         }
         damage::add_pcr_errors(molecule, self.params.library.pcr_errors, rng, counts);
     }

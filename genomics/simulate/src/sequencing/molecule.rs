@@ -19,7 +19,7 @@ pub(crate) struct MoleculePart<'a> {
 
 impl<'a> MoleculePart<'a> {
     /// Returns the bases `start..end` in the direction of the molecule.
-    pub(crate) fn subpart(&self, start: usize, end: usize) -> MoleculePart<'a> {
+    pub(crate) fn part_of_range(&self, start: usize, end: usize) -> MoleculePart<'a> {
         let n = self.fragment.len();
         let (start, end) = if self.reverse { (n - end, n - start) } else { (start, end) };
         MoleculePart { fragment: self.fragment.subfragment(start, end), ..*self }
@@ -28,7 +28,7 @@ impl<'a> MoleculePart<'a> {
     /// Returns the reference placement of a mate of `length` bases that begins at an end of the part.
     fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let last = self.reverse == (mate == 0);
-        let place = self.fragment.end_placement(length, last)?;
+        let place = self.fragment.placement_of_end(length, last)?;
         Some(ReferencePlacement { reverse: place.reverse ^ last, ..place })
     }
 }
@@ -55,7 +55,7 @@ pub(crate) struct Molecule<'a> {
 
 impl<'a> Molecule<'a> {
     /// Creates a molecule of one fragment. `reverse`: read 1 reads the reverse complement.
-    pub(crate) fn new(fragment: Fragment<'a>, reverse: bool, kind: DnaSource) -> Self {
+    pub(crate) fn from_fragment(fragment: Fragment<'a>, reverse: bool, kind: DnaSource) -> Self {
         let parts = [Some(MoleculePart { fragment, reverse }), None];
         Molecule {
             bases: fragment.to_bases(),
@@ -89,12 +89,12 @@ impl<'a> Molecule<'a> {
     }
 
     /// Returns the only part; `None` if there are two parts or none.
-    pub(crate) fn single_part(&self) -> Option<MoleculePart<'a>> {
+    pub(crate) fn only_part(&self) -> Option<MoleculePart<'a>> {
         if self.parts[1].is_none() { self.parts[0] } else { None }
     }
 
     /// Returns a base of read 1's strand.
-    pub(crate) fn read1_base(&self, at: usize) -> u8 {
+    pub(crate) fn base_of_read1_strand(&self, at: usize) -> u8 {
         if self.reverse { dna::complement(self.bases[self.bases.len() - 1 - at]) } else { self.bases[at] }
     }
 
@@ -154,7 +154,8 @@ impl<'a> Molecule<'a> {
         }
     }
 
-    /// Returns the reference placement of a mate that read `length` bases; `None` if it is not one place.
+    /// Returns the reference placement of a mate that read `length` bases; `None` if these bases are not one range of
+    /// the reference.
     pub(crate) fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let from_end = |at: usize| if mate == 0 { at } else { self.bases.len().saturating_sub(at) };
         let passed = self.slips.iter().filter(|(at, _)| from_end(*at) < length);

@@ -52,7 +52,7 @@ fn dip_weight(at: f64, mate: usize) -> f64 {
 impl QualityModel {
     /// Creates a model for mates of `length` bases with mean error probability `error_rate`. The frequency of dips is
     /// adjusted to reach the rate. The rate cannot be lower than that of good bases and lost tails.
-    pub(super) fn new(length: usize, error_rate: f64) -> Self {
+    pub(super) fn with_error_rate(length: usize, error_rate: f64) -> Self {
         let at = |i: usize| i as f64 / length.max(2).saturating_sub(1) as f64;
         let positions = || (0..2).flat_map(|mate| (0..length).map(move |i| (mate, i)));
         let n = (2 * length) as f64;
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn errors_are_as_frequent_as_asked_and_as_qualities_say() {
         for (length, rate) in [(150, 0.003), (100, 0.005)] {
-            let model = QualityModel::new(length, rate);
+            let model = QualityModel::with_error_rate(length, rate);
             let mut rng = Rng::from_labels(5, &[]);
             let (mut wrong, mut seen, mut ns) = (0.0, 0.0, 0.0);
             let (mut said, mut halves) = (0.0, [0.0; 2]);

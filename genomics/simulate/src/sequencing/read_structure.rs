@@ -9,11 +9,11 @@ const SKIPPED_BASE: u8 = b'T';
 
 /// Draws a random UMI for a read.
 pub(crate) fn draw_umi(structure: &ReadStructure, rng: &mut Rng) -> Vec<u8> {
-    (0..structure.umi_bp()).map(|_| rng.random_base(0.5)).collect()
+    (0..structure.umi_bp()).map(|_| rng.draw_base(0.5)).collect()
 }
 
 /// Spells the bases before the template. `umi` has as many bases as the structure's UMI.
-pub(crate) fn spell_prefix(structure: &ReadStructure, umi: &[u8]) -> Vec<u8> {
+pub(crate) fn prefix_bases(structure: &ReadStructure, umi: &[u8]) -> Vec<u8> {
     let mut umi = umi.iter();
     let base = |is_umi: bool| if is_umi { umi.next().copied().unwrap_or(b'N') } else { SKIPPED_BASE };
     let is_umi = structure.segments().iter().flat_map(|&(length, is_umi)| std::iter::repeat_n(is_umi, length));
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn prefixes_are_spelled() {
-        assert_eq!(spell_prefix(&"3M1S+T".parse().unwrap(), b"ACG"), b"ACGT");
-        assert_eq!(spell_prefix(&"2S4M1S+T".parse().unwrap(), b"AAAA"), b"TTAAAAT");
+        assert_eq!(prefix_bases(&"3M1S+T".parse().unwrap(), b"ACG"), b"ACGT");
+        assert_eq!(prefix_bases(&"2S4M1S+T".parse().unwrap(), b"AAAA"), b"TTAAAAT");
     }
 }

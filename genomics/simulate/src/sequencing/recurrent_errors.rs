@@ -20,7 +20,7 @@ pub(crate) enum AffectedStrand {
 
 impl AffectedStrand {
     /// Returns the value of STRAND in the truth VCF.
-    pub(crate) fn vcf_name(self) -> &'static str {
+    pub(crate) fn vcf_strand_value(self) -> &'static str {
         match self {
             AffectedStrand::Both => "both",
             AffectedStrand::Forward => "forward",
@@ -57,10 +57,10 @@ pub(crate) struct LibraryRecurrentErrors {
 
 impl LibraryRecurrentErrors {
     /// Draws the share of each site for one library.
-    pub(crate) fn new(places: &[RecurrentError], rng: &mut Rng) -> Self {
+    pub(crate) fn draw_shares(places: &[RecurrentError], rng: &mut Rng) -> Self {
         let shown = |place: &RecurrentError| {
             // The shift keeps the mean over libraries at the site's share.
-            let factor = rng.draw_normal(-LOG_SHARE_SD * LOG_SHARE_SD / 2.0, LOG_SHARE_SD).exp();
+            let factor = rng.draw_gaussian(-LOG_SHARE_SD * LOG_SHARE_SD / 2.0, LOG_SHARE_SD).exp();
             RecurrentError { molecule_share: (place.molecule_share * factor).min(MAX_MOLECULE_SHARE), ..*place }
         };
         LibraryRecurrentErrors { places: places.iter().map(shown).collect() }
@@ -107,7 +107,7 @@ impl LibraryRecurrentErrors {
                 let at = if reverse { end - 1 - at } else { at - start };
                 let read = |base: u8| if against { dna::complement(base) } else { base };
                 // A molecule with another base at the site, such as a variant, shows that base.
-                if molecule.read1_base(at) == read(place.reference_base) {
+                if molecule.base_of_read1_strand(at) == read(place.reference_base) {
                     molecule.read1_strand_mut()[at] = read(place.error_base);
                     counts.recurrent_errors += 1;
                 }

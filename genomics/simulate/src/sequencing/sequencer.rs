@@ -24,7 +24,7 @@ const PHRED33_Q2: u8 = b'#';
 
 /// One mate as the sequencer outputs it.
 #[derive(Debug, Default)]
-pub(crate) struct MateRead {
+pub(crate) struct SequencedMate {
     /// Letters that the sequencer reports, errors and N included.
     pub bases: Vec<u8>,
     /// Qualities, Phred+33.
@@ -47,12 +47,12 @@ pub(crate) struct Sequencer<'a> {
 impl<'a> Sequencer<'a> {
     /// Creates the sequencer of one sample; `rng` draws the adapter indices.
     pub(crate) fn new(params: &'a SequencingParams, rng: &mut Rng) -> Self {
-        let model = |&length: &usize| QualityModel::new(length, params.error_rate);
+        let model = |&length: &usize| QualityModel::with_error_rate(length, params.error_rate);
         Sequencer {
             params,
             models: params.read_lengths().iter().map(model).collect(),
-            adapters: params.library_adapter().map(|kind| SampleAdapters::new(kind, rng)),
-            slippage: SlippageModel::new(SlippageStage::Sequencing, params.machine.sequencing_slippage),
+            adapters: params.library_adapter().map(|kind| SampleAdapters::draw_indices(kind, rng)),
+            slippage: SlippageModel::for_stage(SlippageStage::Sequencing, params.machine.sequencing_slippage),
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Sequencer<'a> {
     pub(crate) fn sequence_both_mates(
         &self,
         molecule: &Molecule,
-        mates: &mut [MateRead; 2],
+        mates: &mut [SequencedMate; 2],
         rng: &mut Rng,
         counts: &mut ReadCounts,
     ) {
@@ -97,7 +97,7 @@ impl<'a> Sequencer<'a> {
         molecule: &Molecule,
         number: usize,
         model: &QualityModel,
-        mate: &mut MateRead,
+        mate: &mut SequencedMate,
         rng: &mut Rng,
         counts: &mut ReadCounts,
     ) {
@@ -146,7 +146,7 @@ impl<'a> Sequencer<'a> {
         number: usize,
         length: usize,
         slippage: &SlippageModel,
-        mate: &mut MateRead,
+        mate: &mut SequencedMate,
         rng: &mut Rng,
     ) {
         let n = molecule.len();
@@ -174,14 +174,14 @@ impl<'a> Sequencer<'a> {
         if self.params.machine.two_colour {
             b'G'
         } else if rng.draw_bernoulli(DARK_OTHER_BASE_SHARE) {
-            rng.random_base(0.5)
+            rng.draw_base(0.5)
         } else {
             b'A'
         }
     }
 
     /// Adds artefacts other than substitutions. From base `lit` on there is no signal.
-    fn add_artefacts(&self, lit: usize, mate: &mut MateRead, rng: &mut Rng, counts: &mut ReadCounts) {
+    fn add_artefacts(&self, lit: usize, mate: &mut SequencedMate, rng: &mut Rng, counts: &mut ReadCounts) {
         let machine = &self.params.machine;
         if !machine.two_colour {
             for quality in &mut mate.quals[lit..] {
@@ -201,7 +201,7 @@ impl<'a> Sequencer<'a> {
             for (base, quality) in mate.bases.iter_mut().zip(&mut mate.quals).skip(from) {
                 *quality = PHRED33_Q2;
                 if *base != b'N' && rng.draw_bernoulli(TAIL_ERROR_SHARE) {
-                    *base = rng.random_other_base(*base);
+                    *base = rng.draw_other_base(*base);
                 }
             }
         }

@@ -71,7 +71,7 @@ fn interpolate_log(anchors: &[(f64, f64)], x: f64) -> f64 {
 
 impl SlippageModel {
     /// Creates the rates of a stage, multiplied by `factor`; `None` if the factor is 0.
-    pub(super) fn new(stage: SlippageStage, factor: f64) -> Option<Self> {
+    pub(super) fn for_stage(stage: SlippageStage, factor: f64) -> Option<Self> {
         let part = if stage == SlippageStage::Pcr { PCR_SLIP_SHARE } else { 1.0 - PCR_SLIP_SHARE };
         let rate = |unit, length| (factor * part * total_slip_rate(unit, length)).min(MAX_SLIP_RATE) as f32;
         let of_unit = |unit: usize| std::array::from_fn(|length| rate(unit, length));
@@ -95,7 +95,7 @@ impl SlippageModel {
     }
 
     /// Applies random slips to the tandem repeats of a molecule.
-    pub(super) fn slip_molecule(&self, molecule: &mut Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
+    pub(super) fn apply_random_slips(&self, molecule: &mut Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
         let drawn = molecule.repeats.iter().filter_map(|&t| self.draw_slip(t, rng));
         let mut slips: Vec<RepeatSlip> = drawn.collect();
         if slips.is_empty() {
@@ -164,7 +164,7 @@ mod tests {
         let mut rng = Rng::from_labels(6, &[]);
         let repeat = TandemRepeat { start: 5, end: 17, unit: 1 };
         let count = |stage, rng: &mut Rng| {
-            let slippage = SlippageModel::new(stage, 1.0).unwrap();
+            let slippage = SlippageModel::for_stage(stage, 1.0).unwrap();
             (0..200_000).filter_map(|_| slippage.draw_slip(repeat, rng)).collect::<Vec<_>>()
         };
         let slips = count(SlippageStage::Pcr, &mut rng);
@@ -175,7 +175,7 @@ mod tests {
         assert!((double - 0.1).abs() < 0.02, "{double}");
         let in_sequencing = count(SlippageStage::Sequencing, &mut rng).len() as f64;
         assert!((in_sequencing / 2000.0 - 1.0).abs() < 0.1, "{in_sequencing}");
-        assert!(SlippageModel::new(SlippageStage::Pcr, 0.0).is_none());
+        assert!(SlippageModel::for_stage(SlippageStage::Pcr, 0.0).is_none());
     }
 
     #[test]

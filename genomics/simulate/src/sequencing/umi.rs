@@ -6,7 +6,7 @@ use super::dna_pool::DrawnFragment;
 use super::library::Library;
 use super::molecule::Molecule;
 use super::read_counts::ReadCounts;
-use super::read_structure::{draw_umi, spell_prefix};
+use super::read_structure::{draw_umi, prefix_bases};
 use super::umi_params::UmiParams;
 use crate::rng::Rng;
 use genuma_reads::ReadStructures;
@@ -48,7 +48,7 @@ impl<'a> UmiMolecule<'a> {
         let is_amplified = [0, 1].map(|strand| umi.duplex || strand == amplified_strand);
         let pairs = draw_family_sizes(umi.mean_family_size, is_amplified, rng);
         let strands = [0, 1].map(|strand| {
-            let prefix = |read: usize| spell_prefix(&structures[read], &end_umis[read ^ strand]);
+            let prefix = |read: usize| prefix_bases(&structures[read], &end_umis[read ^ strand]);
             let prefixes = [prefix(0), prefix(1)];
             (pairs[strand] > 0)
                 .then(|| library.prepare_strand(fragment.as_ref(), strand == 1, Some(&prefixes), rng, counts))
@@ -63,7 +63,7 @@ impl<'a> UmiMolecule<'a> {
     }
 
     /// Returns the number of read pairs of both strands.
-    pub(super) fn num_pairs(&self) -> usize {
+    pub(super) fn num_pairs_of_both_strands(&self) -> usize {
         self.pairs.iter().sum()
     }
 
@@ -76,7 +76,7 @@ impl<'a> UmiMolecule<'a> {
     /// Appends the line of the molecule to its table: see [`MOLECULES_HEADER`].
     pub(super) fn append_table_row(&self, name: &str, contigs: &[String], out: &mut Vec<u8>) {
         let fragment = self.fragment.as_ref().map(|drawn| drawn.fragment);
-        let placement = fragment.and_then(|f| f.end_placement(f.len(), false));
+        let placement = fragment.and_then(|f| f.placement_of_end(f.len(), false));
         let mut row = name.to_owned();
         let _ = match placement {
             Some(p) => write!(row, "\t{}\t{}\t{}", contigs[p.span.contig], p.span.start + 1, p.span.end),
@@ -102,7 +102,7 @@ pub(crate) const MOLECULES_HEADER: &str = "name\tcontig\tstart\tend\tumi\tforwar
 fn draw_family_sizes(mean: f64, is_amplified: [bool; 2], rng: &mut Rng) -> [usize; 2] {
     let sd = (1.0 + AMPLIFICATION_CV * AMPLIFICATION_CV).ln().sqrt();
     let mut draw = || {
-        let amplification = rng.draw_normal(-sd * sd / 2.0, sd).exp();
+        let amplification = rng.draw_gaussian(-sd * sd / 2.0, sd).exp();
         is_amplified.map(|yes| if yes { rng.draw_poisson(mean * amplification) } else { 0 })
     };
     let drawn = (0..MAX_FAMILY_TRIES).map(|_| draw()).find(|sizes| sizes.iter().sum::<usize>() > 0);

@@ -224,10 +224,10 @@ fn clusters_and_mnvs_count_alike_in_one_record_or_in_many() {
         };
         let outcome = evaluate_calls(&inputs).unwrap();
         for (class, least) in [(VariantClass::Snv, 150), (VariantClass::Indel, 40)] {
-            let scores = outcome.scores_for(class, None);
+            let scores = outcome.scores_of_class(class, None);
             assert_eq!((scores.recall(), scores.precision()), (Some(1.0), Some(1.0)), "{:?}", outcome.misses);
             assert!(scores.true_positives > least, "{}", scores.true_positives);
         }
-        assert_eq!(outcome.scores_for(VariantClass::Sv, None).precision(), None);
+        assert_eq!(outcome.scores_of_class(VariantClass::Sv, None).precision(), None);
     }
 }

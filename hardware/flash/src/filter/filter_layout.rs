@@ -15,7 +15,7 @@ pub(crate) struct FilterLayout {
 
 impl FilterLayout {
     /// Creates a layout with `each` filter blocks per page for a table of `pages` pages.
-    pub(crate) fn new(each: u64, pages: u64) -> FilterLayout {
+    pub(crate) fn with_blocks_per_page(each: u64, pages: u64) -> FilterLayout {
         FilterLayout { blocks_per_page: each, pages }
     }
 

@@ -35,7 +35,7 @@ impl std::fmt::Debug for IoUringQueue {
 
 impl IoUringQueue {
     /// Creates a queue for `depth` reads.
-    pub(crate) fn new(file: &File, depth: usize, at: &MemoryPlacement) -> Result<IoUringQueue, QueueError> {
+    pub(crate) fn create(file: &File, depth: usize, at: &MemoryPlacement) -> Result<IoUringQueue, QueueError> {
         let file = file.try_clone()?;
         let entries = u32::try_from(depth).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         // Completions are processed when this thread waits for them (Linux 6.1), so they do not interrupt it.
@@ -44,7 +44,7 @@ impl IoUringQueue {
             made => made,
         }?;
         ring.submitter().register_files(&[file.as_raw_fd()])?;
-        let buffers = ReadBuffers::new(depth, at)?;
+        let buffers = ReadBuffers::allocate(depth, at)?;
         // SAFETY: the memory belongs to the queue and outlives the ring (fields are dropped in order). It is written
         // only by reads into pages that were lent to the kernel.
         let registered = unsafe { ring.submitter().register_buffers(&[buffers.as_iovec()]) }.is_ok();

@@ -66,9 +66,9 @@ fn check_return_value(returned: c_long) -> io::Result<usize> {
 
 impl LinuxAioQueue {
     /// Creates a queue for `depth` reads.
-    pub(crate) fn new(file: &File, depth: usize, at: &MemoryPlacement) -> Result<LinuxAioQueue, QueueError> {
+    pub(crate) fn create(file: &File, depth: usize, at: &MemoryPlacement) -> Result<LinuxAioQueue, QueueError> {
         let file = file.try_clone()?;
-        let buffers = ReadBuffers::new(depth, at)?;
+        let buffers = ReadBuffers::allocate(depth, at)?;
         let mut context: c_ulong = 0;
         // SAFETY: the call writes the context ID.
         check_return_value(unsafe { libc::syscall(libc::SYS_io_setup, depth, &raw mut context) })?;

@@ -111,9 +111,9 @@ pub(crate) fn open_page_read_queue(
     at: &MemoryPlacement,
 ) -> Result<Box<dyn PageReadQueue>, QueueError> {
     Ok(match access {
-        PageReadMethod::IoUring => Box::new(IoUringQueue::new(file, depth, at)?),
-        PageReadMethod::LinuxAio => Box::new(LinuxAioQueue::new(file, depth, at)?),
-        _ => Box::new(PreadQueue::new(file, depth, at)?),
+        PageReadMethod::IoUring => Box::new(IoUringQueue::create(file, depth, at)?),
+        PageReadMethod::LinuxAio => Box::new(LinuxAioQueue::create(file, depth, at)?),
+        _ => Box::new(PreadQueue::create(file, depth, at)?),
     })
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct PreadQueue {
 
 impl PreadQueue {
     /// Creates a queue with `depth` slots.
-    pub(crate) fn new(file: &File, depth: usize, at: &MemoryPlacement) -> Result<PreadQueue, QueueError> {
+    pub(crate) fn create(file: &File, depth: usize, at: &MemoryPlacement) -> Result<PreadQueue, QueueError> {
         Ok(PreadQueue {
             file: file.try_clone()?,
             pages: PlacedSlice::new_zeroed(depth, at)?,

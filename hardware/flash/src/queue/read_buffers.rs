@@ -26,7 +26,7 @@ impl ReadBuffers {
     ///
     /// # Errors
     /// There is no memory on the requested nodes.
-    pub(super) fn new(len: usize, at: &MemoryPlacement) -> Result<ReadBuffers, placement::Error> {
+    pub(super) fn allocate(len: usize, at: &MemoryPlacement) -> Result<ReadBuffers, placement::Error> {
         let mut pages: PlacedSlice<Page> = PlacedSlice::new_zeroed(len, at)?;
         let first = NonNull::from(&mut pages[..]).cast();
         Ok(ReadBuffers { first, is_lent: vec![false; len], _pages: pages })

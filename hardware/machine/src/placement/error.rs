@@ -93,7 +93,7 @@ pub enum Error {
         asked: String,
         /// Requested bytes.
         bytes: u64,
-        /// Free bytes at `place`.
+        /// Free bytes on the requested nodes.
         free: u64,
         /// Where the memory is missing, for example `on node 1` or `in this process's control group`.
         place: String,

@@ -52,7 +52,7 @@ pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> R
     let nodes = NumaNodeSets::read_current();
     nodes.check_policy(&asked.policy)?;
     if let PageSize::Huge(size) = asked.page_size
-        && !(size.is_power_of_two() && size >= sys::page_bytes() as u64)
+        && !(size.is_power_of_two() && size >= sys::base_page_bytes() as u64)
     {
         return Err(Error::InvalidHugePageSize { bytes: size });
     }
@@ -76,17 +76,17 @@ pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> R
         (PageSize::Transparent, Some(unit)) if bytes / unit >= units_per_round => unit,
         (PageSize::Transparent, Some(unit)) => {
             tracing::debug!("{asked}: base pages, for {bytes} B are less than {units_per_round} pages of {unit} B");
-            sys::page_bytes()
+            sys::base_page_bytes()
         }
         (PageSize::Transparent, None) => {
             warn_page_fallback(asked, PageSize::Base, "transparent huge pages are switched off");
-            sys::page_bytes()
+            sys::base_page_bytes()
         }
-        _ => sys::page_bytes(),
+        _ => sys::base_page_bytes(),
     };
     let failed = |FailedCall(call, source)| Error::System { asked: asked.to_string(), call, source };
-    let huge = unit > sys::page_bytes();
-    let region = MappedRegion::new(bytes, MappingPageKind::Base { align_bytes: unit })
+    let huge = unit > sys::base_page_bytes();
+    let region = MappedRegion::map(bytes, MappingPageKind::Base { align_bytes: unit })
         .map_err(|error| failed(FailedCall("mmap", error)))?;
     if let Err(error) = region.advise_transparent_huge_pages(huge) {
         // A kernel without transparent huge pages: there is nothing to disable either.
@@ -97,7 +97,7 @@ pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> R
     let merged = if huge { transparent_huge_bytes_in_mapping(region.start_address()).unwrap_or(whole) } else { 0 };
     let (pages, unit, scattered) = match (merged, &policy) {
         (0, MemoryPolicy::Weighted(_)) => (PageSize::Base, unit, 0),
-        (0, _) => (PageSize::Base, sys::page_bytes(), 0),
+        (0, _) => (PageSize::Base, sys::base_page_bytes(), 0),
         (_, MemoryPolicy::Weighted(_)) => (PageSize::Transparent, unit, 0),
         _ => (PageSize::Transparent, unit, whole.saturating_sub(merged)),
     };
@@ -174,7 +174,7 @@ fn fill_from_huge_page_pool(
         PageDistribution::AnyOf(over) if matches!(policy, MemoryPolicy::Bind(_)) => enough(over, needed)?,
         _ => enough(&nodes.usable, needed)?,
     }
-    let region = MappedRegion::new(bytes, MappingPageKind::HugePool(size)).map_err(|error| format!("mmap: {error}"))?;
+    let region = MappedRegion::map(bytes, MappingPageKind::HugePool(size)).map_err(|error| format!("mmap: {error}"))?;
     let policy = apply_policy_and_fault_in(&region, policy, shares, size)
         .map_err(|FailedCall(call, error)| format!("{call}: {error}"))?;
     let used = MemoryPlacement { policy, page_size: PageSize::Huge(size as u64) };
@@ -226,7 +226,7 @@ fn apply_policy_and_fault_in(
     let (used, threads) = match bound {
         Ok(used) => (used, sys::thread_affinity(0).map_or(1, |cpus| cpus.len())),
         // Local memory is on the node of this thread, so only this thread faults it in.
-        Err(FailedCall(call, error)) if sys::is_forbidden(&error) => {
+        Err(FailedCall(call, error)) if sys::is_call_forbidden(&error) => {
             if *policy != MemoryPolicy::Local {
                 node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("{call}: {error}"));
             }
@@ -277,7 +277,7 @@ fn node_ranges(
     let before: usize = weights.range(..node).map(|(_, &weight)| weight as usize).sum();
     let own = weights.get(&node).map_or(0, |&weight| weight as usize);
     let whole = bytes / unit * unit;
-    [(0..whole, unit), (whole..bytes, sys::page_bytes())].into_iter().flat_map(move |(part, unit)| {
+    [(0..whole, unit), (whole..bytes, sys::base_page_bytes())].into_iter().flat_map(move |(part, unit)| {
         let first = part.start + before * unit;
         (first..part.end).step_by(turn * unit).map(move |start| start..part.end.min(start + own * unit))
     })
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn turns_cover_every_page_once() {
-        let page = sys::page_bytes();
+        let page = sys::base_page_bytes();
         for (unit, bytes) in [(page, 103 * page), (8 * page, 103 * page), (8 * page, 5 * page), (page, page)] {
             for weights in [[(0, 3), (2, 1), (5, 2)].into(), BTreeMap::from([(1, 1)]), [(0, 1), (1, 7)].into()] {
                 let mut owner = vec![Vec::new(); bytes / page];

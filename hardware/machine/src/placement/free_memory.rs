@@ -99,7 +99,7 @@ fn parse_node_watermark_bytes(node: u32, zones: &str) -> u64 {
             pages += high.trim().parse().unwrap_or(0);
         }
     }
-    pages * sys::page_bytes() as u64
+    pages * sys::base_page_bytes() as u64
 }
 
 /// Bytes left under the limits of this process's control group and its ancestors. `None` without a limit.
@@ -150,7 +150,7 @@ mod tests {
     fn watermarks_are_those_of_the_nodes_zones() {
         let zones = "Node 0, zone      DMA\n  pages free 1\n        high     7\nNode 1, zone   Normal\n        high     5\n\
                      Node 1, zone  Movable\n        high     6\nNode 10, zone   Normal\n        high     9\n";
-        let pages = |node| parse_node_watermark_bytes(node, zones) / sys::page_bytes() as u64;
+        let pages = |node| parse_node_watermark_bytes(node, zones) / sys::base_page_bytes() as u64;
         assert_eq!([pages(0), pages(1), pages(10), pages(2)], [7, 11, 9, 0]);
     }
 

@@ -59,7 +59,7 @@ pub fn pin_to_cpus(cpus: &IdSet) -> Result<PinnedThread, Error> {
     let before = sys::thread_affinity(0).and_then(|before| sys::set_thread_affinity(cpus).map(|()| before));
     match before {
         Ok(before) => Ok(pinned(Some(before), cpus.clone())),
-        Err(error) if sys::is_forbidden(&error) => {
+        Err(error) if sys::is_call_forbidden(&error) => {
             node_sets::warn_placement_degraded(
                 "threads are not pinned to CPUs",
                 &format!("sched_setaffinity: {error}"),

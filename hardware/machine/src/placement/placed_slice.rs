@@ -82,7 +82,7 @@ impl<T: Copy + Zeroable> PlacedSlice<T> {
     /// When the kernel cannot report the nodes.
     pub fn query_residence(&self) -> Result<PageResidence, Error> {
         let Some((start, bytes)) = self.elements.address_and_len_bytes() else {
-            return Ok(PageResidence { page_bytes: sys::page_bytes() as u64, ..PageResidence::default() });
+            return Ok(PageResidence { page_bytes: sys::base_page_bytes() as u64, ..PageResidence::default() });
         };
         let unit = self.counted_page_bytes();
         residence::query_mapping_residence(start, unit, bytes / unit)
@@ -118,7 +118,7 @@ impl<T: Copy + Zeroable> PlacedSlice<T> {
     fn counted_page_bytes(&self) -> usize {
         match self.actual.page_size {
             super::PageSize::Huge(bytes) => bytes as usize,
-            _ => sys::page_bytes(),
+            _ => sys::base_page_bytes(),
         }
     }
 }

@@ -51,7 +51,7 @@ impl fmt::Display for PageResidence {
 /// # Errors
 /// When the kernel forbids the call.
 pub fn query_slice_residence<T>(elements: &[T]) -> Result<PageResidence, Error> {
-    let unit = sys::page_bytes();
+    let unit = sys::base_page_bytes();
     let range = elements.as_ptr_range();
     let (start, end) = (range.start as usize / unit * unit, range.end as usize);
     let count = if size_of_val(elements) == 0 { 0 } else { (end - start).div_ceil(unit) };

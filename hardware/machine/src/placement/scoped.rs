@@ -19,7 +19,7 @@ use crate::{IdSet, sys};
 /// use genuma_machine::placement::{MemoryPolicy, ScopedMemoryPolicy};
 /// use genuma_machine::{IdSet, placement};
 ///
-/// let interleaved = ScopedMemoryPolicy::new(&MemoryPolicy::Interleave(IdSet::from([0])))?;
+/// let interleaved = ScopedMemoryPolicy::set(&MemoryPolicy::Interleave(IdSet::from([0])))?;
 /// let index = vec![1_u8; 16 << 20]; // what a library would load
 /// drop(interleaved);
 /// println!("{}", placement::query_slice_residence(&index)?);
@@ -38,7 +38,7 @@ impl ScopedMemoryPolicy {
     ///
     /// # Errors
     /// When the policy names nodes that may not be used, or weights other than the kernel's.
-    pub fn new(policy: &MemoryPolicy) -> Result<ScopedMemoryPolicy, Error> {
+    pub fn set(policy: &MemoryPolicy) -> Result<ScopedMemoryPolicy, Error> {
         let nodes = NumaNodeSets::read_current();
         nodes.check_policy(policy)?;
         let scoped = |before, policy| ScopedMemoryPolicy { previous: before, policy, not_send: PhantomData };
@@ -60,7 +60,7 @@ impl ScopedMemoryPolicy {
         });
         match set {
             Ok((before, done)) => Ok(scoped(Some(before), done)),
-            Err(error) if sys::is_forbidden(&error) => {
+            Err(error) if sys::is_call_forbidden(&error) => {
                 node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("{call}: {error}"));
                 Ok(scoped(None, MemoryPolicy::Local))
             }

@@ -22,7 +22,7 @@ use crate::sys::{self, MappedRegion, MappingPageKind};
 /// ```
 /// use genuma_machine::placement::Slab;
 ///
-/// let slab = Slab::new(64 << 10, 100, None)?;
+/// let slab = Slab::reserve(64 << 10, 100, None)?;
 /// let mut buffer = slab.take_buffer().expect("all buffers are free");
 /// buffer[..5].copy_from_slice(b"reads");
 /// drop(buffer); // returns the buffer to the slab
@@ -59,21 +59,21 @@ impl Slab {
     ///
     /// # Errors
     /// When the system has no address space, or `node` does not exist.
-    pub fn new(buffer_bytes: usize, num_buffers: usize, node: Option<u32>) -> Result<Arc<Self>, Error> {
+    pub fn reserve(buffer_bytes: usize, num_buffers: usize, node: Option<u32>) -> Result<Arc<Self>, Error> {
         let asked = || node.map_or_else(|| "memory".to_owned(), |node| format!("memory of node {node}"));
         let failed = |call| move |source| Error::System { asked: asked(), call, source };
         let too_large = || failed("mmap")(io::ErrorKind::OutOfMemory.into());
         let bytes = buffer_bytes.checked_mul(num_buffers).ok_or_else(too_large)?;
         let huge = node_sets::transparent_huge_page_bytes().filter(|&unit| bytes >= unit);
-        let align = huge.unwrap_or_else(sys::page_bytes);
-        let region = MappedRegion::new(bytes, MappingPageKind::Base { align_bytes: align }).map_err(failed("mmap"))?;
+        let align = huge.unwrap_or_else(sys::base_page_bytes);
+        let region = MappedRegion::map(bytes, MappingPageKind::Base { align_bytes: align }).map_err(failed("mmap"))?;
         if let Err(error) = region.advise_transparent_huge_pages(huge.is_some()) {
             tracing::debug!("{}: madvise: {error}", asked());
         }
         if let Some(node) = node {
             let prefer = MemoryPolicy::PreferredMany(IdSet::from([node]));
             match set_policy_with_fallback(&prefer, |policy| region.apply_mempolicy(policy)) {
-                Err(error) if sys::is_forbidden(&error) => {
+                Err(error) if sys::is_call_forbidden(&error) => {
                     node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("mbind: {error}"));
                 }
                 done => done.map(drop).map_err(failed("mbind"))?,
@@ -125,14 +125,14 @@ impl Slab {
     pub fn query_residence(&self) -> Result<PageResidence, Error> {
         residence::query_mapping_residence_fast(
             self.region.start_address(),
-            sys::page_bytes(),
-            self.region.len_bytes() / sys::page_bytes(),
+            sys::base_page_bytes(),
+            self.region.len_bytes() / sys::base_page_bytes(),
         )
     }
 
     /// The largest range of whole pages inside the byte range `bytes`.
     fn whole_pages_within(&self, bytes: Range<usize>) -> Range<usize> {
-        let (page, end) = (sys::page_bytes(), bytes.end.min(self.region.len_bytes()));
+        let (page, end) = (sys::base_page_bytes(), bytes.end.min(self.region.len_bytes()));
         let start = bytes.start.next_multiple_of(page);
         start..(end / page * page).max(start)
     }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn pieces_are_apart_and_come_back() {
-        let slab = Slab::new(5000, 7, None).expect("memory");
+        let slab = Slab::reserve(5000, 7, None).expect("memory");
         let mut pieces: Vec<SlabBuffer> = std::iter::from_fn(|| slab.take_buffer()).collect();
         assert_eq!(pieces.len(), 7);
         for (piece, byte) in pieces.iter_mut().zip(1..) {
@@ -193,8 +193,8 @@ mod tests {
 
     #[test]
     fn what_is_free_is_given_back() {
-        let page = sys::page_bytes();
-        let slab = Slab::new(4 * page, 100, None).expect("memory");
+        let page = sys::base_page_bytes();
+        let slab = Slab::reserve(4 * page, 100, None).expect("memory");
         let mut pieces: Vec<SlabBuffer> = std::iter::from_fn(|| slab.take_buffer()).collect();
         pieces.iter_mut().for_each(|piece| piece.fill(1));
         assert_eq!(slab.query_residence().expect("told").num_resident_pages(), 400);
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn pieces_smaller_than_a_page_are_given_back_by_whole_pages() {
-        let page = sys::page_bytes();
-        let slab = Slab::new(page / 2 * 3, 4, None).expect("memory");
+        let page = sys::base_page_bytes();
+        let slab = Slab::reserve(page / 2 * 3, 4, None).expect("memory");
         let mut pieces: Vec<SlabBuffer> = std::iter::from_fn(|| slab.take_buffer()).collect();
         pieces.iter_mut().for_each(|piece| piece.fill(1));
         pieces.remove(1);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn threads_take_and_leave_at_once() {
-        let slab = Slab::new(64, 8, None).expect("memory");
+        let slab = Slab::reserve(64, 8, None).expect("memory");
         std::thread::scope(|scope| {
             for byte in 1..=4 {
                 let slab = &slab;

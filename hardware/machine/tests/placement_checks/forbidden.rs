@@ -85,7 +85,7 @@ fn policies() {
 
 fn scoped() {
     for policy in all(&nodes()).into_iter().filter(|policy| !matches!(policy, MemoryPolicy::Weighted(_))) {
-        let scoped = ScopedMemoryPolicy::new(&policy).expect("a guard");
+        let scoped = ScopedMemoryPolicy::set(&policy).expect("a guard");
         assert_eq!(scoped.actual_policy(), &MemoryPolicy::Local);
     }
     let foreign = vec![1_u8; 1 << 20];

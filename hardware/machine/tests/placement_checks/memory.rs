@@ -147,7 +147,7 @@ pub fn odd_lengths() {
 }
 
 pub fn policy_is_kept() {
-    let scoped = ScopedMemoryPolicy::new(&MemoryPolicy::Interleave(nodes())).expect("a policy");
+    let scoped = ScopedMemoryPolicy::set(&MemoryPolicy::Interleave(nodes())).expect("a policy");
     place(&MemoryPolicy::Weighted(weights(&nodes())), PageSize::Base, BYTES);
     // A placement goes before the thread's policy.
     let local: PlacedSlice<u8> =

@@ -63,7 +63,7 @@ impl MeasurementBackend for LocalMachine {
     fn measure_latency(&mut self, job: &LatencyJob) -> Result<Vec<f64>, Error> {
         let lines = self.buffers.prepare_chain_lines(job)?;
         let done = run_on_cpus(&[job.cpu], vec![lines], |lines, _| {
-            let mut ring = PointerChain::new(lines, FIRST_SEED)?;
+            let mut ring = PointerChain::link_lines(lines, FIRST_SEED)?;
             ring.follow_pointers(job.warm_up_loads);
             Some((0..job.repetitions).map(|_| time_pointer_chase(&mut ring, job.loads_per_repetition)).collect())
         })?;
@@ -118,7 +118,7 @@ impl MeasurementBackend for LocalMachine {
             Inject(&'a [f64]),
         }
         let chase = |lines, barrier: &SpinBarrier| -> Option<Vec<f64>> {
-            let mut ring = PointerChain::new(lines, FIRST_SEED)?;
+            let mut ring = PointerChain::link_lines(lines, FIRST_SEED)?;
             ring.follow_pointers(job.latency_job.warm_up_loads);
             let walk = |stop: &AtomicBool| {
                 barrier.wait_for_all_threads();

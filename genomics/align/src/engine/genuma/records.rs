@@ -94,7 +94,7 @@ impl TemplateRead<'_> {
 impl RecordWriter<'_> {
     /// Appends all records of a template.
     #[allow(clippy::too_many_arguments)]
-    pub(super) fn write_template(
+    pub(super) fn append_template_records(
         &self,
         buffers: &mut RecordBuffers,
         mapped: &MappedReads,
@@ -198,7 +198,7 @@ impl RecordWriter<'_> {
         let letter = |at: usize| {
             let letter = if place.reverse { read.seq[length - 1 - at] } else { read.seq[at] };
             match (dna::encode_base(letter), place.reverse) {
-                (dna::NOT_A_BASE, _) => b'N',
+                (dna::NOT_A_BASE_CODE, _) => b'N',
                 _ => BASE_LETTERS[usize::from(base_at(strand.words, at))],
             }
         };
@@ -314,7 +314,7 @@ impl RecordWriter<'_> {
         };
         let mapq = fields.map_or(0, |fields| fields.mapq);
         let read = this.read;
-        let mut record = RecordBuilder::new(
+        let mut record = RecordBuilder::begin_record(
             out,
             read.name,
             FixedFields { flag, position: here, mapq, mate_position: there, template_length },

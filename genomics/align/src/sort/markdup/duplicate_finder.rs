@@ -56,10 +56,10 @@ const MAX_BATCH_BYTES: usize = 1 << 20;
 
 impl DuplicateFinder {
     /// Creates a finder with a memory budget of `budget` bytes. The duplicate flags need additional memory.
-    pub(crate) fn new(spill: &Arc<SortedRunFile>, budget: usize, threads: usize) -> DuplicateFinder {
+    pub(crate) fn with_memory_budget(spill: &Arc<SortedRunFile>, budget: usize, threads: usize) -> DuplicateFinder {
         DuplicateFinder {
-            pairs: ExternalSorter::new(spill, budget / 8 * 5, threads),
-            singles: ExternalSorter::new(spill, budget / 4, threads),
+            pairs: ExternalSorter::with_memory_budget(spill, budget / 8 * 5, threads),
+            singles: ExternalSorter::with_memory_budget(spill, budget / 4, threads),
             position_filter: PositionFilter::new(budget / 16),
         }
     }

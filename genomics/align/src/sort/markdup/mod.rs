@@ -88,11 +88,11 @@ impl TemplateEnds {
         let library = |r| marking.libraries.as_ref().map_or(0, |l| l.library_number(r));
         match primary.map(|r| r.filter(mapped)) {
             [Some(a), Some(b)] => {
-                let reads = [a, b].map(|r| (UnclippedRead::new(r), counts(&r)));
+                let reads = [a, b].map(|r| (UnclippedRead::from_record(r), counts(&r)));
                 PairEnds::push_pair(reads, a.name(), library(a), ordinal, &mut self.pairs);
             }
             [Some(one), None] | [None, Some(one)] if counts(&one) => {
-                UnclippedRead::new(one).push_as_single_end(library(one), ordinal, &mut self.singles);
+                UnclippedRead::from_record(one).push_as_single_end(library(one), ordinal, &mut self.singles);
             }
             _ => {}
         }

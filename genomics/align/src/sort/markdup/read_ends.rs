@@ -26,7 +26,7 @@ const MIN_SCORED_QUALITY: u8 = 15;
 
 impl UnclippedRead {
     /// Computes the ends of the read of a mapped record.
-    pub(super) fn new(record: Record<'_>) -> UnclippedRead {
+    pub(super) fn from_record(record: Record<'_>) -> UnclippedRead {
         let clips = |ops: &mut dyn Iterator<Item = crate::sort::record::CigarOpCode>| -> i64 {
             ops.take_while(|op| op.is_clip()).map(|op| i64::from(op.len)).sum()
         };
