@@ -146,6 +146,7 @@ fn format_machine_line(machine: &NumaBalancingCounters) -> String {
     }
 }
 
+/// Logs a table of the counters, one column for each named set of processes, and the counters of the machine.
 pub(crate) fn log_counter_table(columns: &[(String, &ProcessCounters)], machine: Option<&NumaBalancingCounters>) {
     for line in format_counter_table(columns, machine) {
         info!("{line}");

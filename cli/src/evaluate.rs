@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use genuma_simulate::evaluate::{ErrorsByRegion, EvaluationInputs, FilterMode, evaluate_calls, format_evaluation_tables};
+use genuma_simulate::evaluate::{
+    ErrorsByRegion, EvaluationInputs, FilterMode, evaluate_calls, format_evaluation_tables,
+};
 use genuma_work::publish::FileSet;
 
 use crate::{json_file, logging};

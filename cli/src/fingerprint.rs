@@ -67,7 +67,7 @@ impl Fingerprint {
         }
     }
 
-    /// The whole text.
+    /// All lines as one text.
     pub(crate) fn into_text(self) -> String {
         self.0
     }

@@ -44,7 +44,7 @@ pub(crate) struct JsonOutput<T> {
 }
 
 impl<T: Serialize> JsonOutput<T> {
-    /// `content`, which must be a struct or an object, with its schema number.
+    /// Wraps `content`, which must serialise as a JSON object, and adds its schema number.
     pub(crate) fn with_schema(schema: u32, content: T) -> Self {
         JsonOutput { schema, content }
     }

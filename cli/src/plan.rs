@@ -203,7 +203,8 @@ impl Args {
         };
         let read_length = u64::from(self.read_length);
         let panel_bytes = |k: u32| -> anyhow::Result<_> {
-            let open = |table| Ok(input::measure_panel_size(panel::open_panel_of_normals(table, k, None)?.table_path())?);
+            let open =
+                |table| Ok(input::measure_panel_size(panel::open_panel_of_normals(table, k, None)?.table_path())?);
             self.panel.as_deref().map(open).transpose()
         };
         if let (Some(genome), Some(depths)) = (self.genome, self.depth) {

@@ -110,7 +110,7 @@ impl UnitProgressDisplay {
         UnitProgressDisplay { unit, ticker: ticker.flatten() }
     }
 
-    /// Ends the running unit.
+    /// Removes the display of the running unit.
     fn end(&self) {
         if let Some(unit) = lock_unit(&self.unit).take() {
             unit.end();

@@ -484,7 +484,9 @@ impl CombineJob<'_> {
         let ((), done) = write::write_output(&target, &note, spec, |out| {
             std::thread::scope(|scope| {
                 for _ in 0..NUM_READING_THREADS {
-                    std::thread::Builder::new().name("read".to_owned()).spawn_scoped(scope, || feed.run_reading_thread())?;
+                    std::thread::Builder::new()
+                        .name("read".to_owned())
+                        .spawn_scoped(scope, || feed.run_reading_thread())?;
                 }
                 let work = || combine_ranges(&rule, &scans, &feed, &out);
                 let begun = (0..threads)

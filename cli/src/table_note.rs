@@ -59,6 +59,7 @@ impl TableNote {
         self.made.as_ref().filter(|made| made.counts == TableDerivation::COUNTS_OF_SAMPLES).map(|made| made.samples)
     }
 
+    /// Size in bytes of the counts of one k-mer in the table.
     pub(crate) fn value_bytes(&self) -> usize {
         COUNT_BYTES * self.samples.len()
     }
@@ -71,6 +72,7 @@ impl TableNote {
     }
 }
 
+/// The counts of a k-mer from the value that the table stores for it, one for each sample.
 pub(crate) fn decode_kmer_counts(value: &[u8]) -> impl Iterator<Item = u32> + '_ {
     value.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
 }

@@ -159,7 +159,7 @@ fn log_skipped_records(tracking: &TrackingResult, filtered: usize) {
     }
 }
 
-/// A parsed command line.
+/// The options of a tracking run, checked and parsed.
 struct TrackRequest {
     job: TrackingJob,
     /// Number of records that were skipped because of their FILTER.

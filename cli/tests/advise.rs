@@ -213,8 +213,8 @@ fn profile(topology: Topology, path: &Path) {
         host: Some("model".into()),
         unix_time_s: None,
     };
-    let profile =
-        measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {}).expect("a profile");
+    let profile = measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
+        .expect("a profile");
     profile.write_json(&mut fs::File::create(path).expect("a file")).expect("a profile");
 }
 

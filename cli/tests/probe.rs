@@ -31,8 +31,8 @@ fn profile(folder: &Path) -> PathBuf {
         host,
         unix_time_s: None,
     };
-    let profile =
-        measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {}).expect("a profile");
+    let profile = measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
+        .expect("a profile");
     let path = folder.join("earlier.json");
     profile.write_json(fs::File::create(&path).expect("a file")).expect("room");
     path

@@ -419,8 +419,8 @@ fn descriptions_of_machines_fit_their_schema() {
         host: None,
         unix_time_s: None,
     };
-    let profile =
-        measure_profile(description, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {}).expect("a profile");
+    let profile = measure_profile(description, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
+        .expect("a profile");
     let mut written = Vec::new();
     profile.write_json(&mut written).expect("memory");
     assert_fits("machine", &serde_json::from_slice(&written).expect("JSON"));

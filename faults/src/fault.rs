@@ -211,7 +211,7 @@ impl FaultEffect {
 pub enum FaultRepetition {
     /// Only the chosen call fails; later ones succeed.
     Once,
-    /// Every n-th further call.
+    /// After the first failing call, every n-th further call fails.
     Following(u64),
 }
 
@@ -220,7 +220,7 @@ pub enum FaultRepetition {
 pub struct InjectedFault {
     /// Kind of the failing calls.
     pub kind: SystemCallKind,
-    /// Effect on the calls.
+    /// What the failing calls do.
     pub what: FaultEffect,
     /// Number of the first failing call, from 1.
     pub at: u64,

@@ -102,7 +102,8 @@ fn main() -> anyhow::Result<ExitCode> {
                     tally.0.count_trial(case, trial, &judged);
                     if judged.verdict.outcome.is_violation() {
                         // Report the first violation of a kind at once.
-                        let alike = tally.1.entry((case.name, trial.tally_names(), judged.verdict.outcome)).or_insert(0);
+                        let alike =
+                            tally.1.entry((case.name, trial.tally_names(), judged.verdict.outcome)).or_insert(0);
                         *alike += 1;
                         if *alike == 1 {
                             eprintln!("{} {trial}: {}", case.name, judged.verdict);

@@ -174,7 +174,7 @@ pub struct TestCase {
     pub name: &'static str,
     /// Command line of genuma with placeholders for files.
     pub line: String,
-    /// Inputs of the command.
+    /// Inputs that must exist before the command runs.
     pub inputs: &'static [TestInput],
     /// Files copied to `{made}` before the run: path in `{given}`, and name in `{made}`.
     pub initial_files: &'static [(&'static str, &'static str)],

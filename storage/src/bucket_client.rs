@@ -306,7 +306,11 @@ mod tests {
         let task = RequestDescription { action: "read", object: "s3://b/x" };
         let of = |inner: Box<dyn StdError + Send + Sync>| {
             let http = HttpError::new_boxed(HttpErrorKind::Request, inner);
-            classify_request_error(&location, task, &object_store::Error::Generic { store: "S3", source: Box::new(http) })
+            classify_request_error(
+                &location,
+                task,
+                &object_store::Error::Generic { store: "S3", source: Box::new(http) },
+            )
         };
         let answer = |status, text: &str| of(Box::new(ErrorResponse { status, text: text.into() }));
         for status in [408, 409, 429, 500, 503] {
@@ -320,8 +324,14 @@ mod tests {
         let asked = of("Error performing PUT http://169.254.169.254/latest/api/token: no route".into());
         assert!(matches!(asked, AttemptError::NoCredentials(Error::NoCredentials { .. })));
         let gone = object_store::Error::NotFound { path: "x".into(), source: "<Code>NoSuchBucket</Code>".into() };
-        assert!(matches!(classify_request_error(&location, task, &gone), AttemptError::Permanent(Error::StoreMissing { .. })));
+        assert!(matches!(
+            classify_request_error(&location, task, &gone),
+            AttemptError::Permanent(Error::StoreMissing { .. })
+        ));
         let gone = object_store::Error::NotFound { path: "x".into(), source: "<Code>NoSuchKey</Code>".into() };
-        assert!(matches!(classify_request_error(&location, task, &gone), AttemptError::Permanent(Error::ObjectRemoved { .. })));
+        assert!(matches!(
+            classify_request_error(&location, task, &gone),
+            AttemptError::Permanent(Error::ObjectRemoved { .. })
+        ));
     }
 }

@@ -17,7 +17,9 @@ use object_store::{
 };
 use tokio::time::timeout;
 
-use crate::bucket_client::{BucketClient, classify_request_error, error_message, is_not_implemented, is_range_not_satisfiable};
+use crate::bucket_client::{
+    BucketClient, classify_request_error, error_message, is_not_implemented, is_range_not_satisfiable,
+};
 use crate::bucket_options::BucketOptions;
 use crate::error::Error;
 use crate::network_thread::NetworkThread;

@@ -45,6 +45,7 @@ impl FolderStore {
         temp_object.publish_as(&self.0.join(name))
     }
 
+    /// See [`RunStore::publish_new`](crate::RunStore::publish_new).
     pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
         temp_object.publish_as_new(&self.0.join(name))
     }

@@ -242,7 +242,7 @@ pub struct LocalCopy {
     _keep_alive: KeepAlive,
 }
 
-/// Keeps the path valid.
+/// What must live as long as the path of a local copy is used.
 #[derive(Debug)]
 enum KeepAlive {
     OpenFile(#[expect(dead_code, reason = "its file stays open")] folder_store::FolderObject),

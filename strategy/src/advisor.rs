@@ -11,7 +11,7 @@ use crate::trial_race::{
     RaceCandidate, RaceRules, RaceVerdict, TrialRace, rank_by_predicted_time, select_race_candidates,
 };
 
-/// Input of the advisor.
+/// What the advisor needs to choose a strategy: the program, the machine, the threads and the limit of trials.
 #[derive(Debug)]
 pub struct AdviceRequest<'a> {
     /// Nodes, latencies and bandwidths of the machine.
@@ -59,19 +59,23 @@ pub struct ConsideredStrategy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialStopReason {
-    /// Only the plain run is feasible.
+    /// No trial is useful, because only the plain run is feasible.
     NoChoice,
     /// No trials were requested.
-    NotWanted,
+    #[serde(rename = "not_wanted")]
+    NoTrialsRequested,
     /// The first trial would have exceeded the budget.
-    TooShort,
-    /// The budget was spent.
-    Spent,
+    #[serde(rename = "too_short")]
+    FirstTrialTooLong,
+    /// The time allowed for trials was used up.
+    #[serde(rename = "spent")]
+    BudgetUsedUp,
     /// Another trial would have taken more time than it was expected to save.
-    Clear,
+    #[serde(rename = "clear")]
+    NoTrialWorthwhile,
 }
 
-/// Recommendation of the advisor.
+/// Recommendation of the advisor: the chosen strategy, all strategies with their times, and why trials ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Advice {
     /// Number of instances and memory policy that are recommended.
@@ -142,10 +146,10 @@ pub fn advise_strategy<E>(
     let mut first = None;
     let mut stopped = match (feasible.len(), question.budget) {
         (1, _) => TrialStopReason::NoChoice,
-        (_, None) => TrialStopReason::NotWanted,
-        _ => TrialStopReason::TooShort,
+        (_, None) => TrialStopReason::NoTrialsRequested,
+        _ => TrialStopReason::FirstTrialTooLong,
     };
-    if stopped == TrialStopReason::TooShort && spending.can_afford(expected_s(&app, foretold)) {
+    if stopped == TrialStopReason::FirstTrialTooLong && spending.can_afford(expected_s(&app, foretold)) {
         let trial = run(Strategy::PLAIN_RUN)?;
         spending.spent_s += trial.spent_s;
         app = app.calibrated_to_measured_run(machine, threads, trial.read_s);
@@ -175,11 +179,11 @@ pub fn advise_strategy<E>(
     if let Some(trial) = first {
         note(&mut race, Strategy::PLAIN_RUN, trial);
         let mut longest_s = trial.spent_s;
-        stopped = TrialStopReason::Clear;
+        stopped = TrialStopReason::NoTrialWorthwhile;
         for _ in 1..MAX_TRIALS {
             let Some(strategy) = race.next_strategy_to_try() else { break };
             if !spending.can_afford(longest_s) {
-                stopped = TrialStopReason::Spent;
+                stopped = TrialStopReason::BudgetUsedUp;
                 break;
             }
             let trial = run(strategy)?;

@@ -11,7 +11,7 @@ use genuma_reads::{
     AlignedInput, AlignedOptions, BatchLimits, Error, FileFault, ReadBatch, ReadRef, ReadStream, StreamLane,
 };
 
-use crate::invocation::{ReadInputMode, Invocation, ReadDependence, ReadFiles};
+use crate::invocation::{Invocation, ReadDependence, ReadFiles, ReadInputMode};
 
 /// Number of bases (bp) at which a text chunk ends: about 1 MB of FASTQ.
 const CHUNK_BASES: u64 = 400_000;
@@ -84,6 +84,7 @@ struct ChunkTemplate {
 }
 
 impl TextChunk {
+    /// Number of templates in the chunk.
     pub(crate) fn num_templates(&self) -> usize {
         self.templates.len()
     }
@@ -112,7 +113,7 @@ impl TextChunk {
         let name = start..start + template_name_in_record(template[0].name).len();
         self.templates.push(ChunkTemplate { name, reads: template.len() as u32 });
         for (mate, read) in template.iter().enumerate() {
-            self.write_read(read, if feed == ReadInputMode::Two { mate } else { 0 });
+            self.write_read(read, if feed == ReadInputMode::TwoFiles { mate } else { 0 });
         }
     }
 
@@ -221,6 +222,7 @@ impl InstanceBatch {
         filling.unwrap_or_else(PoisonError::into_inner).reads
     }
 
+    /// Frees the text of the batch, which no process needs any more.
     pub(crate) fn release_text(&self) {
         self.lock_state().chunks.clear();
     }
@@ -293,7 +295,7 @@ impl BatchCutter {
             mixed: matches!(invocation.reads, ReadFiles::Mixed(_)),
             pairs_only: match &invocation.reads {
                 ReadFiles::Interleaved(files)
-                    if !invocation.unpaired_in_interleaved || invocation.feed == ReadInputMode::Two =>
+                    if !invocation.unpaired_in_interleaved || invocation.feed == ReadInputMode::TwoFiles =>
                 {
                     Some(files.clone())
                 }

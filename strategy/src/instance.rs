@@ -29,7 +29,7 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 
 use crate::cpu_layout::CpuSlot;
-use crate::invocation::{ReadInputMode, Invocation};
+use crate::invocation::{Invocation, ReadInputMode};
 use crate::page_placement::processes_of_group;
 
 /// Size of a pipe, bytes: the maximum for an unprivileged process (`/proc/sys/fs/pipe-max-size`).
@@ -118,7 +118,8 @@ impl InstanceLauncher<'_> {
             Ok((reader, writer))
         };
         let feed = self.invocation.feed;
-        let pipes: io::Result<Vec<_>> = (0..if feed == ReadInputMode::Two { 2 } else { 1 }).map(|_| pipe()).collect();
+        let pipes: io::Result<Vec<_>> =
+            (0..if feed == ReadInputMode::TwoFiles { 2 } else { 1 }).map(|_| pipe()).collect();
         let (mut readers, feeds): (Vec<_>, Vec<_>) = pipes.map_err(StartError::Pipe)?.into_iter().unzip();
         let named = match feed {
             ReadInputMode::Stdin => Vec::new(),

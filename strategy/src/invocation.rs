@@ -56,7 +56,7 @@ pub enum WordPart {
     /// The file of read 2 of pairs.
     Reads2,
     /// Replaced by the number of bases (bp) of a block of reads; see [`ReadDependence::Blocks`].
-    Block,
+    BlockBases,
 }
 
 /// Read files of a command line; `-` is standard input. A file of aligned reads (BAM, CRAM, CBQ) may replace any file
@@ -80,10 +80,10 @@ pub enum ReadFiles {
 pub enum ReadInputMode {
     /// Standard input: single or interleaved reads. The command line has no word for reads.
     Stdin,
-    /// One file or pipe: single or interleaved reads.
-    One,
-    /// Two files or pipes: read 1 and read 2.
-    Two,
+    /// One file or pipe with single or interleaved reads.
+    OneFile,
+    /// Two files or pipes, one with read 1 and one with read 2 of each pair.
+    TwoFiles,
 }
 
 /// The index that the command names: its files, and how they are loaded into memory.
@@ -273,7 +273,7 @@ impl Invocation {
                     WordPart::Threads => text.push(threads.to_string()),
                     WordPart::Reads1 => text.push(read(0)),
                     WordPart::Reads2 => text.push(read(1)),
-                    WordPart::Block => text.push(block.to_string()),
+                    WordPart::BlockBases => text.push(block.to_string()),
                 }
                 text
             })
@@ -292,7 +292,7 @@ impl Invocation {
         }
         match (&reads, self.feed) {
             (ReadFiles::Unnamed, _) => return wrong("no reads; name them with --reads"),
-            (ReadFiles::Single(_), ReadInputMode::Two) => {
+            (ReadFiles::Single(_), ReadInputMode::TwoFiles) => {
                 return wrong("{reads1} and {reads2} are mates; name two files of reads for each lane");
             }
             _ => {}

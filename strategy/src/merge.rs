@@ -23,7 +23,7 @@ pub enum AlignerOutputError {
         "the aligner wrote a record of read \"{found}\" where \"{expected}\" was expected: its output must be in the order of the reads; use --strategy default"
     )]
     UnexpectedRead {
-        /// Name in the record.
+        /// Read name in the record.
         found: String,
         /// Name of the expected read.
         expected: String,
@@ -63,10 +63,11 @@ pub(crate) trait AssignedBatches {
     fn assigned_batch(&self, index: usize) -> Option<Arc<InstanceBatch>>;
     /// Delivers records of a batch; `ended` is true with the last records of the batch.
     fn deliver_records(&self, batch: &InstanceBatch, records: Vec<u8>, ended: bool);
-    /// Delivers the complete header.
+    /// Takes the complete SAM header that the instance wrote.
     fn accept_header(&self, header: Vec<u8>) -> Result<(), AlignerOutputError>;
 }
 
+/// A read name as text for messages; bytes that are not UTF-8 are replaced.
 pub(crate) fn name_for_message(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

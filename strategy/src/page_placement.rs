@@ -20,6 +20,7 @@ const MIN_RANGE_BYTES: u64 = 64 << 10;
 /// and thread buffers may look like a small index.
 const MISPLACED_TOLERANCE: f64 = 0.1;
 
+/// Bytes of memory by NUMA node.
 pub(crate) type BytesByNode = BTreeMap<u32, u64>;
 
 /// Bytes of an instance's memory on each NUMA node.
@@ -202,7 +203,8 @@ mod tests {
         let group = parse_process(std::process::id(), &stat).expect("a process").group;
         // The kernel may be built without NUMA.
         if fs::metadata("/proc/self/numa_maps").is_ok() {
-            let pages = page_placement_of_group(group, &AlignerIndexFiles::default()).expect("pages of a living process");
+            let pages =
+                page_placement_of_group(group, &AlignerIndexFiles::default()).expect("pages of a living process");
             assert!(pages.all.values().sum::<u64>() > 0);
         }
         assert_eq!(page_placement_of_group(u32::MAX, &AlignerIndexFiles::default()), None);

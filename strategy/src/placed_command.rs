@@ -37,6 +37,7 @@ pub struct PlacedCommand {
     "{strategy}: genuma does not know {program} and cannot divide its input, so only one instance is possible: use --strategy \
      default, local, interleave, weighted or bind; if it aligns reads, name them with --reads"
 )]
+/// Error: the strategy has several instances, which only aligners allow.
 pub struct SeveralInstancesError {
     strategy: Strategy,
     program: String,

@@ -191,7 +191,7 @@ pub fn list_replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<Repl
 /// A simple rule to choose a strategy, for comparison with the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaselineRule {
-    /// Always the plain run.
+    /// Always chooses the plain run.
     Default,
     /// Always one instance with interleaved memory.
     Interleave,

@@ -13,7 +13,7 @@ use crate::rusage;
 pub struct UnitCost {
     /// Name of the unit, such as `count`.
     pub name: String,
-    /// Wall-clock time in seconds.
+    /// Wall-clock time from the start to the end of the unit, in seconds.
     pub wall_s: f64,
     /// CPU time of all threads in seconds.
     pub cpu_s: f64,

@@ -33,7 +33,7 @@ pub struct CounterValue {
 }
 
 impl CounterValue {
-    /// An exact value.
+    /// A value that the kernel reports exactly.
     pub fn exact(value: u64) -> CounterValue {
         CounterValue { value: Some(value), at_least: false, note: None }
     }
@@ -266,7 +266,7 @@ pub struct RunCounterRecorder {
 }
 
 impl RunCounterRecorder {
-    /// Starts to count.
+    /// Starts counting for this process.
     pub fn start() -> RunCounterRecorder {
         RunCounterRecorder { own: OwnCounters::start(), machine: VmstatSnapshot::read() }
     }

@@ -65,7 +65,11 @@ impl DiskBuckets {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open_for_reading(contents: &'static str, path: &Path, buckets: Vec<DiskBucket>) -> Result<DiskBuckets, Error> {
+    pub fn open_for_reading(
+        contents: &'static str,
+        path: &Path,
+        buckets: Vec<DiskBucket>,
+    ) -> Result<DiskBuckets, Error> {
         Ok(DiskBuckets::with_spill_file(SpillFile::open_for_reading(contents, path)?, buckets.into_iter()))
     }
 

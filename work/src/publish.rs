@@ -228,7 +228,8 @@ pub struct PartialFile {
     path: PathBuf,
     /// The open partial file, which holds the lock.
     file: File,
-    /// `None` if bytes are written directly to a device, pipe or open file.
+    /// Renaming of the partial file to its final name; `None` if bytes are written directly to a device, pipe or open
+    /// file.
     pending_rename: Option<PendingRename>,
 }
 

@@ -17,7 +17,7 @@ use crate::spill::Error;
 pub struct MemoryBudget(Arc<AtomicU64>);
 
 impl MemoryBudget {
-    /// A budget of `bytes`.
+    /// A budget of `bytes` bytes, all of them free.
     pub fn with_bytes(bytes: u64) -> MemoryBudget {
         MemoryBudget(Arc::new(AtomicU64::new(bytes)))
     }

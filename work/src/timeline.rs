@@ -21,7 +21,7 @@ const MAX_SAMPLES: usize = 2000;
 /// timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct UsageSample {
-    /// Wall-clock time in seconds.
+    /// Wall-clock time since the recorder started, in seconds.
     #[serde(alias = "s")]
     pub elapsed_s: f64,
     /// CPU time of all threads in seconds.

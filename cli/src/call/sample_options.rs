@@ -110,11 +110,12 @@ fn read_group_sample(
     Ok(is_complete.then_some(name))
 }
 
+/// What replaces or provides the normal of a call: read files, or a reference in a tumour-only call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NormalReads<'a> {
     /// Read files.
     Files(&'a [PathBuf]),
-    /// There is no normal: the sequence of this reference takes its place.
+    /// There is no normal: reads cut from this reference replace those of the normal.
     Reference(&'a Path),
 }
 

@@ -31,7 +31,11 @@ fn format_estimate(value: &Estimate) -> String {
 
 /// Formats the comparison of one tumour with the normal as text, one property a line. `bases` are the sequenced bases
 /// of the normal and of the tumour.
-pub(crate) fn format_pair_summary(pair: &SamplePairSummary, libraries: &SamplePairLibraryMetrics, bases: [u64; 2]) -> String {
+pub(crate) fn format_pair_summary(
+    pair: &SamplePairSummary,
+    libraries: &SamplePairLibraryMetrics,
+    bases: [u64; 2],
+) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<28}{value}");

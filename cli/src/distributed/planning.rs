@@ -64,7 +64,8 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     if let Some(message) = sharding.fewer_shards_message() {
         warn!("{message}; the calls are the same, but fewer tasks can run at once");
     }
-    let genome_bases = job.reference.as_deref().map(Reference::read_fasta_file).transpose()?.as_ref().map(count_known_bases);
+    let genome_bases =
+        job.reference.as_deref().map(Reference::read_fasta_file).transpose()?.as_ref().map(count_known_bases);
     let grid = bin_grid_for_kmers(ExpectedInput::from_read_estimate(&estimate, job.params.k).kmers, num_partitions);
     let min_memory_bytes = min_memory_for_grid(grid, job.resources.threads);
     if job.resources.memory < min_memory_bytes {

@@ -50,6 +50,7 @@ pub(super) struct CpuPressureMeter {
 }
 
 impl CpuPressureMeter {
+    /// Starts to measure now.
     pub(super) fn start() -> CpuPressureMeter {
         let total_us = read_pressure(Path::new("/")).map(|pressure| pressure.total_us);
         CpuPressureMeter { start: Instant::now(), total_us }

@@ -339,7 +339,7 @@ pub(crate) struct PlotPoint {
     pub(crate) low: f64,
     /// Upper end of the interval.
     pub(crate) high: f64,
-    /// Tooltip.
+    /// Text of the tooltip.
     pub(crate) title: String,
 }
 

@@ -351,7 +351,7 @@ impl<'a> PairMerge<'a> {
     }
 }
 
-/// Position in a table.
+/// Position of the merge in one table.
 struct InputCursor<'a> {
     keys: &'a [u64],
     counts: &'a [u32],

@@ -110,6 +110,7 @@ pub(crate) fn render_tracking_table(tracking: &TrackingResult) -> String {
     text
 }
 
+/// The result of a tracking run as a JSON object (docs/schema/track.schema.json).
 pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
     let named = |record: &VcfRecord| {
         json!({

@@ -118,7 +118,7 @@ impl Error {
 pub enum ReadLayout {
     /// Each read is a template of its own.
     Single,
-    /// Mates in two files.
+    /// Read pairs whose mates are in two files.
     Paired,
     /// Mates that alternate in one file.
     Interleaved,
@@ -148,7 +148,7 @@ pub struct AlignerProgram {
 pub struct IndexArray<'a> {
     /// Name of the content of the array.
     pub name: &'static str,
-    /// Memory of the array.
+    /// The bytes of the array in memory.
     pub bytes: &'a [u8],
 }
 

@@ -42,7 +42,7 @@ pub struct Hit {
     pub query_start: usize,
     /// End of the alignment in the sequence, exclusive.
     pub query_end: usize,
-    /// Strand of the reference.
+    /// Strand of the reference to which the sequence aligns.
     pub strand: Strand,
     /// Mapping quality (Phred).
     pub mapq: u8,

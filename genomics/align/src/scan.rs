@@ -25,7 +25,7 @@ use genuma_work::ProgressCounters;
 use genuma_work::parallel::map_in_order;
 
 use self::extend::{GappedAlignment, ScoredRange, count_matching_bases, extend_gapped, extend_ungapped};
-use self::seeds::{SeedLookupBuffers, SEED_BP, Seed, SeedIndex, SeedPosition, for_each_seed_batch};
+use self::seeds::{SEED_BP, Seed, SeedIndex, SeedLookupBuffers, SeedPosition, for_each_seed_batch};
 use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
 /// Memory (bytes) that the scan needs per base of the sequences.
@@ -104,7 +104,7 @@ pub type ReferenceRegion = (usize, Range<usize>);
 /// The reference to be scanned and the resources of the scan. The hits do not depend on the threads or the memory.
 #[derive(Debug, Clone, Copy)]
 pub struct ReferenceScan<'a> {
-    /// The reference.
+    /// The reference that is scanned.
     pub genome: &'a Reference,
     /// The regions to be scanned, sorted and not overlapping; `None` scans the whole reference. An alignment that
     /// begins in a region may extend beyond it.
@@ -254,7 +254,7 @@ struct ChunkSegments {
     touched_sequences: Vec<u32>,
 }
 
-/// Buffers of a thread.
+/// Buffers that one scanning thread reuses.
 struct ScanScratch {
     scratch: SeedLookupBuffers,
     seed_matches: Vec<SeedMatch>,

@@ -106,7 +106,9 @@ fn the_same_bytes_whatever_the_threads_the_memory_and_the_blocks() {
     let mut stream = Vec::new();
     let header = SortedFileHeader::sorted_by_coordinate(&records.header).expect("a header");
     let sorter = sorter(&records, folder.path(), &mark).expect("sorted");
-    sorter.write_unindexed_bam(&header, CompressionLevel::from_number(1).expect("a level"), &mut stream).expect("written");
+    sorter
+        .write_unindexed_bam(&header, CompressionLevel::from_number(1).expect("a level"), &mut stream)
+        .expect("written");
     assert!(stream == expected[0]);
 }
 

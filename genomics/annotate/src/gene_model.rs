@@ -137,7 +137,11 @@ pub struct GeneModel {
 
 impl GeneModel {
     /// Sorts and indexes transcripts. `num_contigs`: of the reference.
-    pub fn from_genes_and_transcripts(genes: Vec<Gene>, mut transcripts: Vec<Transcript>, num_contigs: usize) -> GeneModel {
+    pub fn from_genes_and_transcripts(
+        genes: Vec<Gene>,
+        mut transcripts: Vec<Transcript>,
+        num_contigs: usize,
+    ) -> GeneModel {
         transcripts.sort_by(|a, b| {
             let key = |t: &Transcript| (t.contig, t.span().start, t.span().end);
             key(a).cmp(&key(b)).then_with(|| a.id.cmp(&b.id))
@@ -213,7 +217,12 @@ mod tests {
         for i in 0..200usize {
             let start = i * 7919 % 1_000;
             let length = 1 + i * i % 97 * (1 + i % 5);
-            transcripts.push(transcript(&format!("t{i}"), i, &[(start, start + length)], TranscriptPreference::Untagged));
+            transcripts.push(transcript(
+                &format!("t{i}"),
+                i,
+                &[(start, start + length)],
+                TranscriptPreference::Untagged,
+            ));
         }
         let genes = (0..200).map(|i| Gene { id: i.to_string(), name: i.to_string() }).collect();
         let model = GeneModel::from_genes_and_transcripts(genes, transcripts, 2);
@@ -239,7 +248,8 @@ mod tests {
                 transcript("b", 0, &[(10, 40)], b),
                 transcript("c", 0, &[(10, 12)], c),
             ];
-            let model = GeneModel::from_genes_and_transcripts(vec![Gene { id: "g".into(), name: "g".into() }], transcripts, 1);
+            let model =
+                GeneModel::from_genes_and_transcripts(vec![Gene { id: "g".into(), name: "g".into() }], transcripts, 1);
             let best = (0..3).find(|&t| model.is_representative(t)).unwrap();
             model.transcripts[best].id.clone()
         };

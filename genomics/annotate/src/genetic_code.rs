@@ -3,9 +3,9 @@
 /// Translation of codons to amino acids: the standard code, or that of vertebrate mitochondria.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GeneticCode {
-    /// Table 1.
+    /// The standard code: NCBI translation table 1.
     Standard,
-    /// Table 2.
+    /// The vertebrate mitochondrial code: NCBI translation table 2.
     VertebrateMitochondrial,
 }
 

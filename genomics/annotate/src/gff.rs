@@ -67,7 +67,7 @@ pub enum GffLineFault {
     /// A feature ends before it starts.
     #[error("end {end} is before start {start}")]
     EmptyFeature {
-        /// Start (1-based).
+        /// First base of the feature (GFF column 4, 1-based).
         start: usize,
         /// End column, 1-based, inclusive.
         end: usize,
@@ -95,7 +95,7 @@ pub enum GffLineFault {
 /// Number of features of a file that were used, and of those that were left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GffCounts {
-    /// Features of the file.
+    /// Number of features in the file.
     pub features: u64,
     /// Features on contigs that the reference lacks, by contig.
     pub unknown_contigs: BTreeMap<String, u64>,
@@ -177,7 +177,7 @@ struct TranscriptPart {
 struct FeatureCollector<'a> {
     genome: &'a Reference,
     ids: HashMap<String, u32>,
-    /// Names of the IDs.
+    /// The feature IDs, by their number in `ids`.
     names: Vec<String>,
     /// The feature of each ID, once it was read.
     nodes: Vec<Option<Node>>,
@@ -258,7 +258,11 @@ impl<'a> FeatureCollector<'a> {
         }
         let contig = &self.genome.contigs[contig];
         if end > contig.seq.len() {
-            return Err(GffLineFault::BeyondContig { end, contig: contig.name.clone(), contig_bases: contig.seq.len() });
+            return Err(GffLineFault::BeyondContig {
+                end,
+                contig: contig.name.clone(),
+                contig_bases: contig.seq.len(),
+            });
         }
         Ok(start - 1..end)
     }

@@ -54,9 +54,9 @@ impl ReadingFrame {
 /// A transcript that starts as one gene and ends as another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fusion {
-    /// Transcript with the start.
+    /// Index of the transcript that gives the start (5' part) of the fusion.
     pub five_prime: usize,
-    /// Transcript with the end.
+    /// Index of the transcript that gives the end (3' part) of the fusion.
     pub three_prime: usize,
     /// Number of the last exon, or part of an exon, of the first transcript; counted in its direction from 1.
     pub last_exon: usize,
@@ -210,7 +210,7 @@ impl JunctionEnd {
 }
 
 impl KeptStart {
-    /// `None` if no exon stays.
+    /// The part of the transcript from its start to the junction. `None` if no exon stays.
     fn from_junction_end(transcript: &Transcript, end: &JunctionEnd) -> Option<KeptStart> {
         let kept = end.kept_range();
         let exons = exons_in_order(transcript);
@@ -227,7 +227,8 @@ impl KeptStart {
 }
 
 impl KeptEnd {
-    /// `None` if no exon stays that the partner can be spliced to.
+    /// The part of the transcript from the junction to its end. `None` if no exon stays to which the partner can be
+    /// spliced.
     fn from_junction_end(transcript: &Transcript, end: &JunctionEnd) -> Option<KeptEnd> {
         let kept = end.kept_range();
         let exons = exons_in_order(transcript);
@@ -319,13 +320,22 @@ impl StructuralEffect {
                 set.insert_consequence_if(change.is_complete, Consequence::TranscriptAblation);
                 set.insert_consequence_if(!change.is_complete && change.exons.is_some(), Consequence::ExonLoss);
                 let is_coding = !change.is_complete && change.exons.is_some();
-                set.insert_consequence_if(is_coding && change.frame == ReadingFrame::OutOfFrame, Consequence::Frameshift);
-                set.insert_consequence_if(is_coding && change.frame == ReadingFrame::InFrame, Consequence::InframeDeletion);
+                set.insert_consequence_if(
+                    is_coding && change.frame == ReadingFrame::OutOfFrame,
+                    Consequence::Frameshift,
+                );
+                set.insert_consequence_if(
+                    is_coding && change.frame == ReadingFrame::InFrame,
+                    Consequence::InframeDeletion,
+                );
                 set.insert_consequence_if(change.exons.is_none(), Consequence::Intron);
             }
             (Some(change), Some(IntervalEvent::Duplication)) => {
                 set.insert_consequence_if(change.is_complete, Consequence::TranscriptAmplification);
-                set.insert_consequence_if(!change.is_complete && change.exons.is_some(), Consequence::FeatureElongation);
+                set.insert_consequence_if(
+                    !change.is_complete && change.exons.is_some(),
+                    Consequence::FeatureElongation,
+                );
                 set.insert_consequence_if(change.exons.is_none(), Consequence::Intron);
             }
             _ => set.insert_consequence_if(self.cut.contains(&transcript), Consequence::FeatureTruncation),

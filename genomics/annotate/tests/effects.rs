@@ -187,7 +187,10 @@ fn fusions_of_made_translocations_have_the_frame_of_their_protein() {
             "{first:?} {second:?} {ends:?}"
         );
         let (genes, value) = (&made.model, effect.format_fusions(&made.model).join(","));
-        assert!(value.contains(&format!("{}::{}|", genes.gene_of_transcript(a).name, genes.gene_of_transcript(b).name)), "{value}");
+        assert!(
+            value.contains(&format!("{}::{}|", genes.gene_of_transcript(a).name, genes.gene_of_transcript(b).name)),
+            "{value}"
+        );
         // Seen from the other end it is the same fusion.
         let mirrored = predict_structural_effect(&made.model, &[[ends[1], ends[0]]], 0, None);
         assert!(mirrored.fusions.contains(fusion));

@@ -45,6 +45,7 @@ impl BitWriter {
         (self.words.capacity() * size_of::<u64>()) as u64
     }
 
+    /// All bits written so far as 64-bit words; unused bits of the last word are 0.
     pub(crate) fn into_words(self) -> Vec<u64> {
         self.words
     }

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::file::{MAX_NOTE_BYTES, MAX_SAMPLES};
 use crate::kmer_set::{KmerSet, reserve};
 use crate::minimizer::{for_each_kmer, minimizer_length};
-use crate::position_index::{BuiltPositionIndex, MAX_POSITIONS, HashPositionIndex, build_index};
+use crate::position_index::{BuiltPositionIndex, HashPositionIndex, MAX_POSITIONS, build_index};
 use crate::sequence::Strings;
 use crate::simplitigs::{JoinedKmers, join_kmers};
 
@@ -133,7 +133,12 @@ impl DictionaryBuilder {
 }
 
 /// The indexes of minimizers, and of k-mers whose minimizers are frequent.
-fn index_strings(strings: &Strings, k: u32, m: u32, memory: u64) -> Result<(HashPositionIndex, HashPositionIndex), Error> {
+fn index_strings(
+    strings: &Strings,
+    k: u32,
+    m: u32,
+    memory: u64,
+) -> Result<(HashPositionIndex, HashPositionIndex), Error> {
     let position_bits = HashPositionIndex::position_bits(strings.num_bases);
     // An index of n entries takes fewer than 9 bytes for each, an entry of a pass 16.
     let pass_bytes = (memory / 2).max(MIN_PASS_BYTES);

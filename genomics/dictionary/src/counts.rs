@@ -5,7 +5,7 @@
 
 use crate::bits::{BitWriter, push_word, read_bits};
 
-/// K-mers of a block.
+/// Number of k-mers whose counts are encoded together as a block.
 pub(crate) const KMERS_PER_BLOCK: u64 = 64;
 const OFFSET_BITS: u32 = 48;
 /// Bits of a width in a header, which is at most 32.
@@ -19,7 +19,7 @@ struct BlockHeader {
     /// First bit of the block.
     offset: u64,
     base_width: u32,
-    /// Bits of a number.
+    /// Number of bits that store one number of the block.
     width: u32,
     /// Whether the largest number stands for the next full count.
     has_full_counts: bool,
@@ -96,6 +96,7 @@ pub(crate) struct DictionaryCountsBuilder {
 }
 
 impl DictionaryCountsBuilder {
+    /// An empty builder for k-mers with `num_samples` counts each.
     pub(crate) fn for_samples(num_samples: usize) -> DictionaryCountsBuilder {
         let block = vec![Vec::with_capacity(KMERS_PER_BLOCK as usize); num_samples];
         let (sorted, headers, data) = (Vec::new(), Vec::new(), BitWriter::default());
@@ -142,6 +143,7 @@ impl DictionaryCountsBuilder {
         (self.headers.capacity() * size_of::<u64>()) as u64 + self.data.memory_bytes()
     }
 
+    /// Encodes the last block and returns the counts of all k-mers.
     pub(crate) fn finish(mut self) -> Counts {
         if self.block.first().is_some_and(|block| !block.is_empty()) {
             self.write_block();
@@ -151,7 +153,7 @@ impl DictionaryCountsBuilder {
     }
 }
 
-/// Counts of all samples.
+/// The counts of all k-mers of a dictionary in all samples, compressed.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) num_samples: usize,

@@ -5,7 +5,7 @@ use genuma_work::hash::mix_bits;
 
 use crate::counts::Counts;
 use crate::minimizer::{self, find_minimizer};
-use crate::position_index::{IndexEntry, HashPositionIndex};
+use crate::position_index::{HashPositionIndex, IndexEntry};
 use crate::sequence::{StringStretch, Strings};
 
 /// A set of k-mers, most of them with a count for each sample, in memory.
@@ -31,7 +31,7 @@ pub struct DictionaryPartSizes {
     pub strings: u64,
     /// Positions of minimizers and of k-mers with a frequent minimizer.
     pub index: u64,
-    /// Counts.
+    /// Bytes of the counts.
     pub counts: u64,
 }
 
@@ -78,7 +78,8 @@ impl Dictionary {
     /// Bytes in memory and in the file, without the header.
     pub fn bytes(&self) -> DictionaryPartSizes {
         let bytes = |words: &[&Vec<u64>]| words.iter().map(|words| size_of_val(&words[..]) as u64).sum();
-        let index = |index: &HashPositionIndex| bytes(&[&index.entries_before_group, &index.bucket_sizes, &index.entries]);
+        let index =
+            |index: &HashPositionIndex| bytes(&[&index.entries_before_group, &index.bucket_sizes, &index.entries]);
         let strings = &self.strings;
         DictionaryPartSizes {
             strings: bytes(&[&strings.bases, &strings.starts_before_block, &strings.starts]),
@@ -183,7 +184,7 @@ impl<'d> KmerStream<'d> {
         KmerStream { dictionary, last: None, absent_minimizer: None, num_index_lookups: 0 }
     }
 
-    /// Begins with another sequence.
+    /// Tells the stream that the next lookup is of another sequence.
     pub fn start_sequence(&mut self) {
         self.last = None;
     }

@@ -9,7 +9,7 @@ pub enum Error {
     /// The specification, or an entry, is impossible.
     #[error("cannot make this dictionary: {what}")]
     InvalidInput {
-        /// What is impossible.
+        /// Which part of the specification is impossible.
         what: String,
     },
     /// The memory that the dictionary may take is too little.
@@ -47,7 +47,7 @@ pub enum Error {
     Read {
         /// Path of the dictionary.
         path: PathBuf,
-        /// Name of the part.
+        /// Name of the damaged or unreadable part.
         part: &'static str,
         /// Error of the system call.
         source: io::Error,
@@ -63,7 +63,7 @@ pub enum Error {
     UnsupportedVersion {
         /// Path of the dictionary.
         path: PathBuf,
-        /// Version of the file.
+        /// Format version that the file has.
         found: u32,
         /// Version that this program reads.
         known: u32,
@@ -83,7 +83,7 @@ pub enum Error {
     Damaged {
         /// Path of the dictionary.
         path: PathBuf,
-        /// Name of the part.
+        /// Name of the damaged or unreadable part.
         part: &'static str,
         /// Which check failed.
         what: &'static str,

@@ -19,7 +19,7 @@ compile_error!("dictionaries are little-endian and are read without conversion")
 
 const MAGIC: [u8; 8] = *b"GENUMADI";
 const DICTIONARY_FORMAT_VERSION: u32 = 1;
-/// Bytes of the header.
+/// Size of the header in bytes.
 const HEADER_BYTES: usize = 4096;
 /// Bytes of the header that its checksum covers.
 const CHECKSUMMED_BYTES: usize = HEADER_BYTES - 8;
@@ -83,7 +83,8 @@ impl HeaderFields {
     fn words_of_parts(&self) -> [u64; NUM_PARTS] {
         let bits = self.position_bits;
         let [bases, blocks, starts] = Strings::num_words(self.num_bases, self.num_strings);
-        let [groups, buckets, entries] = HashPositionIndex::num_words(self.minimizer_buckets, self.minimizer_entries, bits);
+        let [groups, buckets, entries] =
+            HashPositionIndex::num_words(self.minimizer_buckets, self.minimizer_entries, bits);
         let [kmer_groups, kmer_buckets, kmer_entries] =
             HashPositionIndex::num_words(self.frequent_buckets, self.frequent_entries, bits);
         let headers = Counts::num_headers(self.num_kmers, self.num_samples.into());

@@ -52,16 +52,17 @@ impl KmerSet {
         self.prefix_starts.resize(num_prefixes + 1, self.keys.len() as u64);
     }
 
+    /// Number of k-mers in the set, taken ones included.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// The k-mer number `index`.
+    /// The k-mer with index `index` in ascending order, from 0.
     pub(crate) fn kmer_at(&self, index: usize) -> u64 {
         self.keys[index]
     }
 
-    /// The last k-mer.
+    /// The largest k-mer; `None` if the set is empty.
     pub(crate) fn last_kmer(&self) -> Option<u64> {
         self.keys.last().copied()
     }

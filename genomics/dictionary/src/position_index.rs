@@ -3,11 +3,11 @@
 //! A hash belongs to a bucket; buckets have about one entry each. An entry is a fingerprint of the hash and a
 //! position. The numbers of entries of the buckets are in unary code, with a start for each group of buckets.
 
-use crate::bits::{BitWriter, read_bits, position_of_set_bit};
+use crate::bits::{BitWriter, position_of_set_bit, read_bits};
 use crate::error::Error;
 use crate::kmer_set::reserve;
 
-/// Buckets of a group.
+/// Number of buckets in a group.
 const GROUP_BUCKETS: u64 = 32;
 /// Bits of a fingerprint: of the entries with other hashes in a bucket one in 256 is taken for the hash.
 const FINGERPRINT_BITS: u32 = 8;
@@ -16,7 +16,7 @@ pub(crate) const MAX_POSITIONS: usize = 16;
 /// Hash ranges that are counted, to fill them in few passes.
 const NUM_HASH_RANGES: usize = 1 << 12;
 
-/// Positions by hash.
+/// Index from hashes (of minimizers or k-mers) to positions in the strings.
 #[derive(Debug, Default)]
 pub(crate) struct HashPositionIndex {
     pub(crate) num_buckets: u64,
@@ -34,7 +34,7 @@ pub(crate) struct HashPositionIndex {
 /// Entry of an index for a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexEntry {
-    /// A position.
+    /// One of the positions of the hash in the strings.
     Position(u64),
     /// The hash has more than [`MAX_POSITIONS`] positions.
     ManyPositions,
@@ -174,7 +174,8 @@ struct IndexWriter {
 impl IndexWriter {
     fn new(num_buckets: u64, position_bits: u32, max_positions: usize) -> IndexWriter {
         let entries_before_group = vec![0];
-        let index = HashPositionIndex { num_buckets, position_bits, entries_before_group, ..HashPositionIndex::default() };
+        let index =
+            HashPositionIndex { num_buckets, position_bits, entries_before_group, ..HashPositionIndex::default() };
         let (sizes, entries) = (BitWriter::default(), BitWriter::default());
         IndexWriter { index, max_positions, sizes, entries, bucket: 0, frequent_hashes: Vec::new() }
     }

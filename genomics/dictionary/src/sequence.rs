@@ -2,7 +2,7 @@
 
 use crate::bits::{push_word, read_bits};
 
-/// Bases of a word.
+/// Number of bases in a 64-bit word, at 2 bits a base.
 const WORD_BASES: u64 = 32;
 /// Bases of a block: for each block the number of strings that begin before it is kept.
 const BLOCK_BASES_LOG2: u32 = 10;
@@ -10,7 +10,7 @@ const BLOCK_BASES: u64 = 1 << BLOCK_BASES_LOG2;
 /// Number of bits that store the start of a string within its block.
 const START_BITS: u32 = 16;
 
-/// Strings of bases.
+/// The strings into which the k-mers of a dictionary were joined, at 2 bits a base.
 #[derive(Debug, Default)]
 pub(crate) struct Strings {
     /// Bases, the first in the highest bits of the first word.
@@ -28,9 +28,9 @@ pub(crate) struct Strings {
 pub(crate) struct StringStretch {
     /// Number of the string, from 0.
     pub(crate) string: u64,
-    /// First base.
+    /// Position of the first base of the stretch.
     pub(crate) from: u64,
-    /// Base after the last.
+    /// Position after the last base of the stretch.
     pub(crate) to: u64,
 }
 

@@ -45,6 +45,7 @@ impl SpilledBinIndex {
         self.bins.len()
     }
 
+    /// The index of some of the bins, in their order.
     pub(crate) fn slice_bins(&self, bins: Range<usize>) -> SpilledBinIndex {
         SpilledBinIndex { extent_bytes: self.extent_bytes, bins: self.bins[bins].to_vec() }
     }
@@ -61,6 +62,7 @@ impl SpilledBinIndex {
         self.bins.iter().map(|(kmers, _)| kmers).sum()
     }
 
+    /// Total size of the super-k-mer records in all bins, in bytes.
     pub(crate) fn total_record_bytes(&self) -> u64 {
         self.bins.iter().flat_map(|(_, blocks)| blocks).map(|block| u64::from(block.len)).sum()
     }

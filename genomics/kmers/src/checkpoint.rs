@@ -9,7 +9,7 @@ use std::path::Path;
 use genuma_reads::{Lane, ProgressCounters};
 use serde::{Deserialize, Serialize};
 
-use crate::bins::{SpilledBinIndex, Bins};
+use crate::bins::{Bins, SpilledBinIndex};
 use crate::extents::ExtentPool;
 use crate::node_assignment::NodeAssignment;
 use crate::pipeline::{ScatteredReads, check_params};
@@ -25,7 +25,7 @@ pub struct BinnedReadsCheckpoint {
     bases: Vec<u64>,
     /// Number of k-mers in the bins, per sample.
     kmers: Vec<u64>,
-    /// Bytes in the bins.
+    /// Total size of the records in the bins, in bytes.
     bytes: u64,
     bins: SpilledBinIndex,
 }

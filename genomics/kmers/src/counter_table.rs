@@ -24,7 +24,7 @@ pub(crate) const fn slot_bytes<const S: usize>() -> usize {
     size_of::<Slot<S>>()
 }
 
-/// A k-mer key with its counts. A slot whose counts are all 0 is empty.
+/// A k-mer key (root, first base, last base) with its counts. A slot whose counts are all 0 is empty.
 #[derive(Debug, Clone, Copy)]
 struct Slot<const S: usize> {
     key: u64,
@@ -48,6 +48,7 @@ pub(crate) struct RootClass {
 }
 
 impl RootClass {
+    /// The class of all roots.
     pub(crate) const ALL_ROOTS: Self = Self { bits: 0, id: 0 };
 
     /// Whether a root with this hash belongs to the class.
@@ -251,6 +252,7 @@ impl<const S: usize> CounterTable<S> {
 pub(crate) struct KmerSpectra<const S: usize>(pub [Vec<u64>; S]);
 
 impl<const S: usize> KmerSpectra<S> {
+    /// Spectra without any k-mer.
     pub(crate) fn zero() -> Self {
         Self(std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]))
     }

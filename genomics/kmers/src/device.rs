@@ -96,6 +96,7 @@ impl Devices {
         self.devices.iter().map(lanes).sum()
     }
 
+    /// Maximum number of lanes (host threads with a table each) for this device.
     pub(crate) fn max_lanes(&self) -> usize {
         LANES * self.devices.len()
     }

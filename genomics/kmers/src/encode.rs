@@ -5,7 +5,7 @@ use genuma_reads::dna;
 /// A k-mer and its reverse complement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kmer {
-    /// The k-mer as read.
+    /// The k-mer on the strand of the sequence.
     pub forward: u64,
     /// Code of the reverse complement, 2 bits a base.
     pub reverse: u64,
@@ -34,7 +34,8 @@ pub fn reverse_complement_kmer(word: u64, k: u32) -> u64 {
     x.swap_bytes() >> (64 - 2 * k)
 }
 
-/// Packs an ASCII sequence of at most 32 bases; `None` if a letter is not A, C, G or T.
+/// Packs an ASCII sequence of at most 32 bases at 2 bits a base, the first in the highest bits; `None` if a base is not
+/// A, C, G or T.
 pub fn pack(seq: &[u8]) -> Option<u64> {
     seq.iter().try_fold(0u64, |w, &b| {
         let c = dna::encode_base(b);
@@ -47,7 +48,7 @@ pub fn unpack(word: u64, k: u32) -> Vec<u8> {
     (0..k).rev().map(|i| dna::decode_base((word >> (2 * i)) as u8 & 3)).collect()
 }
 
-/// Iterates over all k-mers of `seq` without a letter other than A, C, G, T; yields their start and both strands.
+/// Iterates over all k-mers of `seq` without a base other than A, C, G, T; yields their start and both strands.
 pub fn kmers(seq: &[u8], k: u32) -> Kmers<'_> {
     Kmers { seq, k: k as usize, mask: kmer_mask(k), top: 2 * (k - 1), end: 0, bases: 0, forward: 0, reverse: 0 }
 }
@@ -59,9 +60,9 @@ pub struct Kmers<'a> {
     k: usize,
     mask: u64,
     top: u32,
-    /// Number of letters consumed.
+    /// Number of bases of the sequence that were consumed.
     end: usize,
-    /// Number of bases since the last other letter.
+    /// Number of consecutive A, C, G or T up to here.
     bases: usize,
     forward: u64,
     reverse: u64,

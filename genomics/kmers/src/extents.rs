@@ -207,6 +207,7 @@ impl ExtentPool {
         }
     }
 
+    /// Returns the memory or file space of an extent to the pool.
     pub(crate) fn free_extent(&self, extent: FullExtent) {
         match extent {
             FullExtent::Memory(records) => {

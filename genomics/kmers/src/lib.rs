@@ -3,7 +3,7 @@
 //! The k-mers of one sample with their counts:
 //!
 //! ```
-//! use genuma_kmers::{CountParams, Devices, Partition, ScatteredSamples, encode, min_memory};
+//! use genuma_kmers::{CountParams, Devices, Partition, ScatteredSamples, encode, min_memory_bytes};
 //! use genuma_reads::{AlignedOptions, Lane, MateLayout, ProgressCounters};
 //!
 //! let folder = tempfile::tempdir()?;
@@ -57,7 +57,7 @@ use genuma_reads::{Lane, ReadEstimate, ReadPair};
 pub use checkpoint::{BinnedReadsCheckpoint, CountedKmersCheckpoint};
 pub use device::{DeviceTimeGain, Devices, estimate_device_gain};
 pub use genuma_machine::processor::{prefetch, run_with_widest_simd};
-pub use minimizer_filter::{MinimizerFilterScratch, MinimizerFilter};
+pub use minimizer_filter::{MinimizerFilter, MinimizerFilterScratch};
 pub use node_assignment::NodeShare;
 pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_in_partitions};
 pub use pipeline::{ScatteredReads, count};
@@ -132,8 +132,8 @@ impl CountParams {
 
 /// Transforms read pairs before one thread counts them.
 pub trait PreparePair: Send {
-    /// Returns the pair of a sample as it is to be counted. Each k letters appended to `added` count as one more
-    /// k-mer of the sample.
+    /// Returns the pair of a sample as it is to be counted. Each k bases appended to `added` count as one more k-mer of
+    /// the sample.
     fn prepare<'a>(&mut self, pair: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a>;
 }
 

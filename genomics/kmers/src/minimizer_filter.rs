@@ -73,8 +73,8 @@ impl MinimizerFilter {
         sieve
     }
 
-    /// Calls `each` with the disjoint ranges of `seq`, in order, that may contain one of the k-mers; each occurrence
-    /// is completely inside one range. Letters other than A, C, G, T are in no range. Returns the packed bases.
+    /// Calls `each` with the disjoint ranges of `seq`, in order, that may contain one of the k-mers; each occurrence is
+    /// completely inside one range. Bases other than A, C, G, T are in no range. Returns the packed bases.
     #[inline]
     pub fn for_each_candidate_range<'a>(
         &self,
@@ -109,7 +109,7 @@ impl MinimizerFilter {
 }
 
 impl MinimizerFilterScratch {
-    /// Scratch memory for `k`-mers.
+    /// Scratch memory for searching `k`-mers.
     pub fn for_kmer_length(k: u32) -> Self {
         let cutter = SuperKmerCutter::with_minimizer_length(k, MINIMIZER_BASES.min(k - 2));
         Self { packer: QualityMaskingPacker::with_min_base_quality(0), cutter, super_kmers: Vec::new() }
@@ -148,8 +148,10 @@ mod tests {
             }
         }
         let nothing = MinimizerFilter::build(31, std::iter::empty());
-        nothing.for_each_candidate_range(&random_bases(10_000, 1), &mut MinimizerFilterScratch::for_kmer_length(31), |_| {
-            panic!("nothing is looked for")
-        });
+        nothing.for_each_candidate_range(
+            &random_bases(10_000, 1),
+            &mut MinimizerFilterScratch::for_kmer_length(31),
+            |_| panic!("nothing is looked for"),
+        );
     }
 }

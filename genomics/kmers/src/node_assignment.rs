@@ -56,6 +56,7 @@ impl NodeAssignment {
         self.ids.get(node).copied()
     }
 
+    /// Number of threads assigned to the node with index `node`.
     pub(crate) fn num_threads_of_node(&self, node: usize) -> usize {
         self.threads.iter().filter(|&&of| of == node).count()
     }

@@ -417,7 +417,10 @@ pub(crate) fn check_params(params: &CountParams) -> Result<(), Error> {
     } else if threads == 0 {
         "the number of threads is 0: give at least 1".to_owned()
     } else if memory < min_memory_bytes(threads) {
-        format!("{memory} bytes of memory are too little: {threads} threads need at least {}", min_memory_bytes(threads))
+        format!(
+            "{memory} bytes of memory are too little: {threads} threads need at least {}",
+            min_memory_bytes(threads)
+        )
     } else {
         return Ok(());
     };
@@ -437,8 +440,16 @@ struct ThreadCounter<const S: usize> {
 
 impl<const S: usize> ThreadCounter<S> {
     fn new(k: u32, plan: &MemoryPlan) -> Self {
-        let (collapse, tally) = (SuperKmerCollapser::with_capacity(k, plan.held_super_kmers), CounterTable::with_max_slots(plan.slots));
-        Self { k, collapser: collapse, keys: KmerKeyBuffer::default(), table: tally, totals: CountTotals::zero(), kmers: 0 }
+        let (collapse, tally) =
+            (SuperKmerCollapser::with_capacity(k, plan.held_super_kmers), CounterTable::with_max_slots(plan.slots));
+        Self {
+            k,
+            collapser: collapse,
+            keys: KmerKeyBuffer::default(),
+            table: tally,
+            totals: CountTotals::zero(),
+            kmers: 0,
+        }
     }
 
     /// Counts the roots of some disjoint classes of a bin.

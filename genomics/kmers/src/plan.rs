@@ -44,7 +44,7 @@ const PREFERRED_EXTENT_BYTES: u64 = 16 * KIB;
 pub struct ExpectedInput {
     /// Number of k-mers in all reads together, repeated ones included.
     pub kmers: u64,
-    /// Bytes of the super-k-mers.
+    /// Bytes of the super-k-mer records.
     pub super_kmer_bytes: u64,
 }
 

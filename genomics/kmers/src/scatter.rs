@@ -96,7 +96,7 @@ impl<const S: usize> ScatterTotals<S> {
         Self { bases: [0; S], kmers: [0; S], bytes: 0 }
     }
 
-    /// Adds the totals of another thread.
+    /// Adds the totals that another thread collected.
     pub(crate) fn merge_totals(&mut self, other: &Self) {
         for sample in 0..S {
             self.bases[sample] += other.bases[sample];

@@ -11,11 +11,12 @@ use genuma_reads::{Lane, ProgressCounters};
 use genuma_work::spill::{LocalObjectRange, SpillFile};
 use serde::{Deserialize, Serialize};
 
-use crate::bins::{SpilledBinIndex, BinSource, Bins};
+use crate::bins::{BinSource, Bins, SpilledBinIndex};
 use crate::node_assignment::NodeAssignment;
 use crate::partition::{BinGrid, Partition};
 use crate::pipeline::{
-    BinCountingResources, RootSelection, ScatteredReads, check_params, count_bins, create_extent_pool, merge_root_selections,
+    BinCountingResources, RootSelection, ScatteredReads, check_params, count_bins, create_extent_pool,
+    merge_root_selections,
 };
 use crate::plan::{self, KmerDelivery, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
@@ -29,7 +30,7 @@ pub struct ShardKmerIndex {
     bases: [u64; 2],
     /// Number of k-mers, per sample.
     kmers: [u64; 2],
-    /// Bytes of all records.
+    /// Total size of the super-k-mer records, in bytes.
     bytes: u64,
     bins: SpilledBinIndex,
 }
@@ -49,7 +50,8 @@ impl ShardKmerIndex {
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(ScatteredReads<2>, Vec<R>), Error> {
         check_params(params)?;
-        let demand = MemoryDemand::of_count::<2>(params.estimate_input(lanes).kmers, params.threads, KmerDelivery::Roots);
+        let demand =
+            MemoryDemand::of_count::<2>(params.estimate_input(lanes).kmers, params.threads, KmerDelivery::Roots);
         let plan = MemoryPlan::for_grid(grid, &demand, params.memory_for_threads()).ok_or_else(|| {
             let least = plan::min_memory_for_grid(grid, params.threads);
             Error::InvalidParams(format!(
@@ -163,8 +165,10 @@ where
         totals.bytes += bins.total_record_bytes();
         stacked.push(Bins::open_object(bins, nodes.clone(), file)?);
     }
-    let plan =
-        MemoryPlan::divide_memory(&MemoryDemand::of_count::<2>(held, threads, KmerDelivery::Roots), params.memory_for_threads());
+    let plan = MemoryPlan::divide_memory(
+        &MemoryDemand::of_count::<2>(held, threads, KmerDelivery::Roots),
+        params.memory_for_threads(),
+    );
     let select = select(&totals.kmers);
     meter.add_expected_bytes(totals.bytes);
     let stacked = ShardBins { shards: stacked, meter };

@@ -12,7 +12,9 @@ use genuma_work::parallel;
 
 use crate::bin_buffers::BinBuffers;
 use crate::bins::Bins;
-use crate::counter_table::{KMERS_PER_BATCH, CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra};
+use crate::counter_table::{
+    CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KMERS_PER_BATCH, KmerSpectra,
+};
 use crate::plan::MemoryPlan;
 use crate::superkmer::canonical_kmer_of_key;
 use crate::{CountStats, Error, MAX_SAMPLES, NodeShare};

@@ -35,10 +35,11 @@ pub(crate) struct SuperKmer {
     pub kmers: usize,
 }
 
-/// Packs reads; reuses its memory. Bases of low quality are marked like letters that are no base.
+/// Packs reads at 2 bits a base; reuses its memory. Bases of low quality are masked like N, so that no k-mer contains
+/// them.
 #[derive(Debug)]
 pub(crate) struct QualityMaskingPacker {
-    /// Minimum quality letter (Phred + 33) of a base.
+    /// Minimum quality character (Phred + 33) of a base.
     min_letter: u8,
     read: BaseCodes,
 }
@@ -51,6 +52,7 @@ impl QualityMaskingPacker {
         Self { min_letter: lowest, read: BaseCodes::default() }
     }
 
+    /// Packs the bases of a mate; those below the minimum quality are masked.
     #[inline]
     pub(crate) fn pack_read(&mut self, mate: Mate<'_>) -> &BaseCodes {
         self.read.encode_bases(mate.seq, mate.qual, self.min_letter);
@@ -123,6 +125,7 @@ impl SuperKmer {
 
 const _: () = assert!(MAX_RECORD_BYTES == 17);
 
+/// A super-k-mer as a bin stores it: sample, number of k-mers, and packed bases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SuperKmerRecord<'a> {
     /// Number of the sample that the read is from: 0 for the normal, 1 and up for tumours.
@@ -273,7 +276,8 @@ mod tests {
                     seq[97] = b'n';
                 }
                 let (bytes, _) = records(&seq, &vec![b'I'; len], k, 0, 7);
-                let (mut found, mut keys, mut scalar) = (Vec::<u64>::new(), KmerKeyBuffer::default(), KmerKeyBuffer::default());
+                let (mut found, mut keys, mut scalar) =
+                    (Vec::<u64>::new(), KmerKeyBuffer::default(), KmerKeyBuffer::default());
                 for record in super::super_kmer_records(&bytes, k) {
                     assert_eq!(record.sample, 7);
                     found.extend(keys.compute_keys(record.canonical_word(k), record.kmers, k));

@@ -299,7 +299,8 @@ fn any_number_of_samples_is_counted() {
     let reads = awkward_reads(800, 6);
     let files = Files::new(&reads);
     let counts = |lanes: &[Lane]| {
-        let scattered = ScatteredReads::<8>::read_lanes(lanes, &files.params(31), &ProgressCounters::default()).expect("read");
+        let scattered =
+            ScatteredReads::<8>::read_lanes(lanes, &files.params(31), &ProgressCounters::default()).expect("read");
         let mut found = Vec::new();
         let done = scattered.count_and_sort(2).expect("counted").for_each_kmer(|kmer, &counts| {
             found.push((kmer, counts));

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_kmers::{
-    CountParams, Devices, Error, Partition, RootCounters, ScatteredReads, UnchangedPairs, count, encode, min_memory_bytes,
+    CountParams, Devices, Error, Partition, RootCounters, ScatteredReads, UnchangedPairs, count, encode,
+    min_memory_bytes,
 };
 use genuma_reads::{Lane, LaneFiles, ProgressCounters};
 

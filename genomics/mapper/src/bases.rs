@@ -5,17 +5,17 @@
 pub const BASES_PER_WORD: usize = 32;
 /// The lower bit of each base in a word.
 pub const LOW_BIT_OF_EACH_BASE: u64 = 0x5555_5555_5555_5555;
-/// Letter of each base code.
+/// ASCII base of each 2-bit base code (0 to 3).
 pub const BASE_LETTERS: [u8; 4] = *b"ACTG";
 
-/// Whether a letter is A, C, G or T, in either case.
+/// Whether an ASCII character is A, C, G or T, in either case.
 #[inline(always)]
 pub fn is_base(letter: u8) -> bool {
     let upper = letter & 0xdf;
     (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T')
 }
 
-/// Packs eight letters; an ambiguous letter becomes one of the four bases.
+/// Packs eight ASCII bases into 16 bits; an ambiguous base becomes one of the four bases.
 #[inline(always)]
 fn pack_eight(letters: u64) -> u64 {
     let x = (letters >> 1) & 0x0303_0303_0303_0303;
@@ -24,7 +24,7 @@ fn pack_eight(letters: u64) -> u64 {
     (x | x >> 24) & 0xffff
 }
 
-/// Packs up to 32 letters; missing letters count as A.
+/// Packs up to 32 ASCII bases into a word; missing bases count as A.
 #[inline(always)]
 pub(crate) fn pack_word(letters: &[u8]) -> u64 {
     let mut word = 0;
@@ -78,7 +78,8 @@ pub fn low_bits_of_first_bases(n: usize) -> u64 {
 /// in `from..to`.
 #[inline(always)]
 pub fn low_bits_of_base_range(i: usize, from: usize, to: usize) -> u64 {
-    low_bits_of_first_bases(to.saturating_sub(BASES_PER_WORD * i)) & !low_bits_of_first_bases(from.saturating_sub(BASES_PER_WORD * i))
+    low_bits_of_first_bases(to.saturating_sub(BASES_PER_WORD * i))
+        & !low_bits_of_first_bases(from.saturating_sub(BASES_PER_WORD * i))
 }
 
 /// Packed reads of a batch: forward strand, reverse complement, and masks of ambiguous bases.
@@ -120,7 +121,7 @@ impl PackedReadBatch {
         self.reads.len()
     }
 
-    /// Whether there are no reads.
+    /// Whether the batch has no reads.
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty()
     }
@@ -170,7 +171,7 @@ impl PackedReadBatch {
         }
     }
 
-    /// One strand of read `i`.
+    /// Read `i` as sequenced, or its reverse complement if `reverse_bases` is set.
     #[inline(always)]
     pub fn read_strand(&self, i: usize, reverse_bases: bool) -> ReadStrand<'_> {
         let PackedRead { at, length, has_ambiguous: odd } = self.reads[i];

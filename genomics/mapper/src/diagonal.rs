@@ -18,14 +18,14 @@ impl Diagonal {
     /// A value that sorts after all diagonals of reads.
     pub const SENTINEL: Diagonal = Diagonal(u64::MAX);
 
-    /// Creates the diagonal of a read whose base 0 is at position `left` of the packed reference, with one seed,
-    /// which starts at base `anchor` of the read.
+    /// Creates the diagonal of a read, or of its reverse complement if `reverse` is set, whose base 0 is at position
+    /// `left` of the packed reference. It has one seed, which starts at base `anchor` of the oriented read.
     #[inline(always)]
     pub fn new(left: u64, reverse: bool, anchor: u16) -> Diagonal {
         Diagonal(u64::from(reverse) << 63 | left << SUPPORT_BITS | u64::from(anchor) << SEED_COUNT_BITS | 1)
     }
 
-    /// Whether the read is reverse-complemented.
+    /// Whether the diagonal is of the reverse complement of the read.
     #[inline(always)]
     pub fn is_reverse(self) -> bool {
         self.0 >> 63 == 1

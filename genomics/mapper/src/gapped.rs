@@ -110,7 +110,7 @@ pub struct GappedAligner {
     /// Best scores of the previous row, and best scores that end with an insertion.
     best: Vec<Lanes>,
     insertion: Vec<Lanes>,
-    /// Traceback codes of all cells.
+    /// For each cell of the alignment matrix the code of the cell that its best path comes from.
     from: Vec<[u8; LANES]>,
     operations: Vec<u32>,
 }

@@ -44,7 +44,7 @@ const MAGIC: [u8; 8] = *b"genuma\x00\x01";
 /// Alignment (bytes) of the large sections.
 const SECTION_ALIGNMENT_BYTES: usize = 4096;
 
-/// A bucket of twelve seed slots.
+/// A bucket: one cache line with twelve slots, each for one seed.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Bucket {
@@ -241,7 +241,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
         self.first_alt = first.map_or(u64::MAX, |first| self.contigs[first].start);
     }
 
-    /// Typed references to the arrays.
+    /// The arrays of the index as typed slices, for lookups.
     pub fn view(&self) -> IndexView<'_> {
         IndexView {
             words: bytemuck::cast_slice(&self.bytes[self.words.clone()]),
@@ -366,7 +366,7 @@ impl<'a> IndexView<'a> {
         PositionList { counts, places }
     }
 
-    /// Prefetches the beginning of a list.
+    /// Prefetches the first cache line of the position list at `at`.
     #[inline(always)]
     pub(crate) fn prefetch_list(&self, at: u32) {
         if let Some(first) = self.lists.get(at as usize) {
@@ -424,14 +424,14 @@ impl<'a> IndexView<'a> {
         &self.ambiguous_ranges[from..from + count]
     }
 
-    /// Code of a packed base.
+    /// Code (0 to 3) of the reference base at packed position `at`.
     #[inline(always)]
     pub fn base_at(&self, at: u64) -> u8 {
         base_at(self.words, at as usize)
     }
 }
 
-/// Positions of a frequent seed.
+/// Reference positions of a frequent seed, sorted, for both strands.
 #[derive(Debug, Clone, Copy)]
 pub struct PositionList<'a> {
     counts: &'a [u32],

@@ -91,7 +91,7 @@ pub struct ReadMappingRanges {
 pub struct MappedReads {
     /// The reads of the batch at 2 bits a base, both strands.
     pub packed: PackedReadBatch,
-    /// Properties of each read.
+    /// For each read, the ranges of its placements, lists and seeds in the other vectors.
     pub summary: Vec<ReadMappingRanges>,
     /// Placements of each read: those in the primary assembly, the best first, then those on ALT contigs, the best
     /// first.
@@ -127,6 +127,7 @@ impl MappedReads {
         &self.seeds[from as usize..to as usize]
     }
 
+    /// Position lists of frequent seeds of a read that are examined only when mates are paired.
     pub(crate) fn deferred_lists_of_read(&self, read: usize) -> &[DeferredList] {
         let (from, to) = self.summary[read].deferred;
         &self.deferred[from as usize..to as usize]
@@ -140,7 +141,7 @@ struct Seed {
     reverse: bool,
 }
 
-/// Buffers of a worker.
+/// Buffers that one worker thread reuses for mapping all its batches.
 #[derive(Debug, Default)]
 pub struct MappingBuffers {
     finder: SyncmerFinder,
@@ -148,7 +149,7 @@ pub struct MappingBuffers {
     seeds: Vec<Seed>,
     hits: Vec<Diagonal>,
     /// Diagonals of the current read: those of its seeds with one position and of its short position lists.
-    more: Vec<Diagonal>,
+    read_diagonals: Vec<Diagonal>,
     lists: Vec<DeferredList>,
     /// For each read of a group, the ends of its ranges in `seeds`, `hits` and `lists`.
     ends: Vec<[usize; 3]>,
@@ -301,7 +302,7 @@ impl MappingBuffers {
     fn gather_diagonals(&mut self, view: &IndexView<'_>, mapped: &mut MappedReads, reads: Range<usize>) {
         self.diagonals.clear();
         let mut before = [0; 3];
-        let more = &mut self.more;
+        let more = &mut self.read_diagonals;
         for (ends, read) in self.ends.iter().zip(reads) {
             let length = mapped.packed.read_length(read);
             let seeds = &self.seeds[before[0]..ends[0]];
@@ -428,6 +429,7 @@ pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bas
     sure
 }
 
+/// Replaces a placement by the gapped alignment found for it if that has a higher net score.
 #[inline(always)]
 pub(crate) fn replace_if_better(place: &mut Placement, found: &GappedResult) {
     if found.best.net_score > place.net_score {

@@ -55,13 +55,14 @@ impl ScoringOptions {
         None
     }
 
-    /// Clip penalties of the left and the right end along the reference.
+    /// Clip penalties of the left and the right end along the reference, for a read that is aligned forward or, if
+    /// `reverse` is set, as its reverse complement.
     #[inline(always)]
     pub fn clip_penalties(&self, reverse: bool) -> [i32; 2] {
         if reverse { [self.clip_penalty[1], self.clip_penalty[0]] } else { self.clip_penalty }
     }
 
-    /// Cost of the cheapest gap.
+    /// Penalty of the cheapest gap: opening and extension of one base.
     #[inline(always)]
     pub(crate) fn min_gap_cost(&self) -> i32 {
         (self.gap_open[0] + self.gap_extend[0]).min(self.gap_open[1] + self.gap_extend[1])

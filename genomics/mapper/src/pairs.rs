@@ -111,7 +111,7 @@ pub struct SkippedReads {
     pub places: u64,
 }
 
-/// Buffers of a worker.
+/// Buffers that one worker thread reuses for pairing all its batches.
 #[derive(Debug, Default)]
 pub struct PairingBuffers {
     /// Counts of skipped placements of all reads so far.
@@ -606,14 +606,21 @@ impl PairingBuffers {
                     if places.iter().any(|other| other.left == left && other.reverse == reverse) {
                         continue;
                     }
-                    self.jobs.extend(GappedJob::for_placement(y as u32, places.len() as u32, &place, length, false, job.options));
+                    self.jobs.extend(GappedJob::for_placement(
+                        y as u32,
+                        places.len() as u32,
+                        &place,
+                        length,
+                        false,
+                        job.options,
+                    ));
                     places.push(place);
                 }
             }
         }
     }
 
-    /// Reports a read without its mate.
+    /// Reports a read that has no mate, or whose mate is unmapped.
     fn report_single(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, report: usize, read: usize) {
         let report = &mut self.reports[report];
         report.places.clear();
@@ -646,8 +653,12 @@ impl PairingBuffers {
         if reads[0].deferred && reads[1].deferred {
             for mate in 0..2 {
                 let (this, other) = (reads[mate], reads[1 - mate]);
-                let rivals =
-                    quality::find_rival_placements(&other.places, usize::from(pair.which[1 - mate]), other.length, options);
+                let rivals = quality::find_rival_placements(
+                    &other.places,
+                    usize::from(pair.which[1 - mate]),
+                    other.length,
+                    options,
+                );
                 let unseen = quality::likely_unexamined_score(this.joined, this.summary.copies, this.length, options);
                 next = next.max(unseen + rivals.best.unwrap_or(0));
             }

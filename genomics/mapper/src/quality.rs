@@ -42,7 +42,12 @@ pub struct RivalPlacements {
 
 /// Finds the placements that compete with placement number `of` of a read. Placements on ALT contigs do not compete
 /// with placements in the primary assembly.
-pub fn find_rival_placements(places: &[Placement], of: usize, length: usize, options: &ScoringOptions) -> RivalPlacements {
+pub fn find_rival_placements(
+    places: &[Placement],
+    of: usize,
+    length: usize,
+    options: &ScoringOptions,
+) -> RivalPlacements {
     let this = &places[of];
     let same = |other: &&Placement| (this.alt || !other.alt) && !other.covers_different_bases(this, length);
     let others = || places.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);

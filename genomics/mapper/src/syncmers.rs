@@ -25,9 +25,9 @@ const SMER_MASK: u64 = (1 << (2 * SMER_BP)) - 1;
 /// k-mer and its reverse complement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Syncmer {
-    /// Position of the first base.
+    /// Position of the first base of the seed in the sequence.
     pub at: u32,
-    /// Whether the reverse complement was hashed.
+    /// Whether the hash is that of the reverse complement of the k-mer.
     pub reverse: bool,
     /// 64-bit hash.
     pub hash: u64,

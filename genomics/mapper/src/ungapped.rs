@@ -191,8 +191,8 @@ const MAX_SEEDLESS_BP: usize = 90;
 
 /// Upper bound of the score that a gap could gain. A useful gap is before the first long run of matching bases or after
 /// the last one, because a gap between two runs on one diagonal would have to be undone by another. A long part beyond
-/// a gap has seeds of its own. `neighbour` is set if such seeds lie on a nearby diagonal: then the gap may be at any
-/// position.
+/// a gap has seeds of its own. Without such a diagonal nearby (`neighbour` is false) a gap before a long part gains
+/// nothing.
 #[inline(always)]
 fn max_gap_gain(
     masks: &MismatchMasks,

@@ -53,7 +53,7 @@ impl Assay {
         Assay::ALL_ASSAYS.iter().find(|known| known.1 == name).map(|known| known.0)
     }
 
-    /// Where the fragments end.
+    /// Whether the fragments of such a library end at random or at fixed positions.
     pub fn fragment_ends(self) -> FragmentEnds {
         if self == Assay::Amplicon { FragmentEnds::Fixed } else { FragmentEnds::Random }
     }
@@ -75,9 +75,9 @@ pub struct AssayDecision {
     pub reason: String,
 }
 
-/// What the user's options say of the assay: the kind of library and the targets.
+/// What helps to recognise the assay besides the reads: the user's choice and the size of the reference.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AssayOptions {
+pub struct AssayHints {
     /// The assay that the user gave for all samples.
     pub given: Option<Assay>,
     /// Number of bases of the reference; `None` without a reference.
@@ -115,7 +115,7 @@ const MIN_EXOME_BASES: f64 = 1e7;
 
 impl AssayDecision {
     /// Decides by what the user gave, or else by the reads.
-    pub(crate) fn from_evidence(shape: &AssayEvidence, context: &AssayOptions) -> AssayDecision {
+    pub(crate) fn from_evidence(shape: &AssayEvidence, context: &AssayHints) -> AssayDecision {
         if let Some(assay) = context.given {
             return AssayDecision { assay, is_given: true, reason: "given by --assay".into() };
         }
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn decide(shape: AssayEvidence, genome_bases: Option<u64>) -> Assay {
-        AssayDecision::from_evidence(&shape, &AssayOptions { given: None, genome_bases }).assay
+        AssayDecision::from_evidence(&shape, &AssayHints { given: None, genome_bases }).assay
     }
 
     const GENOME: AssayEvidence = AssayEvidence {
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn the_assay_that_the_user_gives_counts() {
         for (given, name) in Assay::ALL_ASSAYS {
-            let context = AssayOptions { given: Some(given), genome_bases: HUMAN };
+            let context = AssayHints { given: Some(given), genome_bases: HUMAN };
             let decision = AssayDecision::from_evidence(&GENOME, &context);
             assert_eq!((decision.assay, decision.is_given), (given, true));
             assert_eq!((Assay::from_name(name), given.name()), (Some(given), name));

@@ -205,7 +205,7 @@ const NUM_SPECTRUM_SHAPES: usize =
 /// A hypothesis about the somatic changes of a sample: how many there are and which shares of the reads have them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SomaticSpectrum {
-    /// Somatic changes per site.
+    /// Expected number of somatic changes per examined site.
     density: f64,
     /// Index of the shape: index in `MODEL.somatic_fraction_grid` × the number of subclonal parts + index in
     /// `MODEL.subclonal_part_grid`.
@@ -224,7 +224,7 @@ pub struct ContaminationInput {
     pub modal_depths: [f64; 2],
     /// Share of the sample's read pairs that are PCR duplicates.
     pub duplicate_share: f64,
-    /// Share of the sites at which the person is heterozygous.
+    /// Share of all examined sites at which the person is heterozygous.
     pub heterozygosity: f64,
     /// Share of the sites at which this sample is heterozygous and the other one is not.
     pub allele_loss_share: f64,

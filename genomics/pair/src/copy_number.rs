@@ -20,9 +20,9 @@ pub struct CopyNumberProfile {
 pub struct ProfileSegment {
     /// Name of the contig.
     pub contig: String,
-    /// First position, 0-based.
+    /// First position of the segment, 0-based.
     pub start: u32,
-    /// End, exclusive and 0-based.
+    /// Position after the last of the segment, 0-based.
     pub end: u32,
     /// Number of k-mer roots with one copy in the genome, by which the depth is measured.
     pub roots: u64,
@@ -38,7 +38,11 @@ pub struct ProfileSegment {
 
 impl CopyNumberProfile {
     /// Profile of a segmentation. `copies` has the copies of each segment if they are known.
-    pub(crate) fn from_segmentation(segmentation: &Segmentation, contig_names: &[&str], copies: &[Option<[f64; 2]>]) -> Self {
+    pub(crate) fn from_segmentation(
+        segmentation: &Segmentation,
+        contig_names: &[&str],
+        copies: &[Option<[f64; 2]>],
+    ) -> Self {
         let weight = |segments: &[Segment]| segments.iter().map(|segment| segment.weight).sum::<f64>();
         let all: f64 = segmentation.segments.iter().map(|segment| segment.weight * segment.depth_ratio).sum();
         let mean_ratio = all / weight(&segmentation.segments).max(MIN_DIVISOR);

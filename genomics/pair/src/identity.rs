@@ -17,7 +17,7 @@ use crate::site_tally::{GenotypeCounts, ReadComparisonCounts, SiteTally};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// Both samples are from one person.
+    /// The two samples are from one person.
     Same,
     /// The samples are from two close relatives: parent and child, or siblings.
     Relatives,
@@ -43,7 +43,7 @@ pub struct Identity {
     /// 0.5 for close relatives, 1 for unrelated people. `None` for shallow samples, whose heterozygous sites are
     /// unknown.
     pub genetic_distance: Option<Estimate>,
-    /// Share of the sites that are heterozygous, in the normal and in the tumour. `None` for shallow samples.
+    /// Share of the examined sites that are heterozygous, in the normal and in the tumour. `None` for shallow samples.
     pub heterozygosity: Option<[f64; 2]>,
     /// Number of sites at which the genotypes of both samples are known; for shallow samples the number of comparisons of two reads
     /// compared between the samples.

@@ -160,7 +160,7 @@ impl LibraryTally {
         NucleosomePattern::from_fragment_lengths(&detail.fragment_lengths, detail.pairs)
     }
 
-    /// Adds the tally of another thread.
+    /// Adds the tally that another thread collected.
     pub fn merge_tally(&mut self, other: &LibraryTally) {
         self.num_pairs += other.num_pairs;
         self.num_bases += other.num_bases;

@@ -4,7 +4,7 @@
 use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};
 
-use crate::assay::{AssayOptions, AssayDecision, AssayEvidence, FragmentEnds};
+use crate::assay::{AssayDecision, AssayEvidence, AssayHints, FragmentEnds};
 use crate::error_threshold::{MAX_BASE_ERROR_RATE, min_count_above_expected_errors};
 use crate::library::LibraryTally;
 use crate::modal_depth::self_weighted_median;
@@ -53,7 +53,7 @@ const MIN_ERROR_RATE: f64 = 1e-6;
 impl LibraryModel {
     /// Describes the libraries of a normal and a tumour from their tallies and their common k-mer sketch. `context` is
     /// what is known about their assay besides the reads.
-    pub fn from_reads(tallies: [&LibraryTally; 2], sketch: &KmerSketch, context: &AssayOptions) -> LibraryModel {
+    pub fn from_reads(tallies: [&LibraryTally; 2], sketch: &KmerSketch, context: &AssayHints) -> LibraryModel {
         let [normal, tumour] = [0, 1].map(|sample| {
             let (depth, tally) = (median_depth(sketch, sample), tallies[sample]);
             let pairs_per_fragment = tally.median_pairs_per_fragment();
@@ -231,7 +231,7 @@ mod tests {
         }
         drop(writer);
         let tallies = observer.into_tallies();
-        LibraryModel::from_reads([&tallies[0], &tallies[1]], &builder.take_sketch(), &AssayOptions::default())
+        LibraryModel::from_reads([&tallies[0], &tallies[1]], &builder.take_sketch(), &AssayHints::default())
     }
 
     #[test]

@@ -81,7 +81,7 @@ struct CandidateSequence {
     kmers: u64,
     /// How often the bound on the hash was halved to limit the number of markers.
     halvings: u32,
-    /// Keys of the candidate markers, and whether each occurred more than once.
+    /// Counter keys (root, first base, last base) of the candidate markers, and whether each occurred more than once.
     keys: Vec<(u64, bool)>,
 }
 
@@ -232,7 +232,7 @@ fn keep_longest(sequences: &mut Vec<CandidateSequence>) {
 /// Candidate markers of the screened sequences.
 #[derive(Default)]
 struct ScreenMarkers {
-    /// Sorted keys, each with the index of its sequence.
+    /// Counter keys of the markers, sorted, each with the index of the sequence that it marks.
     keys: Vec<(u64, u32)>,
     filter: RootFilter,
     in_reference: Vec<bool>,
@@ -293,7 +293,7 @@ impl RootFilter {
 /// Counts of the marker k-mers of all sequences in both samples.
 #[derive(Debug)]
 pub struct MarkerKmers {
-    /// Sorted keys of the markers.
+    /// Counter keys of the markers, sorted.
     keys: Vec<u64>,
     owners: Vec<u32>,
     counts: Vec<[AtomicU32; 2]>,

@@ -11,7 +11,7 @@ pub struct SamplePairProperties<'a> {
     /// Number of homozygous and heterozygous sites of the normal by its depth, among which the changes were found.
     /// Empty if a call found the changes, as the caller has already removed inherited alleles.
     pub(crate) zygosity_counts: &'a [[f64; 2]],
-    /// Share of the sites at which the person is heterozygous.
+    /// Share of all examined sites at which the person is heterozygous.
     pub heterozygosity: f64,
     /// Contamination share of the tumour sample, if known.
     pub contamination: Option<Estimate>,
@@ -156,8 +156,12 @@ mod tests {
         let (zygosities, depths) = ([[0.0, 0.0], [0.0, 0.0], [1e6, 0.0]], [40; 3]);
         let all = vec![2; 600];
         let foreign = Some(Estimate { value: 0.1, low: 0.09, high: 0.11 });
-        let context =
-            SamplePairProperties { zygosity_counts: &zygosities, contamination: foreign, tumour_depths: &depths, ..NONE };
+        let context = SamplePairProperties {
+            zygosity_counts: &zygosities,
+            contamination: foreign,
+            tumour_depths: &depths,
+            ..NONE
+        };
         let model = NonSomaticModel::build(&all, &context);
         // 650 sites with 2 of 40 molecules on average, of which 13.8 % show at least four, and 175 sites with four,
         // of which 57.7 % do.
@@ -169,7 +173,9 @@ mod tests {
         assert!((likeliest.0 - (half + whole) / 600.0).abs() < 1e-4, "{likeliest:?}");
         // The number of sites that a call examined is unknown: any share is possible.
         assert_eq!(
-            NonSomaticModel::build(&all, &SamplePairProperties { zygosity_counts: &[], ..context }).foreign_share_priors.len(),
+            NonSomaticModel::build(&all, &SamplePairProperties { zygosity_counts: &[], ..context })
+                .foreign_share_priors
+                .len(),
             PURITY_PARAMS.foreign_share_grid.len()
         );
         assert_eq!(NonSomaticModel::build(&all, &NONE).foreign_share_priors, [(0.0, 0.0)]);

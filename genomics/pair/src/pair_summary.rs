@@ -22,7 +22,7 @@ use crate::somatic_changes::SomaticChange;
 pub struct SamplePairSummary {
     /// Share of all roots of the genome that the sketch contains (0 to 1).
     pub sampled_share: f64,
-    /// Number of roots in the sketch.
+    /// Number of roots (canonical (k−2)-mers) in the sketch.
     pub roots: u64,
     /// Whether the two samples come from one person.
     pub identity: Identity,
@@ -56,7 +56,7 @@ pub struct SamplePairEvidence {
     /// Number of homozygous and of heterozygous sites of the normal, by the normal's depth, scaled to the share of
     /// somatic sites that were kept.
     zygosity_counts: Vec<[f64; 2]>,
-    /// Share of the sites at which the normal is heterozygous.
+    /// Share of all examined sites at which the normal is heterozygous.
     heterozygosity: f64,
     /// Depth of both samples at roots with one copy in the genome.
     root_depths: Vec<RootDepth>,

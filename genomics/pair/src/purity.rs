@@ -45,17 +45,17 @@ pub struct PurityEstimate {
 /// An alternative combination of purity and ploidy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AlternativePurityFit {
-    /// Share of tumour cells (0 to 1).
+    /// Share of the sample's cells that are tumour cells (0 to 1).
     pub purity: f64,
     /// Mean number of copies of the genome in tumour cells.
     pub ploidy: f64,
-    /// Share of the genome with LOH.
+    /// Share of the segmented genome with LOH (0 to 1).
     pub loh_fraction: f64,
     /// Difference of the log-posterior to that of the best fit, in natural-log units (positive: less likely).
     pub delta_log_likelihood: f64,
 }
 
-/// Data for the purity estimate.
+/// Data from which purity, ploidy and LOH of a tumour are estimated.
 #[derive(Debug, Clone, Copy)]
 pub struct PurityEvidence<'a> {
     /// Heterozygous sites of the normal, with their positions.
@@ -281,7 +281,12 @@ mod tests {
     fn estimate(made: &Made) -> PurityEstimate {
         estimate_in_context(
             made,
-            SamplePairProperties { zygosity_counts: &[], heterozygosity: 0.001, contamination: None, tumour_depths: &[] },
+            SamplePairProperties {
+                zygosity_counts: &[],
+                heterozygosity: 0.001,
+                contamination: None,
+                tumour_depths: &[],
+            },
         )
     }
 
@@ -401,7 +406,12 @@ mod tests {
             }
             made
         };
-        let none = SamplePairProperties { zygosity_counts: &[], heterozygosity: 0.001, contamination: None, tumour_depths: &[] };
+        let none = SamplePairProperties {
+            zygosity_counts: &[],
+            heterozygosity: 0.001,
+            contamination: None,
+            tumour_depths: &[],
+        };
         let foreign = with([0.1, 0.2], 14, &mut random);
         let share = Estimate { value: 0.2, low: 0.18, high: 0.22 };
         let context = SamplePairProperties { contamination: Some(share), tumour_depths: &[14], ..none };

@@ -14,7 +14,7 @@ use crate::copy_states::{
 };
 use crate::interval::MIN_DIVISOR;
 use crate::purity_params::PURITY_PARAMS;
-use crate::segments::{NUM_MINOR_SHARE_STEPS, MinorShareLogLikelihoods, Segment};
+use crate::segments::{MinorShareLogLikelihoods, NUM_MINOR_SHARE_STEPS, Segment};
 use crate::somatic_changes::SomaticChangeModel;
 
 /// Distance by which interpolation stays away from the end of the table, in steps of the table. Chosen: larger than
@@ -24,7 +24,7 @@ const INTERPOLATION_MARGIN: f64 = 1e-6;
 /// A purity and depth ratio with the quantities that follow.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PurityFit {
-    /// Share of tumour cells (0 to 1).
+    /// Share of the sample's cells that are tumour cells (0 to 1).
     pub purity: f64,
     /// Depth ratio of tumour to normal where the tumour has two copies.
     pub diploid_ratio: f64,
@@ -34,13 +34,13 @@ pub struct PurityFit {
     pub log_posterior: f64,
     /// Mean number of copies of the genome in tumour cells.
     pub ploidy: f64,
-    /// Share of the genome with LOH.
+    /// Share of the segmented genome with LOH (0 to 1).
     pub loh_fraction: f64,
-    /// Share of the genome with one copy of each allele.
+    /// Share of the segmented genome with one copy of each parental allele (0 to 1).
     pub balanced_diploid_fraction: f64,
-    /// Share of the genome in no known state.
+    /// Share of the segmented genome that no copy state explains (0 to 1).
     pub unexplained_fraction: f64,
-    /// Share of the somatic changes that are foreign alleles.
+    /// Share of the apparent somatic changes that the fit takes for foreign alleles (0 to 1).
     pub foreign_fraction: f64,
 }
 
@@ -80,13 +80,13 @@ impl StateSum {
         StateSum { max_log: self.max_log + log, ..self }
     }
 
-    /// Sum over both sets of states.
+    /// The sum of both sums, as if it had been computed over both sets of copy states at once.
     fn combine(self, other: StateSum) -> StateSum {
         let (more, less) = if self.max_log >= other.max_log { (self, other) } else { (other, self) };
         StateSum { relative_sum: more.relative_sum + less.relative_sum * (less.max_log - more.max_log).exp(), ..more }
     }
 
-    /// Logarithm of the sum.
+    /// Natural logarithm of the sum.
     fn log_sum(self) -> f64 {
         self.max_log + self.relative_sum.ln()
     }
@@ -125,7 +125,8 @@ impl<'a> PurityModel<'a> {
             // docs/model/purity_ploidy.md (1), (2)
             let [a, b] = state.copies.map(|copies| purity * copies + 1.0 - purity);
             let minor = a.min(b) / (a + b).max(MIN_DIVISOR);
-            let at = (minor * 2.0 * NUM_MINOR_SHARE_STEPS as f64).min(NUM_MINOR_SHARE_STEPS as f64 - INTERPOLATION_MARGIN);
+            let at =
+                (minor * 2.0 * NUM_MINOR_SHARE_STEPS as f64).min(NUM_MINOR_SHARE_STEPS as f64 - INTERPOLATION_MARGIN);
             (at as usize, at.fract(), diploid_ratio * (a + b) / 2.0)
         };
         let expected: Vec<(usize, f64, f64)> = self.states.iter().map(expected).collect();

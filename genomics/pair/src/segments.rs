@@ -14,13 +14,13 @@ pub type OptionalGenomePosition = Option<(u32, u32)>;
 
 /// Number of steps of the minor allele share from 0 to one half.
 pub const NUM_MINOR_SHARE_STEPS: usize = 100;
-/// Log-likelihood of each minor allele share.
+/// Natural-log likelihood for each minor allele share of the grid.
 pub(crate) type MinorShareLogLikelihoods = [f64; NUM_MINOR_SHARE_STEPS + 1];
 
 /// A stretch of the genome with one copy number.
 #[derive(Debug, Clone)]
 pub struct Segment {
-    /// Contig index, first and last position.
+    /// Index of the contig, first and last position of the segment (0-based, inclusive).
     pub span: (u32, u32, u32),
     /// Number of roots, a measure of the share of the genome.
     pub weight: f64,
@@ -46,7 +46,10 @@ impl MinorShareLikelihoodCache {
     /// over that of a completely dispersed share.
     pub fn with_max_depth(max_depth: usize, overdispersion: f64) -> MinorShareLikelihoodCache {
         let known = vec![None; (max_depth + 1) * (max_depth + 1)];
-        MinorShareLikelihoodCache { distribution: BetaBinomial::with_max_draws(max_depth, overdispersion), cache: known }
+        MinorShareLikelihoodCache {
+            distribution: BetaBinomial::with_max_draws(max_depth, overdispersion),
+            cache: known,
+        }
     }
 
     fn logs_for(&mut self, [a, b]: [u32; 2]) -> &MinorShareLogLikelihoods {
@@ -55,8 +58,8 @@ impl MinorShareLikelihoodCache {
         self.cache[k * (draws.max_n + 1) + n].get_or_insert_with(|| {
             Box::new(std::array::from_fn(|i| {
                 // docs/model/purity_ploidy.md (3)
-                let both =
-                    draws.log_probability(i, k, n).exp() + draws.log_probability(2 * NUM_MINOR_SHARE_STEPS - i, k, n).exp();
+                let both = draws.log_probability(i, k, n).exp()
+                    + draws.log_probability(2 * NUM_MINOR_SHARE_STEPS - i, k, n).exp();
                 let both = both * if 2 * k == n { 0.5 } else { 1.0 };
                 ((1.0 - PURITY_PARAMS.outlier_site_share) * both
                     + PURITY_PARAMS.outlier_site_share * 2.0 / (n + 2) as f64)
@@ -124,8 +127,9 @@ pub(crate) fn estimate_overdispersion(normal: impl Iterator<Item = [u32; 2]>) ->
         let draws = BetaBinomial::with_max_draws(counts.len(), varies);
         let of = |(n, own): (usize, &Vec<f64>)| -> f64 {
             let chosen = |k: &usize| 4 * k >= n && *k >= 3;
-            let each =
-                |k: usize| draws.log_probability(NUM_MINOR_SHARE_STEPS, k, n).exp() * if 2 * k == n { 1.0 } else { 2.0 };
+            let each = |k: usize| {
+                draws.log_probability(NUM_MINOR_SHARE_STEPS, k, n).exp() * if 2 * k == n { 1.0 } else { 2.0 }
+            };
             let all: f64 = (0..=n / 2).filter(chosen).map(each).sum();
             let any = odd / (0..=n / 2).filter(chosen).count().max(1) as f64;
             let seen = own.iter().enumerate().filter(|(k, sites)| chosen(k) && **sites > 0.0);
@@ -232,7 +236,7 @@ fn site_weights(sites: &[PlacedCounts], root_bases: u32) -> Vec<f64> {
 
 /// Variance of the ratio of tumour depth to normal depth between bins of one copy number.
 struct DepthNoise {
-    /// Depth ratio of the whole genome.
+    /// Mean depth ratio of tumour to normal over the whole genome.
     mean_ratio: f64,
     /// Variance of the ratio of a single root, divided by the square of the ratio.
     root_variance: f64,

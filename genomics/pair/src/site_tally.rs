@@ -170,7 +170,7 @@ pub struct GcDepthSum {
 pub struct SiteTally {
     /// Share of all roots of the genome that the sketch contains.
     pub sampled_share: f64,
-    /// Number of roots in the sketch.
+    /// Number of roots (canonical (k−2)-mers) in the sketch.
     pub num_roots: u64,
     /// For each sample the range of depths, both ends included, at which a root counts as single-copy.
     single_copy_depths: [(u32, u32); 2],

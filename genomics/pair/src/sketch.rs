@@ -182,7 +182,7 @@ pub fn molecule_count_matrix() -> &'static [[f64; MAX_COUNTED_MOLECULES + 1]; MA
     &CHANCES
 }
 
-/// Spreads the bits of a key. It need not resist chosen keys.
+/// Hash of a k-mer key that spreads its bits over the slots. It need not resist keys chosen by an adversary.
 #[inline(always)]
 fn hash_key(key: u64) -> u64 {
     let x = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -254,7 +254,7 @@ pub struct SketchBuilder {
     level_lock: Mutex<()>,
 }
 
-/// A finished k-mer sketch, sorted by key.
+/// A finished k-mer sketch: k-mers with their counts, sorted by k-mer key (root, base before, base after).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KmerSketch {
     params: SketchParams,

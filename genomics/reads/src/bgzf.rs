@@ -115,7 +115,7 @@ impl<R: Read> BgzfReader<R> {
         true
     }
 
-    /// Reads whole blocks into a job.
+    /// Fills a decompression job with the next whole BGZF blocks of the stream.
     fn fill_job(&mut self, job: &mut Job) {
         job.compressed.clear();
         job.block_ends.clear();

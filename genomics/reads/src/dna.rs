@@ -3,7 +3,7 @@
 /// Code of any byte that is not A, C, G or T in either case.
 pub const NOT_A_BASE_CODE: u8 = 4;
 
-/// Codes of all bytes.
+/// The two-bit base code of each byte value, or [`NOT_A_BASE_CODE`].
 const CODES: [u8; 256] = {
     let mut codes = [NOT_A_BASE_CODE; 256];
     let (upper, lower) = (b"ACGT", b"acgt");

@@ -333,7 +333,7 @@ pub enum RecordFault {
         /// Number of letters in the quality line.
         qual: usize,
     },
-    /// A byte in the sequence that is neither an IUPAC letter nor `.` (N).
+    /// A byte in the sequence that is neither an IUPAC base code nor `.` (N).
     #[error("{0} in the sequence is not a base (IUPAC letter)")]
     InvalidBase(ByteForDisplay),
     /// A quality byte outside `!`..=`~`.
@@ -420,7 +420,7 @@ pub enum FastaLineFault {
     /// A sequence without bases.
     #[error("sequence \"{0}\" has no bases: remove it or complete the file")]
     NoBases(String),
-    /// A byte that is not an IUPAC letter.
+    /// A byte that is not an IUPAC base code.
     #[error("{0} is not a base (IUPAC letter)")]
     InvalidBase(ByteForDisplay),
 }

@@ -23,7 +23,7 @@ const MAX_FILE_SAMPLE_BYTES: u64 = 4 << 20;
 /// Bytes per read call.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Estimated contents of files.
+/// Estimated number of reads and bases in the files of some lanes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadEstimate {
     /// Number of bases of all reads, before trimming.
@@ -144,7 +144,7 @@ fn estimate_text_file(path: &Path, span: Option<FileSpan>, look: u64) -> ReadEst
     }
 }
 
-/// Result of sampling a file.
+/// What the first part of a file contains: records, bases and bytes.
 #[derive(Debug, Default)]
 struct FileSample {
     is_gzip: bool,
@@ -178,7 +178,7 @@ fn sample_file(file: File, from: VirtualOffset, span: Option<FileSpan>, look: u6
 #[derive(Debug, Default)]
 struct RecordScanner {
     estimate: ReadEstimate,
-    /// Bytes of the whole records.
+    /// Bytes of the complete records in the sampled part.
     record_bytes: u64,
     text_bytes: u64,
     /// Number of complete lines of the current record, and bytes of the current line.
@@ -257,7 +257,7 @@ impl RecordScanner {
     }
 }
 
-/// Counts the bytes that are consumed.
+/// A reader that counts the bytes read through it.
 struct CountingReader<R> {
     inner: R,
     bytes_consumed: u64,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use genuma_work::ProgressCounters;
 use genuma_work::publish::AtomicFile;
 
-use crate::error::{ByteForDisplay, Error, FileFault, FastaLineFault, NameFault};
+use crate::error::{ByteForDisplay, Error, FastaLineFault, FileFault, NameFault};
 use crate::fastq::{detect_unsupported_content, is_iupac};
 use crate::inflate::{DecompressError, Decompressor, FileAccess};
 
@@ -19,7 +19,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 pub struct Contig {
     /// Name: the first word of the header.
     pub name: String,
-    /// Bases: IUPAC letters in upper case.
+    /// Bases: IUPAC base codes in upper case.
     pub seq: Vec<u8>,
 }
 
@@ -110,7 +110,7 @@ pub enum FastaEvent<'a> {
         /// The rest of the header after the name and one blank.
         comment: &'a [u8],
     },
-    /// The next bases of the sequence: IUPAC letters as in the file, in either case.
+    /// The next bases of the sequence: IUPAC base codes as in the file, in either case.
     Bases(&'a [u8]),
 }
 
@@ -118,8 +118,8 @@ pub enum FastaEvent<'a> {
 /// in order.
 ///
 /// # Errors
-/// The file cannot be read, is empty, or does not start with `>`; a name is missing or occurs twice; a sequence has
-/// no bases or a byte that is not an IUPAC letter.
+/// The file cannot be read, is empty, or does not start with `>`; a name is missing or occurs twice; a sequence has no
+/// bases or a byte that is not an IUPAC base code.
 pub fn read_fasta(path: &Path, mut each: impl FnMut(FastaEvent<'_>)) -> Result<(), Error> {
     let progress = ProgressCounters::default();
     let mut reader = FastaReader::open(path, &progress)?;
@@ -182,7 +182,7 @@ impl<'a> FastaReader<'a> {
 
 struct Parser<'a> {
     path: &'a Path,
-    /// Number of the next line.
+    /// Number of the next line in the file, from 1.
     line_number: u64,
     /// Name and line number of each header.
     headers: Vec<(String, u64)>,

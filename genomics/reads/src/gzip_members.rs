@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 
-/// Reads the content of all members.
+/// Reads the uncompressed content of a gzip file with any number of members.
 pub(crate) struct GzipMembers<R> {
     state: MemberState<R>,
 }

@@ -171,6 +171,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     }
 }
 
+/// Why compressed data cannot be decompressed.
 #[derive(Debug)]
 pub(crate) enum DecompressError {
     /// A system call failed.

@@ -27,7 +27,7 @@ pub struct InlineUmis {
 }
 
 impl InlineUmis {
-    /// UMIs as the structures say.
+    /// UMIs that are in the bases of the reads, where `structures` says.
     pub fn from_read_structures(structures: ReadStructures) -> InlineUmis {
         InlineUmis { structures, counts: SharedRecordCounts::default() }
     }
@@ -42,6 +42,7 @@ pub(crate) struct UmiExtractor<'a> {
 }
 
 impl<'a> UmiExtractor<'a> {
+    /// An extractor for reads with these structures.
     pub(crate) fn new(structures: &'a ReadStructures) -> UmiExtractor<'a> {
         UmiExtractor { structures, counts: RecordCounts::default(), umis: Vec::new() }
     }

@@ -90,6 +90,7 @@ impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
         self.last_bytes.extend_from_slice(read);
     }
 
+    /// The open file.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

@@ -57,12 +57,12 @@ impl BaseCodes {
         self.words[words] = 0;
     }
 
-    /// The code of each base.
+    /// The two-bit code of each base, or [`dna::NOT_A_BASE_CODE`].
     pub fn codes(&self) -> &[u8] {
         &self.codes[..self.bases]
     }
 
-    /// The bases at 2 bits each, and whether the read has letters other than A, C, G and T.
+    /// The bases at 2 bits each, and whether the read has bases other than A, C, G and T.
     pub fn packed(&self) -> PackedBases<'_> {
         PackedBases { words: &self.words, has_non_acgt: self.has_non_acgt }
     }
@@ -163,7 +163,8 @@ mod tests {
                     [const { BaseCodes { codes: Vec::new(), words: Vec::new(), bases: 0, has_non_acgt: true } }; 2];
                 wide.encode_bases(seq, &qual, lowest);
                 scalar.encode_bases_scalar(seq, &qual, lowest);
-                let code = |(&base, &quality)| if quality < lowest { dna::NOT_A_BASE_CODE } else { dna::encode_base(base) };
+                let code =
+                    |(&base, &quality)| if quality < lowest { dna::NOT_A_BASE_CODE } else { dna::encode_base(base) };
                 assert!(wide.codes().iter().copied().eq(seq.iter().zip(&qual).map(code)));
                 assert_eq!(wide.has_non_acgt, wide.codes().contains(&dna::NOT_A_BASE_CODE));
                 for (i, &code) in wide.codes().iter().enumerate() {

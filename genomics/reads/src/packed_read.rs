@@ -73,7 +73,7 @@ pub struct PackedRead(Box<[u8]>);
 const MAX_NUMBERED_QUALITIES: usize = 16;
 /// Bytes before the distinct qualities in a packed read.
 const HEADER_BYTES: usize = 5;
-/// Bytes of an exception (a letter other than A, C, G or T, with its position).
+/// Bytes of an exception (a base other than A, C, G or T, with its position).
 const EXCEPTION_BYTES: usize = 5;
 
 /// Bits of the index of one of `n` distinct qualities; 8 if `n` is 0, which stands for unindexed qualities.
@@ -87,8 +87,8 @@ fn bits_per_quality(n: usize) -> usize {
     }
 }
 
-/// Bytes of a packed read with the given number of letters, of exceptions (letters other than ACGT), and of distinct
-/// qualities.
+/// Bytes of a packed read with the given number of letters, of exceptions (bases other than A, C, G and T), and of
+/// distinct qualities.
 pub(crate) fn packed_read_bytes(letters: u64, num_exceptions: u64, num_qualities: usize) -> u64 {
     let kinds = if num_qualities > MAX_NUMBERED_QUALITIES { 0 } else { num_qualities };
     let quals = (letters * bits_per_quality(kinds) as u64).div_ceil(8);
@@ -308,7 +308,7 @@ impl<'a> PackedReadRef<'a> {
         (n <= MAX_NUMBERED_QUALITIES && is_valid && packed.exceptions().all(|(at, _)| at < len)).then_some(packed)
     }
 
-    /// Positions and letters of the exceptions (letters other than ACGT).
+    /// Positions and letters of the exceptions (bases other than A, C, G and T).
     fn exceptions(self) -> impl Iterator<Item = (usize, u8)> {
         let entry = |&[a, b, c, d, letter]: &[u8; EXCEPTION_BYTES]| (u32::from_le_bytes([a, b, c, d]) as usize, letter);
         self.exceptions.as_chunks().0.iter().map(entry)
@@ -372,7 +372,7 @@ impl PackedRead {
         self.0.len()
     }
 
-    /// The fields of the packed read.
+    /// The packed read as references to its parts: length, bases, qualities, exceptions.
     fn as_packed_ref(&self) -> PackedReadRef<'_> {
         let (len, kinds) = (self.len(), usize::from(self.0[4]));
         let (kinds, rest) = self.0[HEADER_BYTES..].split_at(kinds);
@@ -394,7 +394,7 @@ impl PackedRead {
         seq
     }
 
-    /// All qualities in order.
+    /// The Phred qualities of all bases, without offset, in read order.
     pub fn qualities(&self) -> impl Iterator<Item = u8> {
         let packed = self.as_packed_ref();
         (0..packed.len).map(move |at| packed.quality_at(at))

@@ -29,7 +29,7 @@ pub const FULL_BLOCK_BYTES: usize = 1 << 20;
 /// Name of the contents of the spill file in messages.
 const CONTENTS: &str = "packed reads";
 
-/// Location and contents of one block.
+/// Position in the file of one block of packed reads, with its sample and number of pairs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Block {
     sample: u8,
@@ -169,7 +169,7 @@ impl PackedPairRecorder<'_> {
         }
     }
 
-    /// Writes the current block.
+    /// Writes the block that is being filled to the file and starts an empty one.
     fn flush(&mut self) {
         let pairs = std::mem::take(&mut self.pairs);
         if pairs > 0 {

@@ -129,7 +129,7 @@ impl ReaderScratch {
     }
 }
 
-/// One lane that several workers read.
+/// Reader of one lane that several worker threads share.
 struct LaneReader<'a> {
     lane: &'a Lane,
     /// The reader of a BAM, CRAM or BINSEQ lane; the following fields are then unused.

@@ -80,7 +80,11 @@ impl PopulationFrequencies {
     /// # Errors
     /// The file or its index cannot be read or is damaged; a line is no VCF record; the file has no contig of the
     /// reference.
-    pub fn read_vcf_file(path: &Path, genome: &Reference, variants: &[SmallVariant]) -> Result<PopulationFrequencies, Error> {
+    pub fn read_vcf_file(
+        path: &Path,
+        genome: &Reference,
+        variants: &[SmallVariant],
+    ) -> Result<PopulationFrequencies, Error> {
         let single = variants.iter().flat_map(SmallVariant::substitutions).collect();
         let mut reader = FrequencyReader { path, genome, wanted: single, found: PopulationFrequencies::default() };
         let mut index = path.as_os_str().to_owned();
@@ -110,7 +114,7 @@ impl FrequencyReader<'_> {
         Error::KnownVariants { path: self.path.into(), line, fault }
     }
 
-    /// Reads the whole file.
+    /// Reads all records of a file without an index and keeps the frequencies of the wanted variants.
     fn read_all(&mut self) -> Result<(), Error> {
         let (mut first_contig, mut has_shared_contig) = (None, false);
         let path = self.path;

@@ -32,6 +32,7 @@ pub struct RecordCounts {
 pub(crate) struct SharedRecordCounts(Arc<OnceLock<RecordCounts>>);
 
 impl SharedRecordCounts {
+    /// The counts; `None` until a pass has read the whole file.
     pub(crate) fn get(&self) -> Option<&RecordCounts> {
         self.0.get()
     }
@@ -54,13 +55,14 @@ impl Eq for SharedRecordCounts {}
 /// A number of reads and the name of one of them, the alphabetically first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountWithExample {
-    /// How many reads have the property.
+    /// Number of reads with the property that is counted.
     pub num_reads: u64,
-    /// Name of one of the reads.
+    /// Name of one of these reads as an example; `None` if there are none.
     pub example_name: Option<String>,
 }
 
 impl CountWithExample {
+    /// Counts a read. The smallest name becomes the example, whatever the order of the reads.
     pub(crate) fn add_read(&mut self, name: &[u8]) {
         self.num_reads += 1;
         if self.example_name.as_ref().is_none_or(|example| name < example.as_bytes()) {

@@ -77,7 +77,7 @@ impl<'a> ReferenceReads<'a> {
     }
 }
 
-/// Cuts sequences into overlapping reads.
+/// Cuts reference sequences into overlapping reads of [`READ_BASES`] bases.
 #[derive(Default)]
 struct SequenceCutter {
     /// Name of the current sequence.

@@ -33,7 +33,7 @@ const CUT_OFFSETS: [f64; 3] = [0.0, 0.125, -0.125];
 /// Number of failed cuts of a lane after which no more cuts are tried.
 const MAX_FAILED_CUTS: usize = 2;
 
-/// Lanes divided into shards.
+/// The lanes of a call divided into shards, each for one task of a distributed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardPlan {
     /// The lanes of each shard, whole or sliced, in the order of the input lanes. No shard is empty.
@@ -168,7 +168,7 @@ struct SizedLane {
     lane: Lane,
 }
 
-/// A shard that is being filled.
+/// A shard that takes lane slices until it is large enough.
 #[derive(Debug, Clone, Default)]
 struct ShardBuilder {
     disk_bytes: u64,

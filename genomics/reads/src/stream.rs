@@ -277,7 +277,7 @@ fn check_inputs(lanes: &[StreamLane], access: &FileAccess, progress: &ProgressCo
 
 /// Why the pairing thread stops before the end of the reads.
 enum StopReason {
-    /// The consumer was dropped.
+    /// The consumer dropped the stream, so reading ends early without an error.
     Dropped,
     Failed(Error),
 }
@@ -288,7 +288,7 @@ impl From<Error> for StopReason {
     }
 }
 
-/// The thread that fills batches.
+/// State of the thread that pairs the reads of each lane and fills batches.
 struct PairingThread {
     options: StreamOptions,
     access: FileAccess,
@@ -461,7 +461,7 @@ impl<'a> RecordReader<'a> {
     }
 }
 
-/// Fills the batches of a lane.
+/// Fills the batches of one lane and sends them to the consumer.
 struct BatchWriter<'a> {
     pairing: &'a PairingThread,
     batch: ReadBatch,

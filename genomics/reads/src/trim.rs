@@ -39,7 +39,7 @@ const ADAPTERS: [&[u8; ADAPTER_BASES]; 6] = [
     b"TGGAATTCTCGGGTGCCAAG",
 ];
 
-/// Counts of trimmed pairs and bases.
+/// Numbers of pairs and bases that trimming removed, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrimCounts {
     /// Number of pairs that were examined.

@@ -185,7 +185,7 @@ fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize)
 struct Amplicon {
     span: ContigSpan,
     haplotype: usize,
-    /// Index of the amplification, from 0.
+    /// Number of the amplification, from 0, in the order of the parameters.
     index: usize,
 }
 
@@ -216,7 +216,8 @@ fn place_amplicon_variants(
     amplicon: &Amplicon,
 ) -> Option<()> {
     let carriers = |i: usize| if i.is_multiple_of(2) { CarrierCopies::All } else { CarrierCopies::Half };
-    let placed = |edit, i| PlacedVariant { carriers: carriers(i), ..PlacedVariant::on_all_copies(edit, amplicon.haplotype, 0) };
+    let placed =
+        |edit, i| PlacedVariant { carriers: carriers(i), ..PlacedVariant::on_all_copies(edit, amplicon.haplotype, 0) };
     for (i, kind) in AMPLICON_VARIANTS.into_iter().enumerate() {
         let made = (0..MAX_AMPLICON_TRIES).find_map(|attempt| {
             let at = amplicon.draw_position(placer, attempt)?;

@@ -12,7 +12,7 @@ use crate::rng::Rng;
 use crate::sequencing::is_default;
 use crate::variant::ContigSpan;
 
-/// Share and origin of foreign reads.
+/// How many reads of each sample come from another person or species, and from which.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ForeignReadParams {
     /// Share of foreign reads in the tumour sample, 0 to 1.

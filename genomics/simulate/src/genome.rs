@@ -31,7 +31,7 @@ impl Genome {
         Genome { names, seqs: seqs.into_iter().map(Arc::new).collect() }
     }
 
-    /// Reads a FASTA file, plain or gzipped. Letters other than A, C, G and T become N.
+    /// Reads a FASTA file, plain or gzipped. Bases other than A, C, G and T become N.
     pub fn read_fasta(path: &Path) -> Result<Self> {
         let reference = Reference::read_fasta_file(path)?;
         let clean = |seq: Vec<u8>| seq.into_iter().map(|b| dna::decode_base(dna::encode_base(b))).collect();

@@ -35,7 +35,7 @@ pub(crate) enum AmplifiedCopyAge {
 pub struct HaplotypeEdits<'a> {
     /// Variants of late segments. Without amplification all segments are late.
     pub late: Vec<Vec<&'a SequenceEdit>>,
-    /// Variants of early segments.
+    /// Variants by contig that only the segments amplified early have.
     pub early: Vec<Vec<&'a SequenceEdit>>,
 }
 

@@ -11,6 +11,7 @@ use crate::rng::Rng;
 use crate::sequencing::CellChromosome;
 use crate::variant::{ContigSpan, GenomePosition, SequenceEdit};
 
+/// Name of the mitochondrial contig of a simulated genome.
 pub(crate) const MITOCHONDRIAL_CONTIG_NAME: &str = "chrM";
 /// Length of the mitochondrial genome, bp: as in humans.
 pub(crate) const MITOCHONDRIAL_LENGTH_BP: usize = 16_569;

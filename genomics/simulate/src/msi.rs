@@ -55,7 +55,10 @@ pub(crate) fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params:
             placer.occupied.occupy_span(made.reserved);
             let clone = placer.draw_clone();
             let (haplotype, carriers) = placer.tumour.draw_haplotype_and_copies(made.edit.position, placer.rng);
-            placer.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::on_all_copies(made.edit, haplotype, clone) });
+            placer
+                .tumour
+                .small
+                .push(PlacedVariant { carriers, ..PlacedVariant::on_all_copies(made.edit, haplotype, clone) });
             changed += 1;
         }
     }

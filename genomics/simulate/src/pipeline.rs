@@ -37,7 +37,7 @@ use crate::variant_placer::VariantPlacer;
 /// Number of the schema of `simulate.json` (docs/schema/simulate.schema.json). Raise it when keys change incompatibly.
 const SCHEMA: u32 = 1;
 
-/// Numbers of what a simulation produced.
+/// Numbers of variants, reads and artefacts that a simulation produced.
 #[derive(Debug, Clone, Serialize)]
 pub struct SimulationSummary {
     /// Length of the reference, bp.
@@ -116,7 +116,7 @@ pub fn stream_reads(
     run_simulation(params, OutputTarget::Stream(sample, out), threads)
 }
 
-/// Destination of the output.
+/// Where the simulation writes: all files to a folder, or one sample's reads to a stream.
 enum OutputTarget<'a> {
     /// All files go to a folder.
     Folder(&'a Path),
@@ -163,7 +163,9 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     let genome = whole.as_ref().unwrap_or(&nuclear);
     let capture = params.capture.as_ref();
     let targets = capture
-        .map(|c| CaptureTargets::design_or_read(&c.targets, &nuclear, &mut params.rng_for_stream(RandomStream::Targets)))
+        .map(|c| {
+            CaptureTargets::design_or_read(&c.targets, &nuclear, &mut params.rng_for_stream(RandomStream::Targets))
+        })
         .transpose()?;
     let amplicons = params.sequencing.library.amplicons.as_ref();
     let amplicons = amplicons.map(|a| {

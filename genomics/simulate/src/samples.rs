@@ -42,9 +42,9 @@ pub(crate) struct SequencingInputs<'a> {
 pub(crate) struct SampleSpec {
     /// Mean depth of the genome, or of the targets.
     pub depth: f64,
-    /// Share of tumour cells, 0 to 1.
+    /// Share of the patient's cells in the sample that are tumour cells, 0 to 1.
     pub(crate) tumour_share: f64,
-    /// Share of reads from another person or species, 0 to 1.
+    /// Share of the sample's reads that come from another person or species, 0 to 1.
     pub foreign: f64,
     /// Stream of random numbers from which the reads of the sample are drawn.
     pub stream: RandomStream,
@@ -62,7 +62,7 @@ enum SampleStream {
 /// A sample that is ready to be sequenced.
 #[derive(Debug)]
 pub(crate) struct PreparedSample<'a> {
-    /// Source of its molecules.
+    /// The library from which the molecules of the sample are drawn.
     pub library: Library<'a>,
     /// Sequencer that reads both mates of each molecule.
     pub machine: Sequencer<'a>,
@@ -80,7 +80,8 @@ impl<'a> SequencingInputs<'a> {
         let random = |what: SampleStream| Rng::from_labels(seed, &[u64::MAX - what as u64]);
         let machine = Sequencer::new(reads, &mut random(SampleStream::AdapterIndices));
         let shared = self.params.rng_for_stream(RandomStream::Coverage);
-        let coverage = CoverageModel::draw_model(&reads.coverage, self.genome, shared, random(SampleStream::CoverageWave));
+        let coverage =
+            CoverageModel::draw_model(&reads.coverage, self.genome, shared, random(SampleStream::CoverageWave));
         let pilot = &mut random(SampleStream::PilotPairs);
         let sources = match self.amplicons {
             Some(panel) => self.amplified_components(sample, panel, &machine, pilot)?,
@@ -140,7 +141,8 @@ impl<'a> SequencingInputs<'a> {
             let pairs = sample.depth * targets.total_bases() as f64 / on_target * content;
             anywhere *= capture.off_target;
             add(pairs * own, DnaSource::Patient, FragmentSampling::Targets(caught));
-            let others = CapturedTargets::find_targets(&self.cells.foreign_mixture(), targets, inserts.upper_insert_size_bp());
+            let others =
+                CapturedTargets::find_targets(&self.cells.foreign_mixture(), targets, inserts.upper_insert_size_bp());
             if others.is_empty() {
                 // Another species has no targets.
                 foreign_anywhere = (anywhere + pairs) * foreign;

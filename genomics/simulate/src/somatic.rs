@@ -200,7 +200,10 @@ fn place_small_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> R
         placer.occupied.occupy_span(made.reserved);
         let clone = placer.draw_clone();
         let (haplotype, carriers) = placer.tumour.draw_haplotype_and_copies(made.edit.position, placer.rng);
-        placer.tumour.small.push(PlacedVariant { carriers, ..PlacedVariant::on_all_copies(made.edit, haplotype, clone) });
+        placer
+            .tumour
+            .small
+            .push(PlacedVariant { carriers, ..PlacedVariant::on_all_copies(made.edit, haplotype, clone) });
     }
     placer.tumour.small.sort_by_key(|p| p.variant.position);
     Ok(())

@@ -55,9 +55,8 @@ pub(crate) fn generate_genome(length: usize, contigs: usize, repeats: Option<f64
         left -= size.min(left);
     }
     for _ in 0..length / BASES_PER_TANDEM_REPEAT {
-        let unit: Vec<u8> = (0..if rng.draw_bernoulli(0.5) { 1 } else { 2 + rng.draw_below(5) })
-            .map(|_| rng.draw_base(0.35))
-            .collect();
+        let unit: Vec<u8> =
+            (0..if rng.draw_bernoulli(0.5) { 1 } else { 2 + rng.draw_below(5) }).map(|_| rng.draw_base(0.35)).collect();
         let size = rng.draw_log_uniform(8, if unit.len() == 1 { 30 } else { 120 });
         let tract: Vec<u8> = unit.into_iter().cycle().take(size).collect();
         let divergence = if rng.draw_bernoulli(0.7) { 0.0 } else { 0.05 };

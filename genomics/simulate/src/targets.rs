@@ -37,7 +37,7 @@ pub enum TargetSource {
 
 /// Design of synthetic targets.
 struct TargetDesign {
-    /// Share of the genome, 0 to 1.
+    /// Share of the genome's bases that the targets take, 0 to 1.
     genome_share: f64,
     /// Minimum total length of all targets, bp.
     min_bases: usize,
@@ -218,7 +218,8 @@ mod tests {
             assert!((0.85..1.15).contains(&mean), "{mean}");
         }
         let small = synthetic_genome::generate_genome(150_000, 1, None, &mut Rng::from_labels(1, &[]));
-        let targets = CaptureTargets::design_or_read(&TargetSource::Panel, &small, &mut Rng::from_labels(2, &[])).unwrap();
+        let targets =
+            CaptureTargets::design_or_read(&TargetSource::Panel, &small, &mut Rng::from_labels(2, &[])).unwrap();
         assert!((20_000..20_500).contains(&targets.total_bases()), "{}", targets.total_bases());
     }
 

@@ -59,6 +59,7 @@ impl SequenceEdit {
         self.removed.len() == self.added.len()
     }
 
+    /// Whether one base is replaced by another.
     pub(crate) fn is_snv(&self) -> bool {
         self.removed.len() == 1 && self.added.len() == 1
     }

@@ -54,6 +54,7 @@ fn adjacent_pairs(contig: &AlignedContig) -> Vec<[usize; 2]> {
     order.windows(2).filter(adjacent).map(|two| [two[0], two[1]]).collect()
 }
 
+/// Whether the contig has two substitutions at neighbouring positions.
 pub(crate) fn has_adjacent_substitutions(contig: &AlignedContig) -> bool {
     !adjacent_pairs(contig).is_empty()
 }

@@ -29,7 +29,7 @@ use crate::packed::{OwnedRead, PackedRead};
 pub struct ContigRead {
     /// Index of the read's pair among the labelled pairs of the assembly.
     pub pair: u32,
-    /// Which mate: 0 or 1.
+    /// The mate of the pair: 0 for read 1, 1 for read 2.
     pub mate: u8,
     /// Whether the read has the same orientation as the contig.
     pub forward: bool,
@@ -339,8 +339,8 @@ impl<'a> GroupReads<'a> {
     }
 }
 
-/// Assembles the contigs of one group, sorted by support. `branching` says for each k-mer, by rank, whether it is a
-/// branching k-mer. Contigs grow from branching k-mers only, because a contig without one shows no change.
+/// Assembles the contigs of one group, sorted by support. `branching` says for each k-mer, by k-mer rank, whether it is
+/// a branching k-mer. Contigs grow from branching k-mers only, because a contig without one shows no change.
 pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[bool]) -> AssemblyResult {
     let group = GroupReads::new(group, labelled);
     let kmers = group.reads_by_kmer.len();

@@ -96,7 +96,7 @@ const ERROR_RATE_MARGIN: f64 = 1.5;
 /// Counts of a k-mer and of its root in the normal and in the tumour.
 #[derive(Clone, Copy)]
 struct JointCounts {
-    /// Occurrences of the k-mer.
+    /// Number of occurrences of the k-mer in the normal and in the tumour.
     kmer: [u32; 2],
     /// Expected occurrences in the normal for each occurrence in the tumour, if both have the same share of the
     /// allele.

@@ -42,6 +42,7 @@ const JUNCTION_COST: i32 = 25;
 const MAX_OVERLAP_BASES: usize = 60;
 
 impl ContigSegment {
+    /// Number of contig bases of the segment.
     pub(crate) fn query_len(&self) -> usize {
         self.query.1 - self.query.0
     }

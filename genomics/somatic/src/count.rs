@@ -16,7 +16,7 @@ use genuma_kmers::{
     BinGrid, CountForecast, CountParams, CountResult, ExpectedInput, MAX_PARTITIONS, MAX_SAMPLES, Partition,
     PartitionOutcome, PreparePair, RootCounters, ShardKmerIndex, count_in_partitions,
 };
-use genuma_pair::assay::{Assay, AssayOptions, FragmentEnds};
+use genuma_pair::assay::{Assay, AssayHints, FragmentEnds};
 use genuma_pair::check::expected_pairs_per_sample;
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::library::{LibraryObserver, LibraryTally, TrimmedPair};
@@ -26,7 +26,7 @@ use genuma_pair::marker_kmers::{MarkerKmers, MarkerTally};
 use genuma_pair::pair_summary::SamplePairEvidence;
 use genuma_pair::sketch::{KmerSketch, SketchParams};
 use genuma_pair::sketches_per_tumour::{SketchBuilders, SketchWriters};
-use genuma_reads::packed_reads::{self, PackedReadBlockIndex, PackedReadsWriter, PackedPairRecorder};
+use genuma_reads::packed_reads::{self, PackedPairRecorder, PackedReadBlockIndex, PackedReadsWriter};
 use genuma_reads::targets::Targets;
 use genuma_reads::{Lane, ReadEstimate, ReadPair, RecordCounts, TUMOUR_SAMPLE, TrimCounts};
 use genuma_work::spill::{self, LocalObjectRange};
@@ -669,12 +669,19 @@ impl CountingUnit<'_> {
     fn new_selectors(&self, kmers: &[u64], novel: u64, libraries: &[LibraryModel]) -> CandidateSelectors {
         let max_novel = self.max_novel_candidates().saturating_sub(novel);
         let kmers = &kmers[..self.samples.num_samples()];
-        CandidateSelectors::for_tumours(self.params.k, self.min_tumour_count, kmers, self.genome_bases, max_novel, libraries)
+        CandidateSelectors::for_tumours(
+            self.params.k,
+            self.min_tumour_count,
+            kmers,
+            self.genome_bases,
+            max_novel,
+            libraries,
+        )
     }
 
     /// Information on the assay that does not come from the reads.
-    fn assay_context(&self) -> AssayOptions {
-        AssayOptions { given: self.assay, genome_bases: self.genome_bases }
+    fn assay_context(&self) -> AssayHints {
+        AssayHints { given: self.assay, genome_bases: self.genome_bases }
     }
 
     /// Empty k-mer sketches, one for each tumour.
@@ -1054,7 +1061,7 @@ struct LibrarySketches {
 
 impl LibrarySketches {
     /// Takes the sketches. `tallies` are those of all samples.
-    fn new(tallies: &[LibraryTally], sketches: &SketchBuilders, context: &AssayOptions) -> LibrarySketches {
+    fn new(tallies: &[LibraryTally], sketches: &SketchBuilders, context: &AssayHints) -> LibrarySketches {
         let mut sketches = sketches.take_sketches();
         let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| {
             LibraryModel::from_reads([&tallies[0], tumour], sketch, context)

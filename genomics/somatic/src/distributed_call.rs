@@ -91,15 +91,15 @@ pub struct DistributedCall {
 pub enum StepKind {
     /// Per shard: reads to k-mers by partition, and packed reads.
     Scatter,
-    /// Per partition: k-mers to candidate k-mers.
+    /// One task per partition: counts the k-mers and selects candidate k-mers.
     Count,
     /// Merges the candidates of all partitions and skips those that the reference contains.
     Pick,
-    /// Per shard: reads to labelled pairs.
+    /// One task per shard: finds the labelled pairs, which contain candidate k-mers.
     Label,
-    /// Labelled pairs to contigs.
+    /// One task: groups the labelled pairs and assembles contigs.
     Assemble,
-    /// Places the contigs on the reference.
+    /// One task: places the contigs on the reference and finds their changes.
     Place,
     /// Per shard: reads to pairs that overlap a change.
     Recruit,
@@ -227,7 +227,7 @@ struct AssembleStepResult {
 struct PlaceStepResult {
     /// Result of counting, without the candidate k-mers.
     counts: CallCounts,
-    /// Ledger of the steps before.
+    /// Ledger lines of all earlier steps.
     ledger: Ledger,
     places: ContigPlacementResult,
     /// All contigs, if there is no reference.
@@ -246,7 +246,7 @@ struct RecruitStepResult {
 pub struct StepRunner<'a> {
     /// The plan of the call.
     pub call: &'a DistributedCall,
-    /// The store of the objects.
+    /// The run store through which the steps exchange objects.
     pub store: &'a RunStore,
     /// Threads, memory and disk space that the task may use.
     pub resources: Resources,

@@ -29,7 +29,7 @@ const MAX_DIFFERENCES: usize = 2;
 /// One end of a duplicated or deleted stretch, on a sequence without the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AlleleEnd<'a> {
-    /// The sequence without the change.
+    /// The normal sequence at this end, without the change.
     normal: &'a [u8],
     /// Index in `normal` of the first base after the end.
     at: usize,
@@ -289,8 +289,9 @@ mod tests {
         let mut deletion = insertion(LEFT.len()..LEFT.len());
         deletion.right_shift = STRETCH.len() as i32;
         let ends = unchanged_end_sequences(&deletion).unwrap();
-        let crossed =
-            |parts: &[&[u8]], offset: i32| ends.ends_crossed_by_read(&read(parts), &[offset]).map(|beside| beside.is_some());
+        let crossed = |parts: &[&[u8]], offset: i32| {
+            ends.ends_crossed_by_read(&read(parts), &[offset]).map(|beside| beside.is_some())
+        };
         assert_eq!(crossed(&[&LEFT[10..], &STRETCH[..20]], 10), [true, false]);
         assert_eq!(crossed(&[&STRETCH[10..], &RIGHT[..20]], 10), [false, true]);
         assert_eq!(crossed(&[&LEFT[10..], &RIGHT[..20]], 10), [false, false]);

@@ -28,7 +28,7 @@ pub enum Error {
     /// The object of another step is missing or unusable, or this step cannot write its object.
     #[error(transparent)]
     Object(#[from] genuma_storage::step_output::Error),
-    /// The input has no result.
+    /// The input gives no result, for the reason in this text.
     #[error("{0}")]
     Input(String),
 }

@@ -32,7 +32,7 @@ pub(crate) struct EventModelParams {
     pub(crate) max_local_junction_bp: usize,
 }
 
-/// Values of the costs.
+/// Values of the costs of the event model (`docs/model/event.md`).
 pub(crate) const EVENT_MODEL_PARAMS: EventModelParams = EventModelParams {
     substitution: 800,
     event: 920,

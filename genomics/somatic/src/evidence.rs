@@ -228,7 +228,9 @@ impl<'a> LocusEvidence<'a> {
         for likelihoods in &self.read_likelihoods {
             let placed_read = &self.reads[likelihoods.read_index];
             let crossed = match &unchanged {
-                Some(ends) => ends.ends_crossed_by_read(&likelihoods.read, &placed_read.offsets).map(|beside| beside.is_some()),
+                Some(ends) => {
+                    ends.ends_crossed_by_read(&likelihoods.read, &placed_read.offsets).map(|beside| beside.is_some())
+                }
                 None => duplication_depth::crossed_insertion_ends(f, likelihoods.starts[0], likelihoods.read.seq.len()),
             };
             let sample = usize::from(self.pairs[placed_read.pair as usize].sample);

@@ -17,7 +17,7 @@ const MIN_OTHER_PLACES: usize = 2;
 /// Comparison of a base of the contig with the genome at one other member of the repeat family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlaceBase {
-    /// The contig does not fit here.
+    /// The contig is not aligned with this locus here.
     Uncovered,
     Equal,
     Different,

@@ -19,9 +19,9 @@ use crate::slippage::SlippageRate;
 /// Number of molecules of one sample that support each allele.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct AlleleSupport {
-    /// Molecules with the normal allele.
+    /// Number of molecules that support the normal allele.
     pub reference: u32,
-    /// Molecules with the tumour allele.
+    /// Number of molecules that support the tumour allele.
     pub alternative: u32,
     /// Molecules with the tumour allele in the contig's orientation.
     pub forward: u32,
@@ -62,14 +62,14 @@ impl AlleleSupport {
         self.reference + self.alternative
     }
 
-    /// Share of all molecules that support the tumour allele; 0 without molecules. This is the fraction that fits the
-    /// votes; of a long allele it is less than the allele fraction.
+    /// Share of the informative molecules that support the tumour allele; 0 without such molecules. This is the
+    /// fraction that fits the votes; of a long allele it is less than the allele fraction.
     fn vote_share(&self) -> f64 {
         f64::from(self.alternative) / f64::from(self.depth().max(1))
     }
 
-    /// Share of molecules with the tumour allele; 0 without molecules. Molecules at the second end of an allele do not
-    /// count.
+    /// Share of the informative molecules that have the tumour allele; 0 without such molecules. Molecules at the
+    /// second end of an allele do not count.
     pub fn allele_fraction(&self) -> f64 {
         // docs/model/genotype.md (22)
         let [reference, alternative] =

@@ -31,7 +31,7 @@ use crate::normal_sequences;
 use crate::panel_of_normals::PanelCounts;
 use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
-use crate::sample_summary::{TumourSummaryInputs, SampleSummary};
+use crate::sample_summary::{SampleSummary, TumourSummaryInputs};
 use crate::sequencing_errors::{self, ErrorModel};
 use crate::short_homopolymer::ShortHomopolymerCounts;
 use crate::slippage::{self, SlippageModel};
@@ -105,9 +105,9 @@ pub(crate) struct GenotypingUnit<'a> {
     pub resources: &'a Resources,
     /// Folder for spilled data.
     pub work_dir: &'a Path,
-    /// Ledger of the stages before.
+    /// Ledger lines of all earlier stages.
     pub ledger: Ledger,
-    /// Costs of the units before.
+    /// Time and memory that each earlier unit took.
     pub costs: Vec<UnitCost>,
     /// Traces of the variants given with `--why`.
     pub tracer: Option<VariantTracer>,
@@ -176,8 +176,14 @@ impl GenotypingUnit<'_> {
         ledger.add_skipped("recruit", "contigs so deep that only a sample of their pairs was kept", deep);
         let on_reference = genome.is_some();
         let memory = self.resources.allocatable_memory_bytes() / 2;
-        let mut ranges =
-            LocusRanges::open_and_place_reads(recruited, self.recruited_path, contigs, memory, self.work_dir, passes.threads)?;
+        let mut ranges = LocusRanges::open_and_place_reads(
+            recruited,
+            self.recruited_path,
+            contigs,
+            memory,
+            self.work_dir,
+            passes.threads,
+        )?;
         let genome = match genome {
             Some(genome) => genome,
             None => passes.assemble_normals(assembled, &mut ranges)?,
@@ -285,7 +291,8 @@ impl GenotypingPasses<'_> {
         let (n, threads) = (assembled.len(), self.threads);
         let mut normals = vec![normal_sequences::NormalSequences::default(); n];
         ranges.for_each_range(|loci, contigs, pairs| {
-            let assemble = |(): &mut (), i: usize| normal_sequences::assemble_normal_sequences(&loci[contigs[i] as usize], pairs);
+            let assemble =
+                |(): &mut (), i: usize| normal_sequences::assemble_normal_sequences(&loci[contigs[i] as usize], pairs);
             let found = map_in_order(contigs.len(), threads, || (), assemble);
             contigs.iter().zip(found).for_each(|(&c, found)| normals[c as usize] = found);
             Ok::<(), Error>(())

@@ -78,7 +78,7 @@ pub struct GroupedPairs {
     pub(crate) pairs_in_unbranched_groups: u64,
 }
 
-/// Groups pairs by the sets of their candidate k-mers. `branching` says for each k-mer, by rank, whether it is a
+/// Groups pairs by the sets of their candidate k-mers. `branching` says for each k-mer, by k-mer rank, whether it is a
 /// branching k-mer. Groups of fewer than `min_pairs` pairs are skipped. There is no upper limit, because the assembly
 /// works outwards from one k-mer; a group is only a unit of work for one thread.
 pub fn group_pairs(

@@ -162,7 +162,11 @@ impl<'a> GroupAssembler<'a> {
     ///
     /// # Errors
     /// The object cannot be opened.
-    pub(crate) fn add_labelled_pairs_of_shard(&mut self, file: &LocalObjectRange<'_>, buckets: Vec<DiskBucket>) -> Result<bool, Error> {
+    pub(crate) fn add_labelled_pairs_of_shard(
+        &mut self,
+        file: &LocalObjectRange<'_>,
+        buckets: Vec<DiskBucket>,
+    ) -> Result<bool, Error> {
         if buckets.len() != NUM_BUCKETS {
             return Ok(false);
         }

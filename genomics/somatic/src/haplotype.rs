@@ -24,8 +24,8 @@ pub struct Haplotype {
     pub shifts: Vec<i32>,
 }
 
-/// Number of bases on each side of a change in which another contig is compared with this contig. If they are
-/// identical, the other contig has the change too.
+/// Number of bases on each side of a change in which another contig is compared with this contig. If these bases are
+/// identical, the other contig counts as having the change.
 const RIVAL_WINDOW_BASES: usize = 30;
 
 /// Another contig of the same locus as a haplotype that reads of this contig may come from; `None` if it has no

@@ -4,7 +4,7 @@
 //! stretches that may contain one, and k-mers are looked up only there.
 
 use genuma_kmers::encode::kmers;
-use genuma_kmers::{MinimizerFilterScratch, MinimizerFilter};
+use genuma_kmers::{MinimizerFilter, MinimizerFilterScratch};
 use genuma_reads::packed_bases::PackedBases;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct KmerHit {
     pub start: u32,
     /// Length in bp: k, or more for a tandem repeat with its flanks.
     pub span: u32,
-    /// Rank of the k-mer in the list of searched k-mers.
+    /// K-mer rank: index of the k-mer in the list of searched k-mers.
     pub rank: u32,
     /// Whether the read has the k-mer in its canonical orientation.
     pub forward: bool,

@@ -15,7 +15,7 @@ pub(crate) struct KmerMap {
     filter_shift: u32,
     /// The k-mers in the order in which they were given; the index is the rank.
     kmers: Vec<u64>,
-    /// Ranks, or [`EMPTY_SLOT`].
+    /// K-mer ranks (indices in `kmers`), or [`EMPTY_SLOT`].
     slots: Vec<u32>,
     slot_shift: u32,
 }
@@ -70,14 +70,14 @@ impl KmerMap {
         self.kmers.len()
     }
 
-    /// The rank of a canonical k-mer.
+    /// The k-mer rank of a canonical k-mer; `None` if the map does not have it.
     #[inline]
     pub fn rank_of_kmer(&self, kmer: u64) -> Option<u32> {
         let asked = KmerQuery { kmer, hash: hash_kmer(kmer) };
         if self.may_contain_kmer(&asked) { self.rank_of_query(&asked) } else { None }
     }
 
-    /// Starts the lookup of a canonical k-mer: prefetches the filter word.
+    /// Starts the lookup of a canonical k-mer: prefetches its word of the Bloom filter.
     #[inline]
     pub fn start_lookup(&self, kmer: u64) -> KmerQuery {
         let hash = hash_kmer(kmer);

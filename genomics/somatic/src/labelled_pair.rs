@@ -67,7 +67,12 @@ impl MatePair for MatePrefixes {
 }
 
 /// Appends the candidate k-mers of one read to `out`, by position; those of tandem repeats come last.
-pub fn find_candidates_in_read(seq: &[u8], lookup: &KmerLookup, scratch: &mut KmerLookupBuffers, out: &mut Vec<KmerHit>) {
+pub fn find_candidates_in_read(
+    seq: &[u8],
+    lookup: &KmerLookup,
+    scratch: &mut KmerLookupBuffers,
+    out: &mut Vec<KmerHit>,
+) {
     let packed = lookup.find_kmers(seq, scratch, out);
     tandem_repeat::for_each_repeat(seq, packed, |repeat| {
         let hit = tandem_repeat::encode_repeat(seq, repeat, lookup.k())
@@ -131,7 +136,7 @@ const MIN_CARRIER_MOLECULES: u32 = 2;
 /// Minimum number of molecules that must contain a k-mer made of a minisatellite's flanks which the normal lacks with
 /// any length. Chosen: as many as a call of a repeat's length needs.
 const MIN_MINISATELLITE_MOLECULES: u32 = 3;
-/// Number of bases at the start of a mate that form the duplicate key.
+/// Number of bases at the start of each mate that are compared to recognise duplicates.
 const DUPLICATE_KEY_BP: usize = 8;
 
 impl LabelledPair {
@@ -206,9 +211,9 @@ impl KmerMoleculeCounts {
         }
     }
 
-    /// For each k-mer, by rank, whether molecules confirm it as a branching k-mer. `shares` are, for each selector,
-    /// the numbers of molecules divided by the numbers of pairs; `error_rates` are, for each selector, the measured error
-    /// rates of bases of good quality.
+    /// For each k-mer, by k-mer rank, whether molecules confirm it as a branching k-mer. `shares` are, for each
+    /// selector, the numbers of molecules divided by the numbers of pairs; `error_rates` are, for each selector, the
+    /// measured error rates of bases of good quality.
     ///
     /// A k-mer with too few molecules is confirmed if enough of them have high base quality. This holds for k-mers that
     /// were selected by their number of occurrences only if the error rate is measured: where mates overlap, a molecule

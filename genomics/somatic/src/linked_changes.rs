@@ -18,7 +18,7 @@ pub(crate) struct ChangeWithVotes<'a> {
     pub(crate) contig_range: &'a Range<usize>,
     pub(crate) normal: &'a [MoleculeVote],
     pub(crate) tumours: &'a [Vec<MoleculeVote>],
-    /// Votes of all tumours.
+    /// Votes of the molecules of all tumours together.
     pub(crate) pooled: &'a [MoleculeVote],
 }
 

@@ -31,6 +31,7 @@ const BYTES_PER_PAIR: u64 = 400;
 /// Number of bits of a pair's number within its shard.
 const PAIR_NUMBER_BITS: u32 = 44;
 
+/// Memory that a recruited pair takes, in bytes.
 pub(crate) fn pair_memory_bytes(pair: &RecruitedPair) -> u64 {
     let letters: usize = pair.mates.iter().map(|mate| mate.seq.len() + mate.qual.len()).sum();
     BYTES_PER_PAIR + (pair.name.len() + letters + 4 * pair.contigs.len()) as u64
@@ -277,7 +278,7 @@ impl LocusRanges {
         &self.loci
     }
 
-    /// The loci, mutable.
+    /// The loci, to be changed; only those of the current range have their reads.
     pub(crate) fn loci_mut(&mut self) -> &mut [Locus] {
         &mut self.loci
     }
@@ -446,7 +447,8 @@ mod tests {
         let recruited: Vec<u8> = serde_json::to_vec(&recruited).unwrap();
         let laid = |memory: u64| {
             let recruited = serde_json::from_slice(&recruited).unwrap();
-            let mut ranges = LocusRanges::open_and_place_reads(recruited, &path, contigs.clone(), memory, folder.path(), 2).unwrap();
+            let mut ranges =
+                LocusRanges::open_and_place_reads(recruited, &path, contigs.clone(), memory, folder.path(), 2).unwrap();
             let mut all = vec![Vec::new(); contigs.len()];
             let mut seen = Vec::new();
             ranges

@@ -39,7 +39,7 @@ impl MoleculeVote {
 /// Numbers of molecules that show both, or only one, of two changes of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChangePairSupport {
-    /// Molecules with both changes.
+    /// Number of molecules that show both changes.
     pub both: u32,
     /// Molecules with only the first change, and with only the second.
     pub only_one: [u32; 2],

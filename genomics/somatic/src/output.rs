@@ -48,7 +48,7 @@ pub enum Error {
     Spill(#[from] spill::Error),
 }
 
-/// Number of letters in a FASTA line.
+/// Number of bases in a FASTA line.
 const FASTA_LINE_WIDTH: usize = 80;
 
 /// Writes a VCF compressed with BGZF, and its index: `.tbi`, or `.csi` if a sequence of `genome` is too long for
@@ -117,7 +117,7 @@ pub fn write_contigs(path: &Path, finished: &FinishedCall, set: &mut FileSet) ->
     Ok(())
 }
 
-/// Writes the bases of one FASTA record, in lines of [`FASTA_LINE_WIDTH`] letters.
+/// Writes the bases of one FASTA record, in lines of [`FASTA_LINE_WIDTH`] bases.
 fn write_bases(file: &mut AtomicFile, seq: &[u8]) -> io::Result<()> {
     for line in seq.chunks(FASTA_LINE_WIDTH) {
         file.write_all(line)?;

@@ -13,7 +13,7 @@ use genuma_reads::dna::reverse_complement;
 use crate::assemble::{AssemblyResult, Contig, MIN_CONTIG_PAIRS, assemble_group};
 use crate::labelled_pair::LabelledPair;
 
-/// Index of contigs by their k-mers.
+/// Index from a k-mer to the contigs that contain it.
 struct ContigIndex<'a> {
     k: u32,
     contigs: &'a [Contig],

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use genuma_pair::library_model::LibraryModel;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
-use genuma_reads::packed_reads::{PackedReads, PackedReadBlockIndex};
+use genuma_reads::packed_reads::{PackedReadBlockIndex, PackedReads};
 use genuma_reads::targets::Targets;
 use genuma_work::cost::{CostTimer, UnitCost};
 use genuma_work::unit::UnitStore;
@@ -54,7 +54,7 @@ pub struct CallJob {
     pub params: CallParams,
     /// Threads, memory and disk space that the call may use.
     pub resources: Resources,
-    /// Store of the results of units.
+    /// Store for the results of finished units, from which an interrupted call resumes.
     pub store: UnitStore,
     /// Variants to trace; they need a reference.
     pub traced_variants: Vec<TracedVariant>,
@@ -87,8 +87,9 @@ impl CallJob {
         let (mut costs, mut ledger) = (Vec::new(), Ledger::default());
         let genome = self.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
         let genome_bases = genome.as_ref().map(count_known_bases);
-        let mut tracer =
-            genome.as_ref().and_then(|genome| VariantTracer::for_variants(&self.traced_variants, genome, self.params.k));
+        let mut tracer = genome
+            .as_ref()
+            .and_then(|genome| VariantTracer::for_variants(&self.traced_variants, genome, self.params.k));
         let targets = self.targets.as_ref().zip(genome.as_ref());
         let targets = targets.map(|(option, genome)| option.read_targets(genome)).transpose()?;
         drop(genome);

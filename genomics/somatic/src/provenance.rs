@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An input file of a call.
+/// An input file of a call, with its size and modification time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
     /// The sample whose reads the file has, or `screen`, `panel`, `known`, `targets` or `gff`.

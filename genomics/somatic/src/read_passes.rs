@@ -13,7 +13,7 @@ use crate::recruit::{RecruitedPair, RecruitingCounts, RecruitingKmerIndex};
 /// Where a pass over the reads gets them: the input files, or packed reads.
 #[derive(Debug, Clone, Copy)]
 pub enum ReadSource<'a> {
-    /// The input files, not trimmed.
+    /// The input files; each pass trims the reads again.
     Files(&'a [Lane]),
     /// The packed reads, already trimmed.
     Packed(&'a PackedReads),

@@ -26,7 +26,7 @@ const FLANK_COLUMNS: usize = 60;
 const EDGE_COLUMNS: usize = 24;
 /// Maximum number of reads of one sample.
 const MAX_READS_PER_SAMPLE: usize = 30;
-/// Marks columns that are left out.
+/// Character shown where columns are left out.
 const OMITTED_MARK: char = '…';
 
 /// A change and the reads with votes on it.
@@ -51,13 +51,13 @@ enum PileupCell {
     Base(usize),
     /// No base, where the other allele has one.
     Gap,
-    /// Bases that are left out.
+    /// A column that stands for bases that are left out.
     Omitted,
     /// The sequence is not shown in this column.
     Outside,
 }
 
-/// A sequence and its bases' columns.
+/// One allele's sequence, with the pileup column of each base.
 struct AlleleLine<'a> {
     seq: &'a [u8],
     cells: Vec<PileupCell>,
@@ -73,7 +73,7 @@ struct PileupColumns<'a> {
     change: (usize, usize),
 }
 
-/// A read aligned with a line.
+/// A read aligned with the sequence of an allele line.
 struct AlignedRead<'s> {
     line: &'s AlleleLine<'s>,
     /// Index on the line's sequence of the read's first base.
@@ -81,8 +81,8 @@ struct AlignedRead<'s> {
     score: i32,
 }
 
-/// Draws a change with at most 30 reads of each sample: first the reads with the change, then the others, by name.
-/// `is_copy` returns whether the pair with an index was left out as a PCR duplicate.
+/// Builds the read pileup of a change, with at most 30 reads of each sample: first the reads with the change, then the
+/// others, by name. `is_copy` returns whether the pair with an index was left out as a PCR duplicate.
 pub fn build_pileup(input: &PileupInput<'_>, is_copy: impl Fn(u32) -> bool) -> EventPileup {
     let columns = PileupColumns::for_change(&input.contig.seq, input.change);
     let mut rows = Vec::new();
@@ -110,7 +110,7 @@ pub fn build_pileup(input: &PileupInput<'_>, is_copy: impl Fn(u32) -> bool) -> E
     }
 }
 
-/// The letters of a line, or of two lines that show different columns.
+/// The bases of an allele line as text, or of two lines that show different columns.
 fn line_text(lines: &[AlleleLine<'_>]) -> String {
     let columns = lines.first().map_or(0, |l| l.cells.len());
     let letter = |c: usize| {
@@ -285,7 +285,7 @@ impl AlleleLine<'_> {
 }
 
 impl AlignedRead<'_> {
-    /// First column of the read and its letters from there on.
+    /// First column of the read, and the read's characters from there on.
     fn letters(&self, read: &OwnedRead) -> Option<(usize, String)> {
         let within = |cell: &PileupCell| match *cell {
             PileupCell::Base(i) => {

@@ -54,16 +54,16 @@ struct KmerOccurrence {
     contig: u32,
 }
 
-/// The recruiting k-mers of all contigs.
+/// The recruiting k-mers of all contigs with their positions on the contigs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RecruitingKmers {
     /// Length of the k-mers.
     k: u32,
     /// Distinct k-mers, ascending. The index of a k-mer is its rank.
     kmers: Vec<u64>,
-    /// Occurrences, sorted by rank.
+    /// Occurrences, sorted by k-mer rank.
     occurrences: Vec<KmerOccurrence>,
-    /// For each rank the index of its first occurrence, and the number of all occurrences at the end.
+    /// For each k-mer rank the index of its first occurrence, and the number of all occurrences at the end.
     starts: Vec<u32>,
     /// Whether the copies in the genome were checked, so that all k-mers are unique.
     are_unique: bool,
@@ -80,9 +80,9 @@ pub struct RecruitingKmers {
 #[derive(Debug)]
 pub struct RecruitingKmerIndex {
     lookup: KmerLookup,
-    /// Occurrences, sorted by rank.
+    /// Occurrences, sorted by k-mer rank.
     occurrences: Vec<KmerOccurrence>,
-    /// For each rank the index of its first occurrence, and the number of all occurrences at the end.
+    /// For each k-mer rank the index of its first occurrence, and the number of all occurrences at the end.
     starts: Vec<u32>,
     /// Whether all k-mers are known to be unique in the genome.
     are_unique: bool,
@@ -92,18 +92,18 @@ pub struct RecruitingKmerIndex {
 #[derive(Debug)]
 pub struct RecruitingCounts {
     num_samples: usize,
-    /// Counts by rank, then by sample.
+    /// Counts by k-mer rank, then by sample.
     counts: Vec<AtomicU32>,
 }
 
 impl RecruitingCounts {
-    /// Zero counts for `samples` samples.
+    /// Counts of 0 for each recruiting k-mer of `index` in each of `samples` samples.
     pub fn zero(index: &RecruitingKmerIndex, samples: usize) -> RecruitingCounts {
         let kmers = index.starts.len().saturating_sub(1);
         RecruitingCounts { num_samples: samples, counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect() }
     }
 
-    /// Counts by rank and sample. Must not be called while other threads count.
+    /// Counts by k-mer rank and sample. Must not be called while other threads count.
     pub fn counts(&self) -> Vec<u32> {
         self.counts.iter().map(|pair_counts| pair_counts.load(Relaxed)).collect()
     }
@@ -132,7 +132,7 @@ pub struct RecruitedPair {
     pub name: Vec<u8>,
     /// Read 1 and read 2, trimmed.
     pub mates: [OwnedRead; 2],
-    /// Unique number of the pair.
+    /// Number that identifies the pair within the call.
     pub id: u64,
     /// Indices of the contigs that the pair was recruited for.
     pub contigs: Vec<u32>,
@@ -396,7 +396,7 @@ fn drop_crowded_contigs(entries: &mut Vec<(u64, u32)>, contigs: &[AlignedContig]
 }
 
 impl RecruitingKmerIndex {
-    /// Builds the lookup index.
+    /// Builds the index with which passes over the reads look up recruiting k-mers.
     pub fn build(recruiting_kmers: RecruitingKmers) -> RecruitingKmerIndex {
         let RecruitingKmers { k, kmers, occurrences: sites, starts, are_unique: unique, .. } = recruiting_kmers;
         RecruitingKmerIndex {

@@ -18,8 +18,8 @@ use crate::kmer_lookup::KmerLookup;
 const BUFFER_BASES: usize = 32 << 20;
 const CHUNK_BASES: usize = 256 << 10;
 
-/// For each searched k-mer, by rank, whether the reference contains it on either strand. `meter` shows the number of
-/// bases read.
+/// For each searched k-mer, by k-mer rank, whether the reference contains it on either strand. `meter` shows the number
+/// of bases read.
 ///
 /// # Errors
 /// The reference cannot be read.
@@ -32,7 +32,7 @@ pub fn find_reference_kmers(
     Ok(count_reference_copies(reference, lookup, threads, meter)?.into_iter().map(|copies| copies > 0).collect())
 }
 
-/// For each searched k-mer, by rank, how often the reference contains it on either strand: 0, 1, or 2 for two or
+/// For each searched k-mer, by k-mer rank, how often the reference contains it on either strand: 0, 1, or 2 for two or
 /// more.
 ///
 /// # Errors

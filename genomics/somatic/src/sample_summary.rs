@@ -173,8 +173,9 @@ impl SampleSummary {
             why_no_tumour_in_normal: in_normal.err().map(|why| why.reason_text().into()),
             spectrum: reference.map(|genome| mutation_spectrum(passed(), genome)).unwrap_or_default(),
             burden: Estimate::from_poisson(count, callable_bases as f64 / 1e6),
-            repeats: reference
-                .and_then(|genome| RepeatInstability::estimate_microsatellite_instability(passed(), genome, &conditions, threads)),
+            repeats: reference.and_then(|genome| {
+                RepeatInstability::estimate_microsatellite_instability(passed(), genome, &conditions, threads)
+            }),
             pair,
         }
     }

@@ -22,7 +22,7 @@ use crate::vcf_record::{self, VcfRecord};
 pub struct ScreenHit {
     /// ID of the call in the VCF.
     pub id: String,
-    /// Name of the reference sequence.
+    /// Name of the reference sequence with the call.
     pub chrom: String,
     /// Position of the call (1-based).
     pub pos: u64,

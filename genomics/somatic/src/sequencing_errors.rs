@@ -144,7 +144,7 @@ pub(crate) fn has_tumour_with_fixed_fragment_ends(fragment_ends: &[FragmentEnds]
 }
 
 impl BaseErrorCounts {
-    /// Zero counts for `samples` samples.
+    /// Counts of 0 for each of `samples` samples.
     pub fn zero(samples: usize) -> BaseErrorCounts {
         BaseErrorCounts { by_quality: [[0; 2]; 64], substitutions: vec![SubstitutionCounts::default(); samples] }
     }
@@ -224,7 +224,7 @@ impl BaseErrorCounts {
         error_counts
     }
 
-    /// Share of wrong bases at a Phred quality; `None` with fewer than 5,000 bases.
+    /// Share of the compared bases of a Phred quality that are wrong; `None` with fewer than 5,000 bases.
     pub fn error_rate(&self, quality: usize) -> Option<f64> {
         let [all, mismatches] = self.by_quality[quality];
         (all >= ERROR_MODEL_PARAMS.min_bases_per_quality).then(|| mismatches as f64 / all as f64)
@@ -285,9 +285,9 @@ pub struct SubstitutionRate {
     pub sample: u8,
     /// Whether read 1 of the pair has the reference's orientation (F1R2), or read 2 (F2R1).
     pub first_forward: bool,
-    /// The base of the contig.
+    /// The base that the molecule has, according to the contig.
     pub from: char,
-    /// The base in the read.
+    /// The base that the reads show.
     pub to: char,
     /// Share of high-quality bases with this substitution.
     pub share: f64,

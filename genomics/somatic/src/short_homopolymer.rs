@@ -7,7 +7,7 @@ use crate::slippage::{RepeatRange, SLIPPAGE_MODEL_PARAMS, SlippageRate};
 
 /// Lengths of short homopolymers in bases. Longer ones are repeats with slippage ([`crate::slippage`]).
 const SHORT_LENGTHS: RangeInclusive<usize> = 2..=5;
-/// Number of these lengths.
+/// Number of homopolymer lengths that are counted.
 const NUM_SHORT_LENGTHS: usize = 4;
 
 /// Numbers of reads of short homopolymers, by length: with the expected length, a shorter and a longer one.
@@ -49,7 +49,7 @@ impl ShortHomopolymerCounts {
         self.0[expected - SHORT_LENGTHS.start()].iter_mut().zip(counts).for_each(|(sum, n)| *sum += n as u64);
     }
 
-    /// Adds the counts of another instance.
+    /// Adds the counts that another thread collected.
     pub(crate) fn merge_counts(&mut self, other: &ShortHomopolymerCounts) {
         self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()).for_each(|(sum, n)| *sum += n);
     }

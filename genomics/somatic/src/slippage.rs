@@ -174,7 +174,7 @@ impl RepeatLengthCounts {
         self.sites.push(RepeatSiteCounts { cell: repeat_class(unit, expected / unit) as u16, counts });
     }
 
-    /// Adds the counts of another instance.
+    /// Adds the counts that another thread collected.
     pub fn merge_counts(&mut self, other: &RepeatLengthCounts) {
         self.sites.extend_from_slice(&other.sites);
     }
@@ -219,7 +219,7 @@ struct LibraryScale {
     ratios: [[[f64; 2]; 2]; 2],
 }
 
-/// Expected and observed numbers of slips.
+/// Expected and observed numbers of reads that show a repeat too short or too long by whole units.
 #[derive(Debug, Clone, Copy, Default)]
 struct SlipCounts {
     expected: f64,
@@ -343,15 +343,15 @@ pub struct SlippageModel {
 /// Estimated slippage of repeats with a given unit length and number of copies, for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RepeatSlippage {
-    /// Unit length in bases.
+    /// Length of the repeat unit in bases.
     pub unit: u8,
     /// Number of copies; the highest number includes longer repeats.
     pub copies: u8,
     /// Number of reads of the normal that were counted.
     pub reads: u64,
-    /// Share of reads with a shorter repeat.
+    /// Share of the reads over the repeat that show fewer units than the allele has.
     pub shorter: f64,
-    /// Share of reads with a longer repeat.
+    /// Share of the reads over the repeat that show more units than the allele has.
     pub longer: f64,
 }
 
@@ -457,7 +457,7 @@ pub struct RepeatRange {
     pub start: usize,
     /// Index after the last base of the repeat.
     pub end: usize,
-    /// Unit length in bases.
+    /// Length of the repeat unit in bases.
     pub unit: usize,
 }
 
@@ -500,7 +500,7 @@ impl RepeatRange {
         self.end - self.start
     }
 
-    /// Whether the repeat has no base.
+    /// Whether the range has no bases.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }

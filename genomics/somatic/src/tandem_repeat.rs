@@ -214,8 +214,8 @@ pub(crate) fn is_minisatellite_with_flanks(bases: &[u8]) -> bool {
     inner.is_some_and(minisatellite::is_whole_minisatellite)
 }
 
-/// Appends the letters of the artificial k-mer of every tandem repeat in a read, k letters each. `read` is the packed
-/// form of `seq`.
+/// Appends to `out` the bases of the artificial k-mer of every tandem repeat in a read, k bases each. `read` is the
+/// packed form of `seq`.
 pub fn append_repeat_kmers(seq: &[u8], read: PackedBases<'_>, k: u32, out: &mut Vec<u8>) {
     for_each_repeat(seq, read, |repeat| {
         if let Some(encoded) = encode_repeat(seq, repeat, k) {

@@ -92,18 +92,18 @@ struct CandidateMarker {
     target: u32,
     hash: u64,
     kmer: u64,
-    /// Root and counter slot.
+    /// The marker's k-mer key: its root, with the first and last base in the lowest four bits.
     key: u64,
 }
 
 /// The marker k-mers of all targets with their counts in all samples.
 #[derive(Debug)]
 pub struct TargetMarkers {
-    /// The root of each marker, by rank.
+    /// The root of each marker, by k-mer rank.
     roots: KmerMap,
-    /// The counter slot of each marker, by rank.
+    /// The counter slot of each marker, by k-mer rank.
     slots: Vec<u8>,
-    /// Counts by sample and rank.
+    /// Counts by sample and marker; markers are numbered by k-mer rank.
     counts: Vec<Vec<AtomicU16>>,
     /// Number of markers of each target. Ranks are in the order of the targets.
     markers_per_target: Vec<u32>,
@@ -169,7 +169,7 @@ impl TargetMarkers {
         })
     }
 
-    /// Number of bytes in memory, about.
+    /// Approximate size in memory, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.slots.len() * (MARKER_BYTES + 2 * self.counts.len())) as u64
     }
@@ -264,7 +264,7 @@ impl MarkerSampler {
 /// Properties of the reads of a sample that relate the depth of k-mers to that of bases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadDepthProperties {
-    /// Mean length after trimming, in bases.
+    /// Mean length of the reads after trimming, in bases.
     pub(crate) bases: f64,
     /// Sequencing errors per base, from overlapping mates; 0 if unknown.
     pub(crate) error_rate: f64,
@@ -293,7 +293,7 @@ impl TargetDepth {
 /// Depth of each target in each sample, and the callable bases.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetDepths {
-    /// In the order of the targets.
+    /// The depth of each target, in the order of the targets.
     pub targets: Vec<TargetDepth>,
     /// Base depth for each k-mer depth, by sample: reads of L bases have L - k + 1 k-mers, and k bases without an error
     /// make a k-mer of the target.
@@ -382,7 +382,7 @@ impl TargetDepths {
     }
 }
 
-/// Median count; 0 without counts.
+/// Median of the counts; 0 if there are none.
 fn median(counts: &[u16]) -> f64 {
     let mut sorted = counts.to_vec();
     sorted.sort_unstable();
@@ -401,11 +401,11 @@ pub struct TargetCoverage {
     pub mean_depth: f64,
     /// Median over the bases of the median depth of their target.
     pub median_depth: f64,
-    /// Share of the bases with a depth of at least 20.
+    /// Share of the target bases with a depth of at least 20.
     pub share_at_20x: f64,
     /// Number of targets with nearly no coverage.
     pub uncovered_targets: u64,
-    /// Share of the bases that are in targets with nearly no coverage.
+    /// Share of the target bases that are in targets with nearly no coverage.
     pub uncovered_share: f64,
 }
 
@@ -539,7 +539,9 @@ mod tests {
         pass_roots(&markers, &seq[3300 - 30..3600], [8, 7]);
         pass_roots(&markers, &seq[450..550], [1, 30]);
         assert!(tally.merge_partition_counts(&markers.take_recorded_counts()));
-        assert!(!tally.merge_partition_counts(&TargetTally { markers_per_target: vec![1], counts: vec![Vec::new(); 2] }));
+        assert!(
+            !tally.merge_partition_counts(&TargetTally { markers_per_target: vec![1], counts: vec![Vec::new(); 2] })
+        );
         let depths = TargetDepths::from_tally(&tally, &[ReadDepthProperties { bases: 60.0, error_rate: 0.0 }; 2], K);
         assert_eq!(depths.base_per_kmer_depth, [2.0; 2]);
         let of = |number: usize| &depths.targets[number];

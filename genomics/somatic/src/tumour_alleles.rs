@@ -128,7 +128,7 @@ pub(crate) fn may_have_two_alleles<I: Iterator<Item = [u32; 2]>>(
 enum OwnAllele {
     /// At most a third of the reads.
     Minor,
-    /// More than a third.
+    /// More than a third of the sample's reads at the root have the allele.
     Balanced,
 }
 

@@ -14,7 +14,7 @@ use crate::mixture;
 struct GermlineFractions {
     /// Index of the standard deviation of the normal distribution in `germline_fraction_sds`.
     sd: usize,
-    /// Share of the alleles with any fraction.
+    /// Share of the germline alleles whose fraction copy-number changes may have shifted to any value.
     shifted_share: f64,
 }
 
@@ -24,7 +24,7 @@ struct GermlineFractions {
 struct FractionLikelihoods {
     /// For a fraction near one half, by standard deviation.
     near_half: [f64; NUM_SDS],
-    /// For a homozygous allele.
+    /// Expected allele fraction of a homozygous germline allele.
     homozygous: f64,
 }
 
@@ -66,7 +66,7 @@ impl FractionLikelihoods {
         each.reduce(smaller).unwrap_or(FractionLikelihoods { near_half: [1.0; NUM_SDS], homozygous: 1.0 })
     }
 
-    /// Likelihood of a germline allele.
+    /// Likelihood of the counts if the allele is germline.
     fn germline(&self, fractions: GermlineFractions) -> f64 {
         // docs/model/genotype.md (18)
         let heterozygous = (1.0 - fractions.shifted_share) * self.near_half[fractions.sd] + fractions.shifted_share;

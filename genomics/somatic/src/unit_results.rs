@@ -60,7 +60,7 @@ impl ContigAssemblyResult {
 /// Stored result of placing contigs: contigs with changes, and their recruiting k-mers.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ContigPlacementResult {
-    /// Contigs for which reads are recruited, with their findings.
+    /// Contigs for which reads are recruited, with their changes.
     pub contigs: Vec<AlignedContig>,
     /// k-mers by which the reads of these contigs are recruited.
     pub recruiting_kmers: RecruitingKmers,

@@ -282,7 +282,7 @@ impl VariantTracer {
         self.traces.iter().flat_map(|trace| &trace.contig_numbers).copied().collect()
     }
 
-    /// After alignment: reports the findings on the variant's contigs. `placed` are all placed contigs.
+    /// After alignment: reports the changes found on the variant's contigs. `placed` are all placed contigs.
     pub fn record_placements(&mut self, placed: &[PlacedContig], genome: &Reference) {
         for trace in &mut self.traces {
             for &c in &trace.contig_numbers {

@@ -13,7 +13,7 @@ use crate::vcf_record::{self, RecordAnnotation, StructuralVariantFields, VcfReco
 /// Content of a VCF header.
 #[derive(Debug, Clone, Copy)]
 pub struct VcfHeaderContent<'a> {
-    /// The sequences of the records.
+    /// The reference sequences on which the records are.
     pub genome: &'a Reference,
     /// Names of normal and tumours, in the order of the columns.
     pub samples: &'a SampleNames,

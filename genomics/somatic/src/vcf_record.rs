@@ -18,7 +18,7 @@ pub struct VcfRecord {
     pub event: usize,
     /// VCF ID: that of the event, or of one of its breakends.
     pub id: String,
-    /// Index of the reference sequence.
+    /// Index (CHROM) of the reference sequence.
     pub chrom: usize,
     /// POS: 1-based position of the first base of REF.
     pub pos: usize,
@@ -72,7 +72,7 @@ pub struct GeneEffect {
     pub transcript: String,
     /// Sequence Ontology terms, joined by `&`.
     pub consequence: String,
-    /// Class in the vocabulary of MAF.
+    /// Variant_Classification of the MAF specification (Genomic Data Commons).
     pub classification: String,
     /// HGVS name in the transcript, if there is one.
     pub hgvs_c: Option<String>,
@@ -91,9 +91,9 @@ pub enum AltAllele {
     Breakend {
         /// The side of this breakend on which the bases stay.
         side: RetainedSide,
-        /// Index of the mate's reference sequence.
+        /// Index of the reference sequence of the mate breakend.
         chrom: usize,
-        /// Position of the mate.
+        /// Position of the mate breakend, 1-based.
         pos: usize,
         /// The side of the mate on which the bases stay.
         mate_side: RetainedSide,

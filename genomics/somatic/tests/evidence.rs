@@ -151,9 +151,14 @@ impl Weighed {
 
 /// The pairs recruited for a contig, and the contig with its reads.
 fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair]) -> (Vec<RecruitedPair>, Locus) {
-    let index =
-        RecruitingKmerIndex::build(RecruitingKmers::select_recruiting_kmers(&mut vec![compared.clone()], K, Some(genome), 1));
-    let (seen, mut looking, mut found) = (RecruitingCounts::zero(&index, 2), KmerLookupBuffers::for_kmer_length(K), Vec::new());
+    let index = RecruitingKmerIndex::build(RecruitingKmers::select_recruiting_kmers(
+        &mut vec![compared.clone()],
+        K,
+        Some(genome),
+        1,
+    ));
+    let (seen, mut looking, mut found) =
+        (RecruitingCounts::zero(&index, 2), KmerLookupBuffers::for_kmer_length(K), Vec::new());
     let mut kept: Vec<RecruitedPair> = pairs
         .iter()
         .filter_map(|p| lend(p, |lent| index.recruit_pair(lent, p.sample, &seen, &mut looking, &mut found)))

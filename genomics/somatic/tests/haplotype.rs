@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::common::Rng;
 use genuma_somatic::aligned_contig::{AlignedContig, ContigChange};
 use genuma_somatic::change::{Breakend, Change, RetainedSide};
-use genuma_somatic::haplotype::{Haplotype, haplotypes_of_contig, haplotype_of_rival_contig};
+use genuma_somatic::haplotype::{Haplotype, haplotype_of_rival_contig, haplotypes_of_contig};
 use genuma_somatic::locus::{Locus, find_rival_contigs};
 
 /// One small change: position in the normal sequence, number of removed bases, added bases.

@@ -67,7 +67,7 @@ pub(crate) struct AnchorOccurrence {
 /// The anchor k-mers of all junctions.
 #[derive(Debug)]
 pub(crate) struct AnchorKmerIndex {
-    /// Lookup table of the k-mers.
+    /// Lookup from an anchor k-mer to its k-mer rank.
     pub lookup: KmerLookup,
     /// Occurrences, sorted by k-mer rank (the index of the k-mer in the searched list).
     sites: Vec<AnchorOccurrence>,

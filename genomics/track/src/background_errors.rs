@@ -31,7 +31,7 @@ const SHAPE_RANGE: (f64, f64) = (0.25, 20.0);
 /// between positions (empirical).
 const SLIPPAGE_SHAPE: f64 = 1.0;
 
-/// Error rates of one sample.
+/// Background error rates of one sample, measured on the bases around the tracked junctions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackgroundErrors {
     /// Error rate by kind of substitution.

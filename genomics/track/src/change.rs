@@ -145,7 +145,7 @@ fn are_bases(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b"ACGTN".contains(&b))
 }
 
-/// Whether all letters are bases or IUPAC codes of several bases.
+/// Whether all characters are bases or IUPAC codes of several bases.
 fn are_iupac_codes(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b"ACGTNRYKMSWBDHV".contains(&b))
 }
@@ -267,7 +267,8 @@ impl KnownChange {
         Ok(Ok(KnownChange { class, junctions, reference: expected, record }))
     }
 
-    /// Key of the change: equal for two records of the same junctions, from whichever end they are written.
+    /// The junctions of the change in a canonical form, which is equal for two records of one change, whichever end the
+    /// records begin with.
     pub fn canonical_junctions(&self) -> Vec<Junction> {
         let mut all: Vec<Junction> = self.junctions.iter().map(|j| j.clone().min(j.reversed())).collect();
         all.sort();

@@ -7,7 +7,7 @@ use genuma_reads::{Mate, ReadPair, dna};
 use genuma_somatic::kmer_lookup::{KmerHit, KmerLookupBuffers};
 
 use crate::anchors::{AnchorKmerIndex, CoveredAllele};
-use crate::pair_evidence::{MAX_WRONG_BASES_PER_MATE, MateStartBases, JunctionPairEvidence, WrongBase};
+use crate::pair_evidence::{JunctionPairEvidence, MAX_WRONG_BASES_PER_MATE, MateStartBases, WrongBase};
 use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
 
 /// Maximum number of compared bases beyond the change, if the alleles differ in length.
@@ -90,7 +90,10 @@ pub(crate) struct EvidenceCollector<'a> {
 
 impl<'a> EvidenceCollector<'a> {
     /// A collector of the evidence for `junctions`.
-    pub(crate) fn for_junctions(anchors: &'a AnchorKmerIndex, junctions: &'a [TrackedJunction]) -> EvidenceCollector<'a> {
+    pub(crate) fn for_junctions(
+        anchors: &'a AnchorKmerIndex,
+        junctions: &'a [TrackedJunction],
+    ) -> EvidenceCollector<'a> {
         EvidenceCollector {
             anchors,
             junctions,
@@ -248,7 +251,7 @@ impl OrientedMate<'_> {
 struct AlleleComparison {
     /// Log-odds for the change, in hundredths of a natural logarithm.
     log_odds: i32,
-    /// Number of good bases compared.
+    /// Number of compared bases whose quality is high enough to count.
     compared: u32,
     differing: u32,
     /// Whether the mate continues beyond the junction like the allele that the mate supports.
@@ -337,7 +340,12 @@ fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &Oriented
 }
 
 /// Combines the evidence of both mates.
-fn combine_mates(junction: u32, sample: u8, starts: MateStartBases, mates: [Option<&MateEvidence>; 2]) -> JunctionPairEvidence {
+fn combine_mates(
+    junction: u32,
+    sample: u8,
+    starts: MateStartBases,
+    mates: [Option<&MateEvidence>; 2],
+) -> JunctionPairEvidence {
     // Read 1 is oriented like the junction, or read 2 is oriented against it.
     let first_forward = mates[0].map_or_else(|| mates[1].is_some_and(|t| !t.is_forward), |t| t.is_forward);
     let mut seen = JunctionPairEvidence {

@@ -6,7 +6,7 @@ use genuma_somatic::molecule::MoleculeAssignment;
 
 use crate::change::ChangeClass;
 use crate::mate_evidence::{MIN_EVIDENCE_LOG_ODDS, MIN_MOLECULE_LOG_ODDS, MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE};
-use crate::pair_evidence::{MateStartLetters, JunctionPairEvidence};
+use crate::pair_evidence::{JunctionPairEvidence, MateStartLetters};
 use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
 
 /// Number of positions near a substitution whose errors are counted.
@@ -21,7 +21,7 @@ const MIN_ALLELE_MOLECULES: u32 = 3;
 pub(crate) const NUM_SUBSTITUTION_KINDS: usize = 256;
 
 /// Kind of a substitution of `middle` by `new` (base code) between two bases, for molecules with read 1 oriented like
-/// the reference or against it. `None` next to letters that are not bases.
+/// the reference or against it. `None` if a neighbouring base is not A, C, G or T.
 pub(crate) fn substitution_kind([before, middle, behind]: [u8; 3], new: u8, first_forward: bool) -> Option<usize> {
     let turned = |code: u8| if first_forward { code } else { 3 - code };
     let all = [before, middle, behind].map(dna::encode_base);
@@ -135,9 +135,9 @@ pub(crate) fn count_molecules(
 
 /// Counts of correct and wrong bases near a substitution.
 struct FlankBaseCounts {
-    /// By position and orientation.
+    /// Number of molecules with the reference base, by position and orientation.
     right: Vec<[u32; 2]>,
-    /// By position, base and orientation.
+    /// Number of molecules with a wrong base, by position, base and orientation.
     wrong: Vec<[[u32; 2]; 4]>,
     /// Bit mask of positions that other changes affect.
     affected_positions: u128,

@@ -28,7 +28,7 @@ pub(crate) struct WrongBase {
 pub(crate) struct MateStartBases {
     bases: [u64; 2],
     lengths: [u8; 2],
-    /// Key of the UMIs in the read name; 0 without.
+    /// UMI key of the read name ([`genuma_reads::umi::umi_key_of_name`]); 0 without UMIs.
     umi_key: u64,
 }
 
@@ -57,7 +57,7 @@ impl MateStartBases {
     }
 }
 
-/// The first bases of both mates as letters.
+/// The first bases of both mates, as ASCII.
 pub(crate) struct MateStartLetters {
     sample: u8,
     umi_key: u64,
@@ -128,6 +128,7 @@ fn downsampling_level(pairs: u32) -> u32 {
 }
 
 impl JunctionDepths {
+    /// Counts of 0 for each junction and sample.
     pub(crate) fn zero(num_junctions: usize, samples: usize) -> JunctionDepths {
         JunctionDepths((0..num_junctions).map(|_| (0..samples).map(|_| AtomicU32::new(0)).collect()).collect())
     }

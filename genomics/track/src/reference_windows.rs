@@ -15,7 +15,7 @@ pub struct ReferenceWindowRequest {
     pub chrom: String,
     /// First base, 0-based.
     pub from: usize,
-    /// One past the last base.
+    /// Position after the last base.
     pub to: usize,
 }
 
@@ -24,7 +24,7 @@ pub struct ReferenceWindowRequest {
 pub struct ReferenceWindow {
     /// Position of the first base, 0-based.
     pub start: usize,
-    /// Letters of the reference in the window, upper case.
+    /// Bases of the reference in the window, upper case.
     pub bases: Vec<u8>,
     /// Whether the reference has the sequence.
     pub is_present: bool,

@@ -76,13 +76,13 @@ pub struct ChangeResult {
     pub changed: u64,
     /// Number of molecules with or without the change.
     pub molecules: u64,
-    /// Share of molecules with the change.
+    /// Share of the informative molecules that have the change.
     pub fraction: f64,
     /// Lower end of the 95% confidence interval of `fraction`.
     pub low: f64,
     /// Upper end of the 95% confidence interval of `fraction`.
     pub high: f64,
-    /// Share of molecules that look like the change by error.
+    /// Expected share of the informative molecules that show the change by error.
     pub error_rate: f64,
     /// Number of molecules with the change expected from errors.
     pub expected: f64,
@@ -98,7 +98,7 @@ pub struct ChangeResult {
     pub unclear: u64,
     /// Downsampling factor: one molecule in this number was used.
     pub downsampling_factor: u32,
-    /// Counts for the sample's result.
+    /// Counts of each junction, from which the sample's result is computed.
     #[serde(skip)]
     evidence: Vec<JunctionCounts>,
 }

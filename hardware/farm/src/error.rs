@@ -94,6 +94,7 @@ impl fmt::Display for FarmStage {
     }
 }
 
+/// The text with which a thread panicked.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()

@@ -68,6 +68,7 @@ impl<'a, T, E> WorkerConnection<'a, T, E> {
     }
 }
 
+/// A master: fills the tasks of its workers, and passes on their results in input order.
 pub(crate) struct Master<'a, T, E, I, O> {
     /// Index of this master among all masters.
     index: usize,

@@ -38,6 +38,7 @@ impl<J> ReorderBuffer<J> {
         job
     }
 
+    /// Whether the buffer has no items.
     pub(crate) fn is_empty(&self) -> bool {
         self.num_held == 0
     }

@@ -54,6 +54,7 @@ impl CountCode {
         u32::MAX >> (u32::BITS - u32::from(self.width))
     }
 
+    /// Number of bits that encode `count`.
     #[inline(always)]
     pub(crate) fn bits(self, count: u32) -> u32 {
         let is_full = count.wrapping_sub(self.base) >= self.escape();
@@ -277,7 +278,7 @@ fn read_distance(page: &Page, bit: usize, width: usize, mask: u64) -> u64 {
     (if width <= 57 { read_57_bits(page, bit) } else { read_bits(page, bit) }) & mask
 }
 
-/// The lowest `width` bits.
+/// Mask of the lowest `width` bits.
 #[inline(always)]
 fn low_bits(width: usize) -> u64 {
     if width == 0 { 0 } else { u64::MAX >> (64 - width) }
@@ -320,6 +321,7 @@ impl<'p> CompactPage<'p> {
         fits.then_some(CompactPage { page, num_entries: entries, samples, counts_at, widths })
     }
 
+    /// Number of entries on the page.
     pub(crate) fn num_entries(&self) -> usize {
         self.num_entries
     }

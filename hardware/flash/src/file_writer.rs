@@ -82,7 +82,7 @@ pub(crate) struct TableFileWriter {
 /// The thread that writes buffers and returns the file at the end.
 #[derive(Debug)]
 struct WriterThread {
-    /// `None` when all buffers have been queued.
+    /// Sends full buffers to the writing thread; `None` when all buffers have been queued.
     full_buffers: Option<Sender<FullBuffer>>,
     thread: Option<JoinHandle<io::Result<File>>>,
 }
@@ -105,6 +105,7 @@ impl Drop for WriterThread {
 }
 
 impl TableFileWriter {
+    /// Memory of all write buffers, in bytes.
     pub(crate) const BUFFER_MEMORY_BYTES: u64 = (NUM_BUFFERS * PAGES_PER_WRITE * PAGE_BYTES) as u64;
 
     /// Creates the partial file of the future table `path`, in the same folder.
@@ -160,6 +161,7 @@ impl TableFileWriter {
         &mut self.buffer[self.num_full_pages]
     }
 
+    /// Number of the page that is being filled, from 0.
     pub(crate) fn current_page_number(&self) -> u64 {
         self.first_page + self.num_full_pages as u64
     }

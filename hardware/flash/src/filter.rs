@@ -18,6 +18,7 @@ use crate::hash::{hash_key, map_hash_to_range};
 
 pub(crate) use filter_layout::FilterLayout;
 
+/// Number of pages that share one Bloom filter (a page group).
 pub(crate) const PAGES_PER_FILTER_GROUP: u64 = 64;
 /// Number of entries per group of a table with compact pages, whose number of entries varies.
 pub(crate) const ENTRIES_PER_COMPACT_FILTER_GROUP: u64 = 1 << 14;
@@ -143,6 +144,7 @@ impl FilterGroupBuilder {
         }
     }
 
+    /// Adds keys to the filter of the current group.
     #[inline]
     pub(crate) fn add_keys(&mut self, keys: &[u64]) {
         let blocks = &mut self.blocks[..];
@@ -201,6 +203,7 @@ fn fold_blocks(blocks: &mut Vec<BloomBlock>, wanted: usize) {
     }
 }
 
+/// Prefetches the cache line of a filter block.
 #[inline(always)]
 pub(crate) fn prefetch_filter_block(blocks: &[BloomBlock], block: usize) {
     if let Some(block) = blocks.get(block) {
@@ -255,7 +258,11 @@ mod tests {
         bytes: u64,
     ) -> (FilterLayout, Vec<Option<Vec<BloomBlock>>>) {
         let layout = FilterLayout::with_blocks_per_page(each, keys.len().div_ceil(per_page) as u64);
-        let mut groups = FilterGroups::allocate(FilterLayout::with_blocks_per_page(each, layout.pages + 1000), 64 * per_page as u64, bytes);
+        let mut groups = FilterGroups::allocate(
+            FilterLayout::with_blocks_per_page(each, layout.pages + 1000),
+            64 * per_page as u64,
+            bytes,
+        );
         std::thread::scope(|scope| {
             for thread in 0..threads {
                 let groups = &groups;
@@ -273,7 +280,9 @@ mod tests {
         });
         (
             layout,
-            (0..layout.num_groups()).map(|group| groups.take_filter_group(group, layout.blocks_of_group(group))).collect(),
+            (0..layout.num_groups())
+                .map(|group| groups.take_filter_group(group, layout.blocks_of_group(group)))
+                .collect(),
         )
     }
 
@@ -331,9 +340,27 @@ mod tests {
     fn without_blocks_every_key_may_be_there() {
         prefetch_filter_block(&[], 3);
         assert!(may_have(&[], 0, 3));
-        assert_eq!((FilterLayout::with_blocks_per_page(0, 70).num_blocks(), FilterLayout::with_blocks_per_page(11, 0).num_blocks()), (0, 0));
-        assert_eq!((FilterLayout::with_blocks_per_page(11, 1).num_blocks(), FilterLayout::with_blocks_per_page(11, 64).num_blocks()), (11, 704));
-        assert_eq!((FilterLayout::with_blocks_per_page(11, 65).num_blocks(), FilterLayout::with_blocks_per_page(11, 67).num_blocks()), (715, 748));
+        assert_eq!(
+            (
+                FilterLayout::with_blocks_per_page(0, 70).num_blocks(),
+                FilterLayout::with_blocks_per_page(11, 0).num_blocks()
+            ),
+            (0, 0)
+        );
+        assert_eq!(
+            (
+                FilterLayout::with_blocks_per_page(11, 1).num_blocks(),
+                FilterLayout::with_blocks_per_page(11, 64).num_blocks()
+            ),
+            (11, 704)
+        );
+        assert_eq!(
+            (
+                FilterLayout::with_blocks_per_page(11, 65).num_blocks(),
+                FilterLayout::with_blocks_per_page(11, 67).num_blocks()
+            ),
+            (715, 748)
+        );
         let groups = FilterGroups::allocate(FilterLayout::with_blocks_per_page(0, 70), 64, u64::MAX);
         let mut filling = groups.new_builder();
         filling.add_entries(&groups, 0, &[3], &mut Vec::new());

@@ -14,6 +14,7 @@ pub(crate) use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
 #[cfg(target_endian = "big")]
 compile_error!("tables are little-endian and are read where they lie");
 
+/// Size of a key in bytes.
 pub(crate) const KEY_BYTES: usize = 8;
 /// Maximum size of a value in bytes: one entry then fills a page.
 pub const MAX_VALUE_BYTES: usize = CHECKSUMMED_BYTES - KEY_BYTES;
@@ -36,6 +37,7 @@ const NOTE_OFFSET: usize = 192;
 pub(crate) struct SectionChecksum(XxHash3_64);
 
 impl SectionChecksum {
+    /// Adds bytes to the checksum.
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
@@ -79,6 +81,7 @@ impl PageLayout {
         PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Compact }
     }
 
+    /// Number of 32-bit counts in the value of an entry.
     pub(crate) fn counts_per_entry(&self) -> usize {
         self.value_bytes / COUNT_BYTES
     }
@@ -154,6 +157,7 @@ impl PageLayout {
         (entries - before).min(self.entries_per_page as u64) as usize
     }
 
+    /// The first key on a page.
     pub(crate) fn first_key_of_page(&self, page: &Page) -> u64 {
         let at = match self.encoding {
             PageEncoding::Fixed => 0,
@@ -162,6 +166,7 @@ impl PageLayout {
         u64::from_le_bytes(page.0[at..at + KEY_BYTES].try_into().unwrap_or_default())
     }
 
+    /// The keys of a page with a fixed layout that has `entries` entries.
     pub(crate) fn keys_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u64] {
         bytemuck::cast_slice(&page.0[..entries * KEY_BYTES])
     }
@@ -261,6 +266,7 @@ impl TableHeader {
         FilterLayout::with_blocks_per_page(self.filter_blocks_per_page.unwrap_or(0), units)
     }
 
+    /// Number of hot entries that the file stores.
     pub(crate) fn num_hot_entries(&self) -> u64 {
         self.hot.bytes / (KEY_BYTES + self.page_layout.value_bytes) as u64
     }
@@ -304,7 +310,8 @@ impl TableHeader {
         fits(half(16) as usize <= MAX_VALUE_BYTES, "values are too large")?;
         let is_compact = version == TABLE_FORMAT_VERSION;
         let value_bytes = half(16) as usize;
-        let shape = if is_compact { PageLayout::new_compact(value_bytes) } else { PageLayout::with_fixed_entries(value_bytes) };
+        let shape =
+            if is_compact { PageLayout::new_compact(value_bytes) } else { PageLayout::with_fixed_entries(value_bytes) };
         let max_counts = compact_page::MAX_COUNTS_PER_ENTRY;
         let are_counts =
             value_bytes.is_multiple_of(COUNT_BYTES) && (1..=max_counts).contains(&shape.counts_per_entry());

@@ -153,6 +153,7 @@ impl HotEntries {
         hash as usize & (self.keys.len() - 1)
     }
 
+    /// Size of the hash table and its values in memory, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&self.keys[..]) + size_of_val(&self.value_numbers[..]) + self.values.len()
     }

@@ -20,7 +20,7 @@ pub(crate) struct PageLookup {
 /// Number of keys that a reader looked up, and number of keys for which it read a page from flash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LookupCounts {
-    /// Number of keys requested.
+    /// Number of keys that were looked up.
     pub keys: u64,
     /// Number of keys found absent by the key range or the filter.
     pub known_absent: u64,

@@ -65,11 +65,13 @@ impl PageIndex {
         Ok(PageIndex { keys, levels })
     }
 
+    /// The first key of each page, ascending.
     pub(crate) fn first_keys(&self) -> &[u64] {
         let (start, len) = self.levels[self.levels.len() - 1];
         &self.keys[start..start + len]
     }
 
+    /// Size of the index in memory, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&self.keys[..])
     }

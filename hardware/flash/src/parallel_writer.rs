@@ -230,7 +230,13 @@ impl KeyRangeWriter<'_, '_> {
     }
 
     /// Writes complete pages, starting at page `page` (from 0): from the entries carried over, and from `runs`.
-    fn write_pages(&mut self, page: u64, carried: EntrySlices<'_>, runs: &[EntrySlices<'_>], cuts: &[FinishedPageLayout]) -> bool {
+    fn write_pages(
+        &mut self,
+        page: u64,
+        carried: EntrySlices<'_>,
+        runs: &[EntrySlices<'_>],
+        cuts: &[FinishedPageLayout],
+    ) -> bool {
         let shape = self.table.shape;
         self.firsts.clear();
         // Page numbers in the file include the header.

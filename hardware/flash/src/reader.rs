@@ -20,7 +20,7 @@ const MAX_READS_IN_FLIGHT: usize = 4096;
 pub struct TableReader<'t> {
     table: &'t Table,
     access: PageReadMethod,
-    /// `None` if all pages are in memory.
+    /// Queue of page reads in flight; `None` if all pages are in memory.
     queue: Option<Box<dyn PageReadQueue>>,
     depth: usize,
     lookups: Vec<PageLookup>,

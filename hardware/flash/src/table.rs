@@ -23,7 +23,7 @@ use crate::queue::PageReadMethod;
 /// How the pages of a table are read, and which parts are kept in memory on which nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableOptions {
-    /// How pages are read.
+    /// Method by which pages are read (io_uring, Linux AIO, pread).
     pub access: PageReadMethod,
     /// Placement of index, filter, hot entries, buffers, and of pages that are kept in memory.
     pub placement: MemoryPlacement,
@@ -263,6 +263,7 @@ impl<'p> CheckedPage<'p> {
     }
 }
 
+/// Reads the header page of a table and checks it.
 pub(crate) fn read_header(path: &Path, file: &File) -> Result<TableHeader, Error> {
     let unread = |source| Error::Read { path: path.to_path_buf(), part: TablePart::Header, source };
     let found = file.metadata().map_err(unread)?.len();

@@ -194,8 +194,11 @@ impl TableWriter {
         let path = path.as_ref();
         spec.check(path)?;
         let shape = spec.shape();
-        let groups =
-            FilterGroups::allocate(spec.max_filter_layout(), shape.entries_per_filter_group(), spec.filter_memory_bytes());
+        let groups = FilterGroups::allocate(
+            spec.max_filter_layout(),
+            shape.entries_per_filter_group(),
+            spec.filter_memory_bytes(),
+        );
         let filling = groups.new_builder();
         let chooser = HotEntrySelector::with_capacity(spec.hot_entries, spec.value_bytes);
         let mut sink = TableFileWriter::create(path)?;

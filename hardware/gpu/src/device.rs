@@ -205,7 +205,7 @@ pub struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Size in bytes.
+    /// Size of the buffer in bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }

@@ -255,7 +255,7 @@ pub enum BandwidthKernel {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryLocation {
-    /// On one NUMA node.
+    /// The memory is on this NUMA node.
     Node(u32),
     /// Interleaved page by page over these nodes.
     Interleaved(IdSet),
@@ -278,7 +278,7 @@ pub struct BandwidthMeasurement {
     pub pages: BufferPageKind,
     /// Number of threads, each on its own CPU.
     pub threads: u32,
-    /// CPUs of the threads.
+    /// CPUs on which the threads ran.
     pub cpus: IdSet,
     /// Bytes of all arrays that the threads together go through once.
     pub bytes: u64,

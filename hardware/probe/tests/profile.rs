@@ -37,7 +37,8 @@ fn machine(topology: &Topology) -> MachineDescription {
 fn profile(description: &str, options: &PlanOptions) -> MachineProfile {
     let topology = topology(description);
     let plan = MeasurementPlan::new(&topology, options).expect("a plan");
-    measure_profile(machine(&topology), &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {}).expect("a profile")
+    measure_profile(machine(&topology), &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
+        .expect("a profile")
 }
 
 #[test]
@@ -97,8 +98,9 @@ fn weights_follow_the_measured_bandwidth() {
     let mut topology = topology("2 nodes x 8 cores, 64 GiB");
     topology.allowed.cpus = (0..8).collect();
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
-    let profile = measure_profile(machine(&topology), &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
-        .expect("a profile");
+    let profile =
+        measure_profile(machine(&topology), &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
+            .expect("a profile");
     let weighted = profile.bandwidth.iter().find_map(|b| match &b.memory {
         MemoryLocation::Weighted(weights) => Some(weights.clone()),
         _ => None,

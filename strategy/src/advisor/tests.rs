@@ -52,7 +52,7 @@ fn the_model_alone_spreads_memory_or_splits() {
     for (description, threads) in [("4 nodes x 16 cores, 256 GiB", 64), (EIGHT, 64)] {
         let (advice, tried) = ask(description, threads, None, |_| 1.0);
         assert!(tried.is_empty());
-        assert_eq!(advice.stopped, TrialStopReason::NotWanted);
+        assert_eq!(advice.stopped, TrialStopReason::NoTrialsRequested);
         assert_ne!(advice.strategy, Strategy::PLAIN_RUN, "{advice:?}");
         assert!(advice.verdict.low < advice.verdict.gain && advice.verdict.gain > 1.2);
         let times: Vec<f64> = advice.considered.iter().map(|one| one.predicted.seconds).collect();
@@ -66,7 +66,7 @@ fn trials_overrule_the_model() {
     let (advice, tried) = ask(EIGHT, 64, Some(0.5), |s| if s == Strategy::PLAIN_RUN { 1.0 } else { 10.0 });
     assert_eq!(tried[0], Strategy::PLAIN_RUN);
     assert!(tried.len() >= 4, "{tried:?}");
-    assert_eq!((advice.strategy, advice.stopped), (Strategy::PLAIN_RUN, TrialStopReason::Clear));
+    assert_eq!((advice.strategy, advice.stopped), (Strategy::PLAIN_RUN, TrialStopReason::NoTrialWorthwhile));
     assert_eq!(advice.verdict.gain, 1.0);
     assert_eq!(advice.num_trials(), tried.len());
     assert!(advice.measured_mean_and_range_s(Strategy::PLAIN_RUN).is_some());
@@ -92,7 +92,7 @@ fn the_budget_holds() {
         assert!(tried.len() as f64 <= trials, "{trials}: {tried:?}");
         assert!(advice.spent_s <= advice.budget_s * 1.05, "{advice:?}");
         if trials < 1.0 {
-            assert_eq!((advice.stopped, tried.len()), (TrialStopReason::TooShort, 0));
+            assert_eq!((advice.stopped, tried.len()), (TrialStopReason::FirstTrialTooLong, 0));
         } else {
             assert!(!tried.is_empty());
         }

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::options::OptionArgument::{Nothing, Value};
-use super::options::OptionRole::{Block, Output, Pass, Refuse, Threads as AsThreads};
+use super::options::OptionRole::{BlockBases, Output, Pass, Refuse, Threads as AsThreads};
 use super::options::{OptionGrammar, OptionStyle, OptionTable};
 use super::parsed_command::{ParsedCommand, ThreadSetting};
 use super::{AlignerProgram, InvocationFacts, OperandKinds, index_path, path_with_suffix};
@@ -20,7 +20,7 @@ const BLOCK_BASES_PER_THREAD: u64 = 10_000_000;
 const MEM_OPTIONS: OptionTable = &[
     (Value, AsThreads, "-t"),
     (Value, Output, "-o -f"),
-    (Value, Block, "-K"),
+    (Value, BlockBases, "-K"),
     (Value, Pass, "-k -w -d -r -y -c -D -W -m -A -B -O -E -L -U -x -R -H -v -T -h -I -s -G -N -X -Q -F -z"),
     (Nothing, Pass, "-S -P -p -j -5 -q -a -C -V -Y -M -u -1"),
 ];
@@ -28,7 +28,7 @@ const MEM_OPTIONS: OptionTable = &[
 const MEM2_OPTIONS: OptionTable = &[
     (Value, AsThreads, "-t"),
     (Value, Output, "-o"),
-    (Value, Block, "-K"),
+    (Value, BlockBases, "-K"),
     (Value, Refuse("its index has other files, which genuma does not support"), "-Z"),
     (Value, Pass, "-k -w -d -r -y -c -D -W -m -A -B -O -E -L -U -x -R -H -v -T -h -I -s -G -N -X -Q"),
     (Nothing, Pass, "-S -P -p -j -5 -a -C -V -Y -M -1"),
@@ -122,7 +122,7 @@ fn mem(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         depends: ReadDependence::Blocks { bases, per_thread, even: true, min_reads: 0, numbered: true },
         // With -p bwa compares names to find mates.
         strays: true,
-        extra: vec![CommandWord::literal("-K"), CommandWord(vec![WordPart::Block])],
+        extra: vec![CommandWord::literal("-K"), CommandWord(vec![WordPart::BlockBases])],
         ..InvocationFacts::read_by_read(Some(index), reads)
     })
 }

@@ -10,7 +10,7 @@ use super::options::OptionRole::{
 use super::options::{OptionGrammar, OptionStyle, OptionTable};
 use super::parsed_command::ParsedCommand;
 use super::{AlignerProgram, InvocationFacts, OperandKinds, index_path};
-use crate::invocation::{AlignerIndex, Determinism, Error, IndexLoading, ReadInputMode, ReadFiles};
+use crate::invocation::{AlignerIndex, Determinism, Error, IndexLoading, ReadFiles, ReadInputMode};
 
 const PACKED: &str = "only plain text is merged; compress the result";
 
@@ -65,7 +65,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         loading: IndexLoading::Private,
     };
     let single = matches!(reads.0, ReadFiles::Single(_))
-        || (reads.0 == ReadFiles::Unnamed && !sketch.has_option("-p") && reads.1 == ReadInputMode::One);
+        || (reads.0 == ReadFiles::Unnamed && !sketch.has_option("-p") && reads.1 == ReadInputMode::OneFile);
     let why = "the length of templates is estimated by buffers of the input, which differ between instances";
     Ok(InvocationFacts {
         determinism: if single { Determinism::Exact } else { Determinism::Loose(why.to_owned()) },

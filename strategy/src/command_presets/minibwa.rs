@@ -9,7 +9,7 @@ use super::options::OptionRole::{Output, Pass, Refuse, Threads as AsThreads};
 use super::options::{OptionGrammar, OptionStyle, OptionTable};
 use super::parsed_command::ParsedCommand;
 use super::{AlignerProgram, InvocationFacts, OperandKinds, UNMAPPED_NEEDED, index_path, path_with_suffix};
-use crate::invocation::{AlignerIndex, Error, IndexLoading, ReadInputMode, ReadDependence, ReadFiles};
+use crate::invocation::{AlignerIndex, Error, IndexLoading, ReadDependence, ReadFiles, ReadInputMode};
 
 /// Bases of a block of short reads (`mb_size`).
 const BLOCK_BASES: u64 = 100_000_000;
@@ -55,7 +55,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         sketch.option_value("-K").map(|text| text.split_once(',').map_or((text, false), |(one, _)| (one, true)));
     let bases = given.map(|(text, _)| sketch.parse_bases("-K", text, true)).transpose()?;
     let least_reads = match (reads.1, given) {
-        (ReadInputMode::Two, _) | (_, Some((_, false))) => 0,
+        (ReadInputMode::TwoFiles, _) | (_, Some((_, false))) => 0,
         _ => MIN_BLOCK_READS,
     };
     let blocks = ReadDependence::Blocks {

@@ -25,7 +25,7 @@ use self::parsed_command::{ParsedCommand, ThreadSetting};
 use genuma_reads::AlignedOptions;
 
 use crate::invocation::{
-    AlignerIndex, CommandWord, Determinism, Error, ReadInputMode, Invocation, OutputFormat, ReadDependence, ReadFiles,
+    AlignerIndex, CommandWord, Determinism, Error, Invocation, OutputFormat, ReadDependence, ReadFiles, ReadInputMode,
     RecordOrder, WordPart,
 };
 

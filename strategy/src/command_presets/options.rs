@@ -12,7 +12,7 @@ pub(super) type OptionTable = &'static [(OptionArgument, OptionRole, &'static st
 /// Whether and how an option takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionArgument {
-    /// No value.
+    /// The option takes no value.
     Nothing,
     /// A value: the rest of the word, or the next word.
     Value,
@@ -36,7 +36,7 @@ pub(super) enum OptionRole {
     Threads,
     Output,
     /// The option gives the number of bases of a block of reads, as `-K` of bwa mem.
-    Block,
+    BlockBases,
     Index,
     /// Files of read 1, separated by commas.
     Reads1,
@@ -73,7 +73,7 @@ pub(super) enum CommandItem {
         /// Word between option and value: the type of the value (`-sam` of `-o -sam FILE`), or the first of two values.
         kind: Option<OsString>,
     },
-    /// `--`: operands follow.
+    /// The word `--`: all words after it are operands.
     DoubleDash,
     Operand(OsString),
 }

@@ -7,7 +7,7 @@ use std::slice;
 
 use super::options::{CommandItem, OptionRole};
 use super::{AlignerProgram, OperandKinds};
-use crate::invocation::{CommandWord, Error, ReadInputMode, OutputTarget, ReadFiles, WordPart};
+use crate::invocation::{CommandWord, Error, OutputTarget, ReadFiles, ReadInputMode, WordPart};
 
 /// Number of threads of a plain run as the command line gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl ParsedCommand {
     ) -> Result<(), Error> {
         let value_or = value.clone().unwrap_or_default();
         match means {
-            OptionRole::Drop | OptionRole::Block | OptionRole::Refuse(_) => {}
+            OptionRole::Drop | OptionRole::BlockBases | OptionRole::Refuse(_) => {}
             OptionRole::Threads => {
                 self.threads = match (value_or.to_str(), value_or.to_str().and_then(|n| n.parse().ok())) {
                     (Some("{threads}"), _) => ThreadSetting::Placeholder,
@@ -158,6 +158,7 @@ impl ParsedCommand {
         Ok(())
     }
 
+    /// Whether the command line has the option.
     pub(super) fn has_option(&self, name: &str) -> bool {
         self.options.iter().any(|(option, ..)| *option == name)
     }
@@ -233,8 +234,8 @@ impl ParsedCommand {
         };
         let feed = match &reads {
             _ if stdin => ReadInputMode::Stdin,
-            ReadFiles::Paired(_) => ReadInputMode::Two,
-            _ => ReadInputMode::One,
+            ReadFiles::Paired(_) => ReadInputMode::TwoFiles,
+            _ => ReadInputMode::OneFile,
         };
         Ok((drop_placeholder_names(reads).map_err(|why| self.usage_error(why))?, feed))
     }

@@ -12,7 +12,7 @@ use super::options::{OptionGrammar, OptionStyle, OptionTable};
 use super::parsed_command::{ParsedCommand, ThreadSetting};
 use super::{AlignerProgram, InvocationFacts, OperandKinds, index_path};
 use crate::invocation::{
-    AlignerIndex, CommandWord, Determinism, Error, IndexLoading, ReadInputMode, OutputTarget as Goes, ReadFiles,
+    AlignerIndex, CommandWord, Determinism, Error, IndexLoading, OutputTarget as Goes, ReadFiles, ReadInputMode,
     RecordOrder,
 };
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use genuma_reads::AlignedOptions;
 
 use crate::invocation::{
-    CommandWord, Determinism, Error, ReadInputMode, Invocation, OutputFormat, OutputTarget, ReadDependence, ReadFiles,
+    CommandWord, Determinism, Error, Invocation, OutputFormat, OutputTarget, ReadDependence, ReadFiles, ReadInputMode,
     RecordOrder, WordPart,
 };
 
@@ -16,7 +16,7 @@ const PLACEHOLDERS: [(&[u8], WordPart); 5] = [
     (b"{reads2}", WordPart::Reads2),
     (b"{reads}", WordPart::Reads1),
     (b"{threads}", WordPart::Threads),
-    (b"{block}", WordPart::Block),
+    (b"{block}", WordPart::BlockBases),
 ];
 
 /// Bases (bp) of a block per thread for `{block}`.
@@ -45,8 +45,8 @@ pub(super) fn parse_unknown_program(given: &[OsString]) -> Result<Invocation, Er
     let has = |place: &str| contains_placeholder(given, place);
     let feed = match ["{reads}", "{reads1}", "{reads2}"].map(has) {
         [false, false, false] => ReadInputMode::Stdin,
-        [false, true, true] => ReadInputMode::Two,
-        [true, false, false] => ReadInputMode::One,
+        [false, true, true] => ReadInputMode::TwoFiles,
+        [true, false, false] => ReadInputMode::OneFile,
         _ => {
             let why = "write {reads1} and {reads2} for mates in two files, or {reads} alone".to_owned();
             return Err(Error::Usage { aligner, why });

@@ -75,17 +75,17 @@ fn commands_of_instances() {
 #[test]
 fn reads_and_how_they_are_fed() {
     for (given, reads, feed) in [
-        ("bwa mem ref 1.fq 2.fq", pair("1.fq", "2.fq"), ReadInputMode::Two),
-        ("bwa mem ref -", ReadFiles::Single(paths("-")), ReadInputMode::One),
-        ("bwa mem -p ref 1.fq", ReadFiles::Interleaved(paths("1.fq")), ReadInputMode::One),
-        ("bwa mem ref {reads1} {reads2}", ReadFiles::Unnamed, ReadInputMode::Two),
-        ("bowtie2 -x b -U 1.fq,2.fq -U 3.fq", ReadFiles::Single(paths("1.fq 2.fq 3.fq")), ReadInputMode::One),
-        ("minimap2 -ax sr ref 1.fq", ReadFiles::Mixed(paths("1.fq")), ReadInputMode::One),
-        ("minimap2 -ax sr --frag=no ref 1.fq", ReadFiles::Single(paths("1.fq")), ReadInputMode::One),
-        ("minimap2 -ax map-ont ref 1.fq", ReadFiles::Single(paths("1.fq")), ReadInputMode::One),
-        ("minibwa map ref 1.fq", ReadFiles::Mixed(paths("1.fq")), ReadInputMode::One),
-        ("minibwa map -x lr ref 1.fq", ReadFiles::Single(paths("1.fq")), ReadInputMode::One),
-        ("strobealign -p ref 1.fq", ReadFiles::Mixed(paths("1.fq")), ReadInputMode::One),
+        ("bwa mem ref 1.fq 2.fq", pair("1.fq", "2.fq"), ReadInputMode::TwoFiles),
+        ("bwa mem ref -", ReadFiles::Single(paths("-")), ReadInputMode::OneFile),
+        ("bwa mem -p ref 1.fq", ReadFiles::Interleaved(paths("1.fq")), ReadInputMode::OneFile),
+        ("bwa mem ref {reads1} {reads2}", ReadFiles::Unnamed, ReadInputMode::TwoFiles),
+        ("bowtie2 -x b -U 1.fq,2.fq -U 3.fq", ReadFiles::Single(paths("1.fq 2.fq 3.fq")), ReadInputMode::OneFile),
+        ("minimap2 -ax sr ref 1.fq", ReadFiles::Mixed(paths("1.fq")), ReadInputMode::OneFile),
+        ("minimap2 -ax sr --frag=no ref 1.fq", ReadFiles::Single(paths("1.fq")), ReadInputMode::OneFile),
+        ("minimap2 -ax map-ont ref 1.fq", ReadFiles::Single(paths("1.fq")), ReadInputMode::OneFile),
+        ("minibwa map ref 1.fq", ReadFiles::Mixed(paths("1.fq")), ReadInputMode::OneFile),
+        ("minibwa map -x lr ref 1.fq", ReadFiles::Single(paths("1.fq")), ReadInputMode::OneFile),
+        ("strobealign -p ref 1.fq", ReadFiles::Mixed(paths("1.fq")), ReadInputMode::OneFile),
         ("snap-aligner single i 1.fq 2.fq -o a.sam", ReadFiles::Single(paths("1.fq 2.fq")), ReadInputMode::Stdin),
         (
             "snap-aligner paired i -pairedInterleavedFastq - -o a.sam",

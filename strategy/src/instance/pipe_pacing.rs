@@ -10,6 +10,7 @@ const FAST_OUTPUT_BYTES_PER_S: u64 = 64_000_000;
 /// Minimum pause; shorter pauses are skipped, because the kernel cannot sleep accurately for so short a time.
 const MIN_PAUSE: Duration = Duration::from_micros(250);
 
+/// Pauses between reads of a pipe, until it is about half full, so that the reading thread seldom wakes.
 #[derive(Debug)]
 pub(crate) struct PipePacing {
     /// Size of the pipe, bytes.

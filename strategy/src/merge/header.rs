@@ -43,7 +43,7 @@ impl CommandLines {
 /// The SAM header that an instance of the aligner wrote, in the form in which genuma writes and compares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InstanceHeader {
-    /// The header to write.
+    /// The SAM header that genuma writes.
     pub text: Vec<u8>,
     /// The part that must be equal in all instances.
     pub common: Vec<u8>,

@@ -46,7 +46,7 @@ pub enum IncompleteProfile {
     Pair {
         /// The missing quantity: `latency` or `bandwidth`.
         what: &'static str,
-        /// Node of the CPUs.
+        /// Node whose CPUs access the memory.
         from: u32,
         /// NUMA node of the memory that is accessed.
         to: u32,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// A shared resource of the queueing model, such as a memory controller or a link: it serves one thread at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServiceStation {
-    /// Memory of a node.
+    /// The memory controller of the node with this index.
     Bank(usize),
     /// Path from the CPUs of one node to the memory of another.
     Path(usize, usize),

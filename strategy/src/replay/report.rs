@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::race_simulation::{RaceOutcome, simulate_race};
 use super::{
-    BaselineRule, Error, FittedApplications, PublishedRun, ReplayCase, fit_from_other_aligners, fit_aligners_of_server,
+    BaselineRule, Error, FittedApplications, PublishedRun, ReplayCase, fit_aligners_of_server, fit_from_other_aligners,
     list_replay_cases, published_runs, server_model,
 };
 use crate::model::predict_run;

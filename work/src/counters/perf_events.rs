@@ -27,7 +27,7 @@ pub(super) struct PerfEvents {
     cpu_migrations: OpenEvent,
 }
 
-/// Numbers of the events.
+/// Counts of the perf events of a set of processes.
 #[derive(Debug, Clone)]
 pub(super) struct PerfCounts {
     pub(super) cycles: CounterValue,
@@ -69,6 +69,7 @@ impl PerfEvents {
         matches!(self.cpu_migrations, OpenEvent::Counting { .. })
     }
 
+    /// Reads and closes all events.
     pub(super) fn read(self) -> PerfCounts {
         PerfCounts {
             cycles: self.cycles.read(),

@@ -43,7 +43,7 @@ fn advice(word: &str) -> Advice {
         }],
         budget_s: 20.0,
         spent_s: 12.0,
-        stopped: TrialStopReason::Clear,
+        stopped: TrialStopReason::NoTrialWorthwhile,
     }
 }
 

@@ -74,15 +74,15 @@ pub(crate) fn describe_trials(advice: &Advice) -> String {
     let trials = format!("{n} trial{}", if n == 1 { "" } else { "s" });
     match advice.stopped {
         TrialStopReason::NoChoice => "No trials: there is only one strategy.".to_owned(),
-        TrialStopReason::NotWanted => "No trials: the model decided alone.".to_owned(),
-        TrialStopReason::TooShort => {
+        TrialStopReason::NoTrialsRequested => "No trials: the model decided alone.".to_owned(),
+        TrialStopReason::FirstTrialTooLong => {
             format!(
                 "No trials: the first would take more than the {} s allowed; the model decided alone.",
                 format_seconds(advice.budget_s)
             )
         }
-        TrialStopReason::Spent => format!("{trials}, {spent}: the next trial would have exceeded the limit."),
-        TrialStopReason::Clear => {
+        TrialStopReason::BudgetUsedUp => format!("{trials}, {spent}: the next trial would have exceeded the limit."),
+        TrialStopReason::NoTrialWorthwhile => {
             format!("{trials}, {spent}: another trial would cost more time than it is likely to save.")
         }
     }
@@ -107,7 +107,9 @@ pub(crate) fn describe_decision(advice: &Advice) -> String {
     let sure = match (verdict.low >= 1.0, advice.num_trials() > 0, advice.stopped) {
         (true, true, _) => "",
         (true, false, _) => " This is a prediction of the model without trials.",
-        (false, true, TrialStopReason::Spent) => " There may be no gain: run more trials (--trial-budget) to find out.",
+        (false, true, TrialStopReason::BudgetUsedUp) => {
+            " There may be no gain: run more trials (--trial-budget) to find out."
+        }
         (false, true, _) => " There may be no gain.",
         (false, false, _) => " There may be no gain; this is a prediction of the model without trials.",
     };
@@ -121,7 +123,9 @@ pub(crate) fn describe_decision(advice: &Advice) -> String {
 /// A short explanation of the strategy that `genuma run` chose, for its log.
 pub(crate) fn format_log_summary(case: &AdvisedRun, advice: &Advice) -> String {
     let by = match (advice.num_trials(), advice.stopped) {
-        (0, TrialStopReason::TooShort) => "predicted by the model, because the run is too short for trials".to_owned(),
+        (0, TrialStopReason::FirstTrialTooLong) => {
+            "predicted by the model, because the run is too short for trials".to_owned()
+        }
         (0, _) => "predicted by the model".to_owned(),
         (n, _) => format!("after {n} trials of {} s in total", format_seconds(advice.spent_s)),
     };

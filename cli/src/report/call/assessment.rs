@@ -15,7 +15,7 @@ use super::number_format::{format_percent, format_share_with_interval};
 /// Whether a property of the pair is good, unknown, to be checked, or bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FindingLevel {
-    /// Nothing to do.
+    /// The property is as it should be.
     Good,
     /// Too little data for a statement.
     Unknown,

@@ -233,8 +233,9 @@ fn add_purity(rows: &mut FactRows, pair: &SamplePairSummary, in_normal: String) 
     );
     let alternatives = pair.tumour.as_ref().map_or(&[][..], |t| &t.alternatives);
     if !alternatives.is_empty() {
-        let other =
-            |other: &AlternativePurityFit| format!("purity {}, ploidy {:.2}", format_percent(other.purity), other.ploidy);
+        let other = |other: &AlternativePurityFit| {
+            format!("purity {}, ploidy {:.2}", format_percent(other.purity), other.ploidy)
+        };
         let all: Vec<String> = alternatives.iter().map(other).collect();
         rows.add_tumour("Alternative purity and ploidy", all.join("; "));
     }

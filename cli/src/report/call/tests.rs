@@ -5,9 +5,9 @@ use genuma_pair::copy_number::{CopyNumberProfile, ProfileSegment};
 use genuma_pair::coverage::CoverageMetrics;
 use genuma_pair::identity::{Identity, Relation};
 use genuma_pair::interval::Estimate;
-use genuma_pair::library::metrics::{SingleCycleMetrics, LibraryMetrics};
+use genuma_pair::library::metrics::{LibraryMetrics, SingleCycleMetrics};
 use genuma_pair::marker_kmers::karyotype_and_screen::{
-    ContigCopyNumber, DetectedSequence, RelativeContigCopyNumbers, SequenceDetection, ScreenResult,
+    ContigCopyNumber, DetectedSequence, RelativeContigCopyNumbers, ScreenResult, SequenceDetection,
 };
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::purity::{AlternativePurityFit, PurityEstimate};
@@ -26,7 +26,7 @@ use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
 use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 
-use super::calls::{MAX_READ_PILEUPS, MAX_CALL_TABLE_ROWS, choose_calls_with_pileups};
+use super::calls::{MAX_CALL_TABLE_ROWS, MAX_READ_PILEUPS, choose_calls_with_pileups};
 use super::render_page;
 use crate::report::testing::{assert_html_is_nested, run_chromium};
 

@@ -33,7 +33,8 @@ pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
                 curves: &[(LegendKey, &Vec<(f64, f64)>)]| {
         let max_value = curves.iter().flat_map(|curve| curve.1).map(|point| point.1).fold(1e-6, f64::max);
         let across = Axis::with_linear_scale(end, "time", format_duration);
-        let mut field = PlotArea::empty(WIDE_TICK_PLOT, across, Axis::with_linear_scale(max_value * 1.15, label, write));
+        let mut field =
+            PlotArea::empty(WIDE_TICK_PLOT, across, Axis::with_linear_scale(max_value * 1.15, label, write));
         field.add_axis_bands(&bands);
         curves.iter().for_each(|(key, points)| field.add_filled_curve(*key, points.iter().copied()));
         field.into_svg(&format!("{} over time, by unit", key.name))

@@ -8,7 +8,7 @@ use genuma_probe::profile::{
     MemoryLocation,
 };
 
-use super::findings::{ProfileFindings, MinMedianMax, bandwidth_kernel_name, memory_placement_name, page_size_name};
+use super::findings::{MinMedianMax, ProfileFindings, bandwidth_kernel_name, memory_placement_name, page_size_name};
 use crate::report::markup::{
     escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity as number,
 };

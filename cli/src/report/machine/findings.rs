@@ -89,10 +89,12 @@ impl BandwidthSaturation {
 pub(crate) struct ProfileFindings<'a>(pub &'a MachineProfile);
 
 impl<'a> ProfileFindings<'a> {
+    /// Numbers of the nodes that have CPUs.
     pub(crate) fn nodes_with_cores(self) -> Vec<u32> {
         self.0.topology.nodes.iter().filter(|n| !n.cpus.is_empty()).map(|n| n.id).collect()
     }
 
+    /// Numbers of the nodes that have memory.
     pub(crate) fn nodes_with_memory(self) -> Vec<u32> {
         self.0.topology.memory_nodes().iter().collect()
     }
@@ -115,6 +117,7 @@ impl<'a> ProfileFindings<'a> {
         cpus.iter().map(|c| c.siblings.smallest_id().unwrap_or(c.id)).collect::<BTreeSet<u32>>().len()
     }
 
+    /// Number of sockets (CPU packages).
     pub(crate) fn num_sockets(self) -> usize {
         self.0.topology.cpus.iter().map(|c| c.package).collect::<BTreeSet<u32>>().len()
     }
@@ -370,6 +373,7 @@ impl<'a> ProfileFindings<'a> {
     }
 }
 
+/// Name of a bandwidth kernel in the text of the report.
 pub(crate) fn bandwidth_kernel_name(kernel: BandwidthKernel) -> &'static str {
     match kernel {
         BandwidthKernel::Copy => "copy",
@@ -385,6 +389,7 @@ pub(crate) fn bandwidth_kernel_name(kernel: BandwidthKernel) -> &'static str {
     }
 }
 
+/// Describes in a few words on which nodes the memory of a measurement was.
 pub(crate) fn memory_placement_name(spot: &MemoryLocation) -> String {
     match spot {
         MemoryLocation::Node(node) => format!("memory of node {node}"),
@@ -397,6 +402,7 @@ pub(crate) fn memory_placement_name(spot: &MemoryLocation) -> String {
     }
 }
 
+/// Name of the page size of a measured buffer: `base` or `huge`.
 pub(crate) fn page_size_name(pages: BufferPageKind) -> &'static str {
     match pages {
         BufferPageKind::Base => "base",

@@ -72,6 +72,7 @@ fn table_closing(rows: usize) -> String {
     format!("</tbody></table></div>{note}</details>")
 }
 
+/// HTML tables of all measured latencies and bandwidths.
 pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
     let node = |n: u32| format!("node {n}");
     let pages = |p| page_size_name(p).to_string();

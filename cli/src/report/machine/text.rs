@@ -4,7 +4,7 @@
 use genuma_machine::topology::TransparentHugePageMode;
 use genuma_probe::MachineProfile;
 
-use super::findings::{BandwidthSaturation, HugePageGain, ProfileFindings, MinMedianMax, bandwidth_kernel_name};
+use super::findings::{BandwidthSaturation, HugePageGain, MinMedianMax, ProfileFindings, bandwidth_kernel_name};
 use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity};
 
 /// Returns the section as HTML: a lead sentence, then a paragraph for each question.

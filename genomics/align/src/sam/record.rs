@@ -116,8 +116,8 @@ impl<'a> RecordBuilder<'a> {
         }
     }
 
-    /// Appends the qualities (Phred + 33). Qualities whose number differs from that of the bases are written as
-    /// missing (0xff).
+    /// Appends the qualities (Phred + 33). They are reversed if `reverse` is set: the record is of the reverse strand.
+    /// Qualities whose number differs from that of the bases are written as missing (0xff).
     pub(crate) fn push_qualities(&mut self, qual: &[u8], reverse: bool) {
         if qual.len() != self.num_bases || qual.is_empty() {
             self.out.resize(self.out.len() + self.num_bases, 0xff);

@@ -83,6 +83,7 @@ impl SeedPosition {
         SeedPosition { hash: seed.hash, at: seed.at << 1 | u32::from(seed.reverse), sequence }
     }
 
+    /// Index of the sequence that has the seed.
     pub(super) fn sequence_index(self) -> usize {
         self.sequence as usize
     }
@@ -150,6 +151,7 @@ impl SeedIndex {
         SeedIndex { positions, hashes, first_positions, bucket_starts, bucket_bits, filter, filter_bits }
     }
 
+    /// Number of distinct seeds in the index.
     pub(super) fn num_distinct_seeds(&self) -> usize {
         self.hashes.len()
     }
@@ -158,7 +160,12 @@ impl SeedIndex {
     ///
     /// Many seeds go through the stages together, and each stage prefetches the memory of the next one.
     #[inline(always)]
-    pub(super) fn look_up_seeds(&self, scratch: &mut SeedLookupBuffers, bases: &[u8], mut each: impl FnMut(usize, Seed)) {
+    pub(super) fn look_up_seeds(
+        &self,
+        scratch: &mut SeedLookupBuffers,
+        bases: &[u8],
+        mut each: impl FnMut(usize, Seed),
+    ) {
         let SeedLookupBuffers { passed, ranges, matches } = scratch;
         let bit = |hash: u64| (hash >> (64 - self.filter_bits)) as usize;
         let bucket = |hash: u64| (hash >> (64 - self.bucket_bits)) as usize;

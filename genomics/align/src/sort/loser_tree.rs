@@ -13,7 +13,7 @@ use super::spill_file::{RunExtent, SortedRunFile};
 /// A kind of item that can be sorted. Its bytes begin with the ordinal of its template: 8 bytes, little-endian.
 pub(crate) trait SortItem {
     type Key: Copy + Ord;
-    /// The largest possible key.
+    /// A key not below any other; exhausted sources have it.
     const MAX_KEY: Self::Key;
 
     /// Length (bytes) of the first item in `bytes`.

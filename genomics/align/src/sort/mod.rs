@@ -119,7 +119,9 @@ impl Sorter {
         let for_marking = if marking.is_some() { memory / 5 } else { 0 };
         Sorter {
             alignments: ExternalSorter::with_memory_budget(&spill, memory - for_marking, *threads),
-            duplicate_finder: marking.is_some().then(|| DuplicateFinder::with_memory_budget(&spill, for_marking, *threads)),
+            duplicate_finder: marking
+                .is_some()
+                .then(|| DuplicateFinder::with_memory_budget(&spill, for_marking, *threads)),
             marking: marking.clone(),
             spill,
             threads: *threads,

@@ -18,11 +18,13 @@ pub(crate) mod flag {
     pub(crate) const READ1: u16 = 0x40;
     /// The record is of read 2.
     pub(crate) const READ2: u16 = 0x80;
+    /// The alignment is not the primary one of the read.
     pub(crate) const SECONDARY: u16 = 0x100;
     /// The read failed the quality control of the sequencer.
     pub(crate) const QC_FAIL: u16 = 0x200;
     /// A PCR or optical duplicate.
     pub(crate) const DUPLICATE: u16 = 0x400;
+    /// The alignment is of a part of the read whose primary alignment is of another part.
     pub(crate) const SUPPLEMENTARY: u16 = 0x800;
 }
 
@@ -98,6 +100,7 @@ impl<'a> Record<'a> {
         Ok((record, rest))
     }
 
+    /// The encoded record with its `block_size`.
     pub(crate) fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -112,6 +115,7 @@ impl<'a> Record<'a> {
         u32_at(self.0, 8) as i32
     }
 
+    /// The FLAG field.
     pub(crate) fn flags(self) -> u16 {
         u16_at(self.0, 18)
     }
@@ -139,6 +143,7 @@ impl<'a> Record<'a> {
         out.truncate(end);
     }
 
+    /// The MAPQ field (Phred).
     pub(crate) fn mapping_quality(self) -> u8 {
         self.0[13]
     }

@@ -15,7 +15,7 @@ pub(crate) struct SortedRunFile(spill::SpillFile);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunExtent {
     packed: SpillBlock,
-    /// Uncompressed size (bytes).
+    /// Size of the extent before compression (bytes).
     unpacked_bytes: u32,
 }
 

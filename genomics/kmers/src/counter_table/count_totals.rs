@@ -13,11 +13,12 @@ pub(crate) struct CountTotals<const S: usize> {
 }
 
 impl<const S: usize> CountTotals<S> {
+    /// Totals before anything is counted.
     pub(crate) fn zero() -> Self {
         Self { spectra: KmerSpectra::zero(), distinct: 0, passes: 0 }
     }
 
-    /// Adds the totals of another thread or device.
+    /// Adds the totals that another thread collected or device.
     pub(crate) fn merge_totals(&mut self, other: &Self) {
         self.distinct += other.distinct;
         self.passes += other.passes;

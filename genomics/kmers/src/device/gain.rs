@@ -74,8 +74,11 @@ mod tests {
         assert!(estimate_device_gain(human, 16, &[fast]).is_worthwhile());
         assert!(!estimate_device_gain(human, 16, &[slow]).is_worthwhile());
         assert!(
-            estimate_device_gain(human, 16, &[fast, fast]).with_devices_s < estimate_device_gain(human, 16, &[fast]).with_devices_s
+            estimate_device_gain(human, 16, &[fast, fast]).with_devices_s
+                < estimate_device_gain(human, 16, &[fast]).with_devices_s
         );
-        assert!(!DeviceTimeGain::could_be_worthwhile(100_000_000, 16) && DeviceTimeGain::could_be_worthwhile(human, 16));
+        assert!(
+            !DeviceTimeGain::could_be_worthwhile(100_000_000, 16) && DeviceTimeGain::could_be_worthwhile(human, 16)
+        );
     }
 }

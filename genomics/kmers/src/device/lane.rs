@@ -25,7 +25,7 @@ pub(super) type PostponedBins = Mutex<Vec<(usize, Vec<RootClass>)>>;
 /// A lane of a device before it starts.
 #[derive(Debug)]
 pub(crate) struct DeviceLane {
-    /// Index among all lanes.
+    /// Index of the lane among the lanes of all devices.
     pub number: usize,
     /// The OpenCL device whose table this host thread fills.
     pub device: Arc<Device>,

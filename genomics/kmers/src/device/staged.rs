@@ -31,6 +31,7 @@ impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
         Self { bytes, len: 0, starts, max_chunks, in_chunk: RECORDS_PER_CHUNK, lengths }
     }
 
+    /// Drops the records that are staged and not sent yet.
     pub(super) fn discard_staged_records(&mut self) {
         self.len = 0;
         self.starts.clear();

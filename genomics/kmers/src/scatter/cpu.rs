@@ -20,6 +20,7 @@ pub(super) struct CpuScatter {
 }
 
 impl CpuScatter {
+    /// Scatters into bins of this layout with instructions of `level`.
     pub(super) fn new(layout: BinLayout, level: SimdLevel) -> Self {
         let cutter = SuperKmerCutter::for_kmer_length(layout.k, level);
         Self { layout, cutter, super_kmers: Vec::new(), written: ScatteredRecords::default() }

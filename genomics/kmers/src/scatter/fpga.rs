@@ -11,7 +11,7 @@ use genuma_reads::{Mate, dna};
 use tracing::warn;
 
 use super::cpu::CpuScatter;
-use super::fpga_process::{BATCH_END_BEAT, Beat, FpgaSimulatorProcess, FpgaReply};
+use super::fpga_process::{BATCH_END_BEAT, Beat, FpgaReply, FpgaSimulatorProcess};
 use super::{BinLayout, Scatter, ScatteredRecords};
 use crate::Error;
 use crate::bin_buffers::BinBuffers;
@@ -52,6 +52,7 @@ enum DeviceState {
 }
 
 impl FpgaScatter {
+    /// Scatters into bins of this layout with the simulator `fpga`, which starts with the first batch.
     pub(super) fn new(layout: BinLayout, fpga: SimulatedFpga) -> Self {
         let cpu = CpuScatter::new(layout, SimdLevel::widest_available());
         Self { layout, fpga, device: DeviceState::NotStarted, lanes: Vec::new(), bases: 0, cpu }
@@ -159,7 +160,7 @@ fn interleave_lanes(lanes: &[Vec<Beat>]) -> Vec<Beat> {
     reads.chain(lanes.iter().map(|_| BATCH_END_BEAT)).collect()
 }
 
-/// The letters of the reads in the beats of a lane; N for bases that are not good.
+/// The bases (ASCII) of the reads in the beats of a lane; N where the mask says that a base does not count.
 fn reads_of_beats(beats: &[Beat]) -> impl Iterator<Item = Vec<u8>> {
     beats.chunk_by(|beat, _| !beat.ends_read).map(|beats| beats.iter().flat_map(Beat::letters).collect())
 }

@@ -47,7 +47,7 @@ impl SimulatedFpga {
         }
     }
 
-    /// A simulator with arguments.
+    /// The simulator `program`, which is started with `arguments`.
     pub(crate) fn with_program(program: PathBuf, arguments: Vec<String>) -> Self {
         Self { program, arguments, statistics: Arc::default() }
     }
@@ -86,7 +86,7 @@ pub(super) struct Beat {
 pub(super) const BATCH_END_BEAT: Beat = Beat { bases: 0, good: 0, count: 0, ends_read: false, ends_batch: true };
 
 impl Beat {
-    /// Maximum number of bases.
+    /// Maximum number of bases in a beat.
     pub(super) const MAX_BASES: usize = 32;
 
     fn to_bytes(self) -> [u8; 16] {
@@ -96,7 +96,7 @@ impl Beat {
         word.to_le_bytes()
     }
 
-    /// The letters of its bases; N for bases that are not good.
+    /// The bases of the beat (ASCII); N where the mask says that a base does not count.
     pub(super) fn letters(&self) -> impl Iterator<Item = u8> + use<> {
         let Beat { bases, good, count, .. } = *self;
         (0..u32::from(count)).map(move |i| match good << i >> 31 {
@@ -115,6 +115,7 @@ pub(super) struct FpgaReply {
     pub(super) bins: Vec<Vec<u8>>,
 }
 
+/// A running simulator of the FPGA, with the pipes to it.
 pub(super) struct FpgaSimulatorProcess {
     child: Child,
     input: Option<ChildStdin>,
@@ -154,6 +155,7 @@ impl FpgaSimulatorProcess {
         Some(Self { child, input, output, lanes: 0, bins: 0 })
     }
 
+    /// Number of lanes of the simulated design.
     pub(super) fn num_lanes(&self) -> usize {
         self.lanes as usize
     }

@@ -107,7 +107,8 @@ fn scatter_reads(
 ) -> (Records, ScatteredRecords) {
     let folder = tempfile::tempdir().expect("a folder");
     let num_bins = layout.grid.num_bins();
-    let pool = ExtentPool::create(4096, num_bins, 1 << 12, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
+    let pool =
+        ExtentPool::create(4096, num_bins, 1 << 12, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
     let bins = Bins::empty(num_bins, pool.expect("a pool"));
     let mut buffers = BinBuffers::allocate(&bins, 256);
     let mut packer = QualityMaskingPacker::with_min_base_quality(MIN_QUALITY);
@@ -144,7 +145,11 @@ fn scatter_reads(
 /// Checks a backend with several grids, samples and sizes of batches.
 fn assert_scatters(name: &str, k: u32, backend: impl Fn(BinLayout) -> Box<dyn Scatter>) {
     for (case, grid) in (0u8..).zip(GRIDS) {
-        let partition = if case == 1 { Partition::from_number_and_total(1, 2).expect("a half") } else { Partition::WHOLE_KMER_SPACE };
+        let partition = if case == 1 {
+            Partition::from_number_and_total(1, 2).expect("a half")
+        } else {
+            Partition::WHOLE_KMER_SPACE
+        };
         let (layout, sample, batch) = (BinLayout { k, partition, grid }, 3 * case, [50, 7, 1000][usize::from(case)]);
         let reads = awkward_reads(u64::from(k) + 100 * u64::from(case));
         let (records, sum) = scatter_reads(&mut *backend(layout), &reads, sample, &layout, batch);

@@ -51,7 +51,8 @@ fn sorted_kmers_do_not_depend_on_devices() {
     for (k, least) in [(24, 2), (31, 1), (32, 3)] {
         let expected = sorted_by_definition(&reads, k, least);
         let params = CountParams { devices: two.clone(), ..files.params(k) };
-        let scattered = ScatteredReads::<2>::read_lanes(&files.lanes, &params, &ProgressCounters::default()).expect("read");
+        let scattered =
+            ScatteredReads::<2>::read_lanes(&files.lanes, &params, &ProgressCounters::default()).expect("read");
         let sorted = scattered.count_and_sort(least).expect("counted");
         let mut found = Vec::new();
         let done = sorted.for_each_kmer(|kmer, &counts| {

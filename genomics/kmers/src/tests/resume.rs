@@ -38,7 +38,8 @@ fn a_count_resumes_with_other_threads_and_memory() {
     };
     for k in [12, 24, 31, 32] {
         let expected = sorted_by_definition(&reads, k, 2);
-        let whole = ScatteredReads::<2>::read_lanes(&files.lanes, &with(2, Some(64 << 20), k), &ProgressCounters::default());
+        let whole =
+            ScatteredReads::<2>::read_lanes(&files.lanes, &with(2, Some(64 << 20), k), &ProgressCounters::default());
         let whole = whole.and_then(|scattered| scattered.count_and_sort(2)).expect("counted");
         // More and less than before; bins of the first run, threads and memory of the second.
         for [first, second, third] in [

@@ -92,7 +92,10 @@ fn mismatched_or_damaged_shards_are_reported() {
     // Overwrites the object of the other shard.
     let (shard, path) = scattered(&files, grid, 64 << 20);
     let file = LocalObjectRange { name: "scatter-1.obj", path: &path, object_offset: 0 };
-    let params = |number| CountParams { partition: Partition::from_number_and_total(number, 2).expect("one"), ..files.params(31) };
+    let params = |number| CountParams {
+        partition: Partition::from_number_and_total(number, 2).expect("one"),
+        ..files.params(31)
+    };
     let told = |shards: &[(ShardKmerIndex, LocalObjectRange<'_>)], params: &CountParams| {
         count_shards(shards, params, &ProgressCounters::default(), |_| all).expect_err("a fault").to_string()
     };

@@ -27,8 +27,8 @@ const MEAN_SLOTS_USED: u64 = 8;
 /// Maximum length (bp) of a reference: positions have 34 bits.
 const MAX_REFERENCE_BP: u64 = 1 << 34;
 
-/// Bases that replace ambiguous letters: the same ones as in bwa (POSIX `lrand48`, seed 11), so that reads at the
-/// border of an ambiguous range are placed as by bwa.
+/// Bases that replace ambiguous bases: the same ones as in bwa (POSIX `lrand48`, seed 11), so that reads at the border
+/// of an ambiguous range are placed as by bwa.
 #[derive(Debug)]
 struct RandomBases(u64);
 
@@ -45,13 +45,13 @@ impl RandomBases {
     }
 }
 
-/// A reference that is being packed.
+/// Packs the contigs of a reference, one after the other, before the index is built.
 #[derive(Debug, Default)]
 pub struct ReferenceBuilder {
     contigs: Vec<Contig>,
     ambiguous_ranges: Vec<Range<u64>>,
     words: Vec<u64>,
-    /// Letters that do not fill a word yet.
+    /// ASCII bases at the end of the sequence that do not fill a word yet.
     unpacked: Vec<u8>,
     /// Number of packed bases, including bases that are not stored in a word yet.
     at: u64,
@@ -84,7 +84,7 @@ impl ReferenceBuilder {
         }
     }
 
-    /// Appends bases (IUPAC letters) to the current sequence.
+    /// Appends bases (IUPAC base codes) to the current sequence.
     pub fn add_bases(&mut self, bases: &[u8]) {
         let Some(contig) = self.contigs.last_mut() else { return };
         contig.length += bases.len() as u64;

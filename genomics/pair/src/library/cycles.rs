@@ -180,7 +180,7 @@ impl CycleTallies {
         disagreements.squared_errors += wrong * wrong;
     }
 
-    /// Adds the tallies of another thread.
+    /// Adds the tallies that another thread collected.
     pub fn merge_tallies(&mut self, other: &CycleTallies) {
         for (cycles, others) in self.by_mate.iter_mut().zip(&other.by_mate) {
             cycles.resize(cycles.len().max(others.len()), CycleTally::default());

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::modal_depth::self_weighted_median;
 
-/// Number of bases at the start of each mate that make the key.
+/// Number of bases at the start of each mate whose hash is the duplicate key.
 pub const DUPLICATE_KEY_BASES_PER_MATE: usize = 24;
-/// Maximum number of keys that are kept.
+/// Maximum number of distinct duplicate keys that are kept.
 const MAX_KEYS: usize = 1 << 16;
 
 /// Hasher for keys that are hashes already.
@@ -81,7 +81,7 @@ impl DuplicateKeyCounts {
         }
     }
 
-    /// Adds the keys of another thread.
+    /// Adds the keys that another thread collected.
     pub fn merge_counts(&mut self, other: &DuplicateKeyCounts) {
         self.halve(other.halvings);
         for (&key, &pairs) in &other.keys {
@@ -91,7 +91,7 @@ impl DuplicateKeyCounts {
         }
     }
 
-    /// Number of keys of which one is kept.
+    /// Sampling factor n: one duplicate key in n is kept, chosen by its hash.
     pub fn sampling_factor(&self) -> f64 {
         f64::from(self.halvings).exp2()
     }
@@ -116,9 +116,9 @@ impl DuplicateKeyCounts {
 /// too: duplicates or coincidences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DuplicateKeySummary {
-    /// Number of pairs with a kept key.
+    /// Number of read pairs whose duplicate key is in the sample of kept keys.
     pub pairs: u64,
-    /// Number of kept keys.
+    /// Number of distinct duplicate keys in the sample.
     pub keys: u64,
     /// Number of pairs whose key another pair has too.
     pub repeated_pairs: u64,

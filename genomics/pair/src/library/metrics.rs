@@ -22,7 +22,7 @@ pub struct LibraryMetrics {
     pub mates: [MateMetrics; 2],
     /// GC content: share of G and C among the known bases (0 to 1).
     pub gc: Option<f64>,
-    /// Share of pairs whose fragment is shorter than a read, so that the adapter was sequenced.
+    /// Share of the read pairs whose fragment is shorter than a read, so that the adapter was sequenced.
     pub adapter_share: Option<Estimate>,
     /// Distribution of insert sizes, as far as overlapping mates show them.
     pub insert: InsertSizeMetrics,
@@ -41,9 +41,9 @@ pub struct MateMetrics {
     pub lengths: [u64; 3],
     /// Mean Phred quality of all bases; `None` without bases.
     pub quality: Option<f64>,
-    /// Share of bases with quality 30 or more.
+    /// Share of the bases (before trimming) with Phred quality 30 or more.
     pub q30: Option<f64>,
-    /// Share of unknown bases (N).
+    /// Share of the bases (before trimming) that are N.
     pub n: Option<f64>,
     /// Number of first cycles whose base composition differs from the later ones, a trace of fragmentation.
     pub(crate) biased_start: usize,
@@ -56,9 +56,9 @@ pub struct MateMetrics {
 pub struct SingleCycleMetrics {
     /// Mean Phred quality of the bases of this cycle.
     pub quality: f64,
-    /// Share of bases with quality 30 or more.
+    /// Share of the bases (before trimming) with Phred quality 30 or more.
     pub q30: f64,
-    /// Share of unknown bases (N).
+    /// Share of the bases (before trimming) that are N.
     pub n: f64,
     /// Shares of A, C, G and T among the known bases.
     pub bases: [f64; 4],
@@ -69,7 +69,7 @@ pub struct SingleCycleMetrics {
 /// Insert sizes (fragment lengths), from overlapping mates. Longer fragments cannot be measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InsertSizeMetrics {
-    /// Share of pairs whose mates overlap by at least 24 bases.
+    /// Share of the read pairs whose mates overlap by at least 24 bases.
     pub overlapping_share: Option<Estimate>,
     /// Longest fragment, in bases, that reads of the usual length can measure.
     pub max_measurable: u64,
@@ -85,7 +85,7 @@ pub struct InsertSizeMetrics {
 /// ones each half.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorMetrics {
-    /// Number of bases that both mates of a pair read and that were compared.
+    /// Number of fragment bases that were compared because they are in the overlap of the two mates.
     pub compared: u64,
     /// Error rate per base among the compared bases.
     pub compared_rate: Option<Estimate>,
@@ -100,12 +100,12 @@ pub struct ErrorMetrics {
     pub(crate) by_quality: Vec<SingleQualityErrorRate>,
 }
 
-/// Share of one substitution among the errors.
+/// One substitution (such as C>T) and its share of all sequencing errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SubstitutionShare {
     /// True base and read base, such as `A>C`.
     pub change: String,
-    /// Share of this substitution among all errors, 0 to 1.
+    /// Share of all substitution errors that are this one, 0 to 1.
     pub share: Estimate,
 }
 
@@ -116,24 +116,25 @@ pub(crate) struct SingleQualityErrorRate {
     pub quality: usize,
     /// Number of bases of this quality that were compared with the other mate.
     pub compared: u64,
-    /// Error rate per base.
+    /// Errors per compared base.
     pub errors: Estimate,
 }
 
 /// Duplicates: pairs whose mates both start like those of another pair.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DuplicateMetrics {
-    /// Number of pairs compared: those whose key is in the sampled part of the key space.
+    /// Number of read pairs compared: those whose duplicate key (hash of both mates' first bases) is in the sample.
     pub compared: u64,
     /// Number of pairs with a mate too short to compare.
     pub short_pairs: u64,
-    /// Share of pairs that start like an earlier pair.
+    /// Share of the compared read pairs whose duplicate key an earlier pair has.
     pub observed: Option<Estimate>,
     /// The share of [`Self::observed`], corrected for errors in the compared bases.
     pub share: Option<Estimate>,
     /// Part of [`Self::share`] that is coincidence at this depth; `None` if the depth is unknown.
     pub(crate) by_chance: Option<f64>,
-    /// Share of pairs that are PCR or optical duplicates, without coincidences.
+    /// Share of the compared read pairs that are PCR or optical duplicates, without pairs that start alike by
+    /// coincidence.
     pub pcr_duplicates: Option<Estimate>,
     /// Estimated number of distinct molecules in the library, if all are equally amplified; `None` if there are too
     /// few duplicates.
@@ -361,7 +362,7 @@ fn cycle_error_rate(cycle: &CycleTally, calibration: f64) -> f64 {
     }
 }
 
-/// Probability that the key of a pair has no error.
+/// Probability that the bases of a pair's duplicate key have no sequencing error.
 fn error_free_key_probability(detail: &DetailTally) -> f64 {
     let calibration = quality_calibration(detail);
     let first =
@@ -425,8 +426,8 @@ fn library_size(pairs: f64, distinct: f64) -> f64 {
     high
 }
 
-/// Share of duplicates without errors in the keys, and number of molecules, from the observed share and the
-/// probability `error_free` that a key has no error.
+/// Share of the pairs that are duplicates, corrected for errors in the duplicate keys, and number of molecules, from
+/// the observed share and the probability `error_free` that a key has no error.
 fn correct_for_key_errors(observed: f64, pairs: f64, error_free: f64) -> (f64, f64) {
     let whole = error_free * pairs;
     // Each key with an error is unique.
@@ -469,7 +470,7 @@ fn duplicate_metrics(tally: &LibraryTally, error_free: f64, expected_meetings: O
     }
 }
 
-/// Share of duplicates beyond those by coincidence.
+/// Share of the pairs that are duplicates, without the share that coincidence explains.
 fn beyond_coincidence(share: f64, by_chance: f64) -> f64 {
     (1.0 - (1.0 - share) / (1.0 - by_chance)).max(0.0)
 }

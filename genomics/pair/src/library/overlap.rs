@@ -76,7 +76,7 @@ pub fn overlap_positions(one: usize, two: usize, fragment: usize) -> std::ops::R
     fragment.saturating_sub(two)..fragment.min(one)
 }
 
-/// Minimum quality letter of a good base (Phred 20).
+/// Minimum quality character of a good base (Phred 20).
 const MIN_GOOD_LETTER: u8 = b'!' + 20;
 
 /// Whether the mates agree where they face each other: at most one base in eight differs, and one in 25 of the good

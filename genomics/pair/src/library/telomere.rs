@@ -27,7 +27,7 @@ pub const MIN_MOTIF_COPIES: usize = 6;
 /// Minimum number of consecutive bases that equal the base one motif length later. Four copies in a row contain such a
 /// run in any window.
 const MIN_RUN: u32 = 10;
-/// Distance between windows in bases.
+/// Step from one searched window to the next, in bases.
 const WINDOW_STEP: usize = WORD_BASES / 2;
 
 /// Positions in a window of 32 bases where [`MIN_RUN`] bases equal those `unit` bases later, as a bit mask; 0 if
@@ -46,7 +46,7 @@ fn repeat_runs(window: u64, unit: usize) -> u64 {
 
 /// Length of a stretch that is tested as a whole: four copies of a motif in a row contain one.
 const STRETCH_BASES: usize = 16;
-/// Distance between stretches in bases.
+/// Step from one compared stretch to the next, in bases.
 const STRETCH_STEP: usize = 8;
 
 /// Packed bases without a repeat, used beyond the end of a read.

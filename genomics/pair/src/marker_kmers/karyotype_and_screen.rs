@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkerTally, MarkerSequenceKind, SequenceMarkerCounts};
+use super::{MarkerSequenceKind, MarkerTally, SequenceMarkerCounts};
 use crate::interval::{Estimate, Z_SCORE_95_PERCENT};
 
 /// Results for the known sequences in both samples: copy numbers of the contigs, and detected screened sequences.
@@ -186,7 +186,11 @@ impl KnownSequenceResults {
     /// Evaluates the marker counts of two samples with the given numbers of reads.
     pub fn from_tally(tally: &MarkerTally, reads: [ReadAndKmerTotals; 2]) -> KnownSequenceResults {
         let kinds = |screened: bool| {
-            tally.sequences.iter().filter(move |s| (s.kind == MarkerSequenceKind::Screened) == screened).collect::<Vec<_>>()
+            tally
+                .sequences
+                .iter()
+                .filter(move |s| (s.kind == MarkerSequenceKind::Screened) == screened)
+                .collect::<Vec<_>>()
         };
         let [contigs, screened] = [false, true].map(kinds);
         KnownSequenceResults {
@@ -203,7 +207,8 @@ fn build_karyotype(contigs: &[&SequenceMarkerCounts]) -> RelativeContigCopyNumbe
         .map(|&contig| (contig, [0, 1].map(|sample| marker_depth(contig, sample))))
         .collect();
     let is_usual = |contig: &SequenceMarkerCounts| {
-        contig.kind == MarkerSequenceKind::Contig && !["X", "Y"].into_iter().any(|sex| is_sex_chromosome(&contig.name, sex))
+        contig.kind == MarkerSequenceKind::Contig
+            && !["X", "Y"].into_iter().any(|sex| is_sex_chromosome(&contig.name, sex))
     };
     let autosomes = [0, 1].map(|sample| autosome_depth(&assessed, sample, is_usual));
     let enough = autosomes.map(|autosomes| autosomes.total_count >= MIN_AUTOSOME_KMERS && autosomes.mean > 0.0);

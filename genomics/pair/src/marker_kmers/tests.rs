@@ -137,7 +137,8 @@ fn screened_sequences_are_detected_unless_the_reference_has_them() {
     // Without a reference more k-mers are markers.
     let alone = MarkerKmers::select_markers(K, None, Some(&folder.path().join("screen.fa"))).unwrap().unwrap();
     assert!(
-        alone.take_recorded_counts().sequences[2].markers > 300 && MarkerKmers::select_markers(K, None, None).unwrap().is_none()
+        alone.take_recorded_counts().sequences[2].markers > 300
+            && MarkerKmers::select_markers(K, None, None).unwrap().is_none()
     );
 }
 

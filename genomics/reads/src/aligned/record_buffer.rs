@@ -59,7 +59,7 @@ pub(super) struct SamFields<'a> {
     pub(super) name: &'a [u8],
     /// Whether bases were hard-clipped.
     pub(super) is_hard_clipped: bool,
-    /// Bases as IUPAC letters.
+    /// Bases as IUPAC base codes.
     pub(super) seq: &'a [u8],
     /// Qualities without offset; empty, or all 0xff, if there are none.
     pub(super) qual: &'a [u8],
@@ -411,7 +411,7 @@ fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 
     Ok([rx, mi])
 }
 
-/// The complement of an IUPAC letter.
+/// The complement of an IUPAC base code.
 fn complement_iupac(base: u8) -> u8 {
     let (here, there) = (b"ACMGRSVTWYHKDBN", b"TGKCYSBAWRDMHVN");
     here.iter().position(|&letter| letter == base).map_or(base, |at| there[at])

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 
+/// Number of lines of a FASTQ record.
 pub(super) const LINES_PER_RECORD: usize = 4;
 
 /// Consecutive whole records of one file, four lines each. A FASTA record is stored as header, bases on one line, and
@@ -52,6 +53,7 @@ impl FastqBlock {
         FastqBlock { fault: Some(fault), ..FastqBlock::default() }
     }
 
+    /// Number of complete records in the block.
     pub(crate) fn num_records(&self) -> usize {
         self.line_ends.len() / LINES_PER_RECORD
     }
@@ -77,13 +79,14 @@ impl FastqBlock {
         }
     }
 
+    /// Appends text to the block.
     pub(super) fn append_bytes(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
         self.bytes[self.used_bytes..][..bytes.len()].copy_from_slice(bytes);
         self.used_bytes += bytes.len();
     }
 
-    /// Appends a line end.
+    /// Appends a line feed to the block's text.
     pub(super) fn push_line_end(&mut self) {
         self.line_ends.push(self.used_bytes);
         self.append_bytes(b"\n");

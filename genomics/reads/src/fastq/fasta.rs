@@ -9,6 +9,7 @@ use genuma_work::ProgressCounters;
 use super::{BlockLimits, FastqBlock, FastqReader, decompression_error};
 
 impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
+    /// Moves the next FASTA records into `block`, as records of four lines, up to a limit.
     pub(super) fn fill_block_fasta(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
         block.restart(self.header_mark, self.records, &[]);
         match self.join_lines(block, limit) {

@@ -11,7 +11,7 @@ use super::block::FastqBlock;
 /// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
 const MAX_NAME_BYTES: usize = 254;
 
-/// A record that was checked.
+/// A FASTQ record whose format was checked.
 pub(crate) struct FastqRecord<'a> {
     /// The header line after its first byte.
     pub(crate) header: &'a [u8],
@@ -35,6 +35,7 @@ pub(crate) struct FastqRecordPosition<'a> {
 }
 
 impl<'a> FastqRecordPosition<'a> {
+    /// The error that a fault in this record gives, with file and record number.
     pub(crate) fn error_in_record(&self, fault: RecordFault) -> Error {
         Error::error_in_record(self.path, self.block.records_before + self.index as u64 + 1, fault)
     }
@@ -126,12 +127,12 @@ const IUPAC: [bool; 256] = {
     table
 };
 
-/// Whether a byte is an IUPAC nucleotide letter in either case.
+/// Whether a byte is an IUPAC base code in either case.
 pub(crate) fn is_iupac(b: u8) -> bool {
     IUPAC[b as usize]
 }
 
-/// Whether a byte may be in the sequence of a read: an IUPAC letter, or `.`, as early sequencers wrote N.
+/// Whether a byte may be in the sequence of a read: an IUPAC base code, or `.`, as early sequencers wrote N.
 pub(crate) fn is_read_base(b: u8) -> bool {
     is_iupac(b) || b == b'.'
 }

@@ -6,13 +6,14 @@
 
 use crate::fastq::{is_printable_ascii, is_read_base, template_name};
 
+/// A record found in a text: its position and its name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FoundRecord {
     pub(super) start: usize,
     pub(super) name: Vec<u8>,
 }
 
-/// Result of searching a text.
+/// Result of searching the text near a byte of a file for records.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RecordSearchResult<T> {
     Found(T),
@@ -21,8 +22,8 @@ pub(super) enum RecordSearchResult<T> {
     NotFound,
 }
 
-/// Finds the first `count` consecutive records that start at or after `from`, after a line end; fewer if the text
-/// ends with them and is the `last` of its file.
+/// Finds the first `count` consecutive records that start at or after `from`, after a line end; fewer if the text ends
+/// with them and `last` says that it extends to the end of its file.
 pub(super) fn find_records(text: &[u8], from: usize, count: usize, last: bool) -> RecordSearchResult<Vec<FoundRecord>> {
     let behind = from.saturating_sub(1);
     for end in memchr::memchr_iter(b'\n', &text[behind.min(text.len())..]) {
@@ -35,7 +36,12 @@ pub(super) fn find_records(text: &[u8], from: usize, count: usize, last: bool) -
 }
 
 /// Parses `count` consecutive records from offset `start` on.
-pub(super) fn parse_records_at(text: &[u8], start: usize, count: usize, last: bool) -> RecordSearchResult<Vec<FoundRecord>> {
+pub(super) fn parse_records_at(
+    text: &[u8],
+    start: usize,
+    count: usize,
+    last: bool,
+) -> RecordSearchResult<Vec<FoundRecord>> {
     let (mut found, mut at) = (Vec::with_capacity(count), start);
     while found.len() < count {
         if last && !found.is_empty() && text[at..].iter().all(|b| matches!(b, b'\r' | b'\n')) {
@@ -84,7 +90,7 @@ fn record_at(text: &[u8], at: usize, last: bool) -> RecordSearchResult<(Vec<u8>,
     RecordSearchResult::Found((template_name(header).to_vec(), lines.at))
 }
 
-/// Lines without their line ends.
+/// Iterates over the lines of a text, without their line ends.
 struct LineIter<'a> {
     text: &'a [u8],
     at: usize,

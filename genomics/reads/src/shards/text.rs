@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::bgzf::{self, block_size_at, append_uncompressed_block};
+use crate::bgzf::{self, append_uncompressed_block, block_size_at};
 use crate::file_span::{FileSpan, VirtualOffset};
 
 use super::SplitObstacle;
@@ -42,10 +42,12 @@ impl CuttableFile {
         Ok(Ok(CuttableFile { file, is_bgzf: packed, span: span.unwrap_or(whole) }))
     }
 
+    /// The part of the file that may be read.
     pub(super) fn span(&self) -> FileSpan {
         self.span
     }
 
+    /// Whether the file is BGZF, otherwise plain text.
     pub(super) fn is_bgzf(&self) -> bool {
         self.is_bgzf
     }
@@ -154,6 +156,7 @@ impl TextWindow<'_> {
         Ok(self.bytes.len() > had)
     }
 
+    /// Whether the text extends to the end of the file or span.
     pub(super) fn reaches_file_end(&self) -> bool {
         self.next_file_offset >= self.file.span.file_bytes
     }

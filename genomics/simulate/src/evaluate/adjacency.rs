@@ -12,6 +12,7 @@ pub(crate) const BREAKEND_TOLERANCE_BP: usize = 50;
 /// Maximum relative difference between two lengths of an insertion.
 const INSERTION_LENGTH_TOLERANCE: f64 = 0.2;
 
+/// One end of an adjacency: position, and the side that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AdjacencyEnd {
     /// Name of the contig.
@@ -31,7 +32,7 @@ impl AdjacencyEnd {
 /// Effect of a structural variant on the sequence at one site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StructuralEffect {
-    /// Two positions become neighbours.
+    /// Two positions of the reference that are apart become neighbours.
     Adjacency([AdjacencyEnd; 2]),
     /// Bases are inserted to the right of `pos`.
     Insertion {
@@ -53,7 +54,7 @@ pub(super) enum AlleleChange {
     Snv {
         /// Position, 1-based.
         pos: usize,
-        /// The new base.
+        /// The alternative base.
         to: u8,
     },
     /// A length change of less than 50 bp.
@@ -103,7 +104,8 @@ fn single_breakend_side(alternate: &str) -> Option<BreakendSide> {
 
 fn sequence_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleChange> {
     let alternate = record.alternate.to_ascii_uppercase();
-    let mut allele = SequenceReplacement::from_vcf_alleles(record.pos, record.reference.as_bytes(), alternate.as_bytes());
+    let mut allele =
+        SequenceReplacement::from_vcf_alleles(record.pos, record.reference.as_bytes(), alternate.as_bytes());
     let contig = genome.and_then(|g| g.names.iter().position(|n| *n == record.chrom).map(|i| &g.seqs[i]));
     if let Some(seq) = contig {
         allele = allele.left_align(seq);

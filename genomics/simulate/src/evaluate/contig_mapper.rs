@@ -198,7 +198,10 @@ mod tests {
     fn contigs(genome: &Genome) -> Genome {
         let cut = |i: usize| genome.seqs[i][[1000, 2000][i]..][..1000].to_vec();
         let strange = b"ACGTTGCAACTTGGCATCGATTTACGAC".repeat(4);
-        Genome::from_sequences(vec!["n1".into(), "n2".into(), "n3".into()], vec![cut(0), reverse_complement(&cut(1)), strange])
+        Genome::from_sequences(
+            vec!["n1".into(), "n2".into(), "n3".into()],
+            vec![cut(0), reverse_complement(&cut(1)), strange],
+        )
     }
 
     #[test]

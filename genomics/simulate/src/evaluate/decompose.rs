@@ -9,7 +9,7 @@ const SUBSTITUTION_COST: u32 = 3;
 const GAP_OPEN_COST: u32 = 5;
 const GAP_EXTEND_COST: u32 = 1;
 
-/// Last step of an alignment.
+/// Last column of an alignment of two alleles: aligned bases, a removed or an added base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AlignmentStep {
     /// A reference base aligned with an allele base.
@@ -163,7 +163,8 @@ mod tests {
         for at in [0, 30, 59] {
             substituted[at] = if substituted[at] == b'A' { b'C' } else { b'A' };
         }
-        let found = decompose_allele(&SequenceReplacement { start: 9, removed: one.clone(), added: substituted }).unwrap();
+        let found =
+            decompose_allele(&SequenceReplacement { start: 9, removed: one.clone(), added: substituted }).unwrap();
         assert_eq!(found.iter().map(|a| a.start).collect::<Vec<_>>(), [9, 39, 68]);
         let moved = [&one[1..], b"G"].concat();
         let found = decompose_allele(&SequenceReplacement { start: 9, removed: one, added: moved }).unwrap();

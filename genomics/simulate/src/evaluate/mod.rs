@@ -54,7 +54,7 @@ pub struct EvaluationInputs<'a> {
 pub enum FilterMode {
     /// Only calls that passed all filters (FILTER is PASS or missing).
     PassOnly,
-    /// Calls count whatever their FILTER is.
+    /// All calls are scored, whatever their FILTER.
     All,
 }
 

@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 pub struct RegionErrors {
     /// Bases of the BED lines of the class; `None` for sites outside all lines.
     pub bases: Option<u64>,
-    /// False calls: SNVs, indels, structural variants.
+    /// Number of false calls by class: SNVs, indels, structural variants.
     pub false_calls: [usize; 3],
-    /// Misses: SNVs, indels, structural variants.
+    /// Number of missed variants by class: SNVs, indels, structural variants.
     pub misses: [usize; 3],
 }
 

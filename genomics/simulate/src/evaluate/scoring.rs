@@ -87,7 +87,7 @@ impl std::ops::Add for VariantScores {
 pub struct MissedVariant {
     /// SNV, indel or kind of structural variant.
     pub class: VariantClass,
-    /// Unique or repeated sequence.
+    /// Whether the variant is in unique or in repeated sequence.
     pub part: RegionType,
     /// CHROM, POS, REF and ALT of the first record.
     pub place: VariantSite,
@@ -153,9 +153,9 @@ pub struct EvaluationResult {
     /// Number of events found as written, with another orientation, and as an insertion instead of a duplication or
     /// copy (or the reverse).
     pub(crate) structural_matches: [usize; 3],
-    /// Misses by class and position.
+    /// The variants of the truth that were not called, sorted by class and position.
     pub misses: Vec<MissedVariant>,
-    /// False calls by class and position.
+    /// The calls that match no variant of the truth, sorted by class and position.
     pub false_calls: Vec<FalseCall>,
 }
 
@@ -179,7 +179,7 @@ struct StructuralEvent {
     shapes: Vec<StructuralEffect>,
 }
 
-/// A parsed VCF file.
+/// All variants of a VCF file, with the records of one structural variant grouped.
 pub(super) struct ParsedVcf {
     records: Vec<VcfRecord>,
     small: Vec<SmallVariant>,

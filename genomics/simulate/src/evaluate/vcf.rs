@@ -132,7 +132,7 @@ const ALT_COLUMN: usize = 4;
 const FORMAT_COLUMN: usize = 8;
 
 impl TumourColumn {
-    /// Evaluates a header line.
+    /// Takes what the evaluation needs from a header line of the VCF.
     fn parse_header_line(&mut self, line: &str) {
         if let Some(name) = line.strip_prefix("##tumor_sample=") {
             self.name = Some(name.to_owned());

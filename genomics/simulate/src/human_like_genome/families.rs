@@ -3,7 +3,7 @@
 use genuma_reads::dna;
 
 use super::isochores::Isochores;
-use super::random_sequence::{draw_exponential, extend_with_mutated_copy, mutated_copy, draw_bases};
+use super::random_sequence::{draw_bases, draw_exponential, extend_with_mutated_copy, mutated_copy};
 use crate::rng::Rng;
 
 /// Class of a repeat family.

@@ -129,8 +129,10 @@ impl ElementTrack {
 pub(crate) fn generate_human_like_genome(length: usize, rng: &mut Rng, threads: usize) -> (Genome, Vec<ElementTrack>) {
     let seed = rng.next_u64();
     let random = |what: StreamLabel| Rng::from_labels(seed, &[what as u64]);
-    let (families, alpha) =
-        (RepeatFamilies::draw_consensus_sequences(&mut random(StreamLabel::Families)), AlphaMonomers::draw_monomers(&mut random(StreamLabel::Alpha)));
+    let (families, alpha) = (
+        RepeatFamilies::draw_consensus_sequences(&mut random(StreamLabel::Families)),
+        AlphaMonomers::draw_monomers(&mut random(StreamLabel::Alpha)),
+    );
     let sizes = chromosome_lengths(length);
     let of = |i: usize, stage: u64| Rng::from_labels(seed, &[u64::from(u32::MAX), i as u64, stage]);
     let ancient = |(): &mut (), i: usize| {

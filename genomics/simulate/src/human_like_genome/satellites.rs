@@ -1,6 +1,6 @@
 //! Generates satellites: alpha satellite with higher-order repeats (HORs) of monomers, and simple satellites.
 
-use super::random_sequence::{extend_with_mutated_copy, mutated_copy, draw_bases};
+use super::random_sequence::{draw_bases, extend_with_mutated_copy, mutated_copy};
 use crate::rng::Rng;
 
 /// Length of an alpha-satellite monomer, bp.

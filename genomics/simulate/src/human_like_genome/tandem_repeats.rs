@@ -2,7 +2,7 @@
 
 use genuma_reads::dna;
 
-use super::random_sequence::{draw_exponential, mutated_copy, draw_bases};
+use super::random_sequence::{draw_bases, draw_exponential, mutated_copy};
 use crate::rng::Rng;
 
 /// A kind of tandem repeat.

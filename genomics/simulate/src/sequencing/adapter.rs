@@ -17,6 +17,7 @@ const NEXTERA_FLANKS: [(&str, &str); 2] = [
     ("CTGTCTCTTATACACATCTGACGCTGCCGACGA", "GTGTAGATCTCGGTGGTCGCCGTATCATT"),
 ];
 
+/// The adapter sequences after the insert in read 1 and read 2 of a sample, with its indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SampleAdapters {
     /// Adapter sequence as each mate reads it.

@@ -29,7 +29,7 @@ struct AmpliconProduct<'a> {
     reverse: bool,
 }
 
-/// A primer on a chromosome.
+/// A site on a chromosome to which a primer binds with its 3' end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PrimerSite {
     amplicon: usize,

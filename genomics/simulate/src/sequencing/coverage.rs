@@ -53,7 +53,10 @@ impl CoverageModel {
 
     /// Draws whether a fragment is kept.
     pub(crate) fn keeps_fragment(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
-        let wave = self.coverage_wave.as_ref().map_or(1.0, |wave| wave.relative_coverage(fragment.middle_reference_position()));
+        let wave = self
+            .coverage_wave
+            .as_ref()
+            .map_or(1.0, |wave| wave.relative_coverage(fragment.middle_reference_position()));
         let least = rng.draw_unit_interval();
         // GC bias can only reduce the probability: skip counting G and C if the fragment is already lost.
         least < wave && (self.gc_bias == 0.0 || least < self.gc_factor(fragment.count_gc(), fragment.len()) * wave)

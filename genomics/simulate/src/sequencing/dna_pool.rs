@@ -9,7 +9,7 @@ use crate::rng::Rng;
 /// Attempts to draw a fragment that uneven coverage keeps.
 const MAX_COVERAGE_TRIES: usize = 500;
 
-/// Origin of a molecule.
+/// Whose DNA a molecule is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DnaSource {
     /// Nuclear DNA of the patient.
@@ -25,9 +25,9 @@ pub(crate) enum DnaSource {
 pub(crate) enum FragmentSampling<'a> {
     /// Uniformly from the whole genome.
     GenomeWide(ChromosomePool<'a>),
-    /// At capture targets.
+    /// From the surroundings of capture targets, in proportion to their efficiency.
     Targets(CapturedTargets<'a>),
-    /// Products of primer pairs.
+    /// As amplicons: the products of primer pairs.
     Amplicons(AmpliconProducts<'a>),
 }
 

@@ -25,6 +25,7 @@ pub(crate) struct CellChromosome<'a> {
     pub(crate) carried_variants: Vec<CarriedVariant>,
 }
 
+/// A variant of the truth that a chromosome has, and where.
 #[derive(Debug, Clone)]
 pub(crate) struct CarriedVariant {
     /// Bases of the chromosome that show the variant, with one base on either side.
@@ -55,6 +56,7 @@ impl<'a> Fragment<'a> {
         self.end - self.start
     }
 
+    /// The bases of the fragment on the forward strand of its chromosome.
     pub(crate) fn to_bases(self) -> Vec<u8> {
         self.chromosome.sequence.bases_in_range(self.start..self.end)
     }
@@ -88,6 +90,7 @@ impl<'a> Fragment<'a> {
         near.filter(|v| v.bases.end <= self.end).map(|v| &*v.name).collect()
     }
 
+    /// The chromosome that the fragment is from.
     pub(crate) fn chromosome(&self) -> &'a CellChromosome<'a> {
         self.chromosome
     }

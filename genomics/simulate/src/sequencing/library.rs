@@ -34,13 +34,14 @@ pub(crate) struct InsertSizeDistribution {
 pub(crate) enum InsertSize {
     /// Drawn from the distribution of the library.
     Regular(usize),
-    /// Not longer than a read.
+    /// An insert that is not longer than a read, with this length in bp.
     Short(usize),
     /// Adapter dimer without insert.
     Dimer,
 }
 
 impl InsertSize {
+    /// Length of the insert, bp; 0 for an adapter dimer.
     pub(crate) fn length_bp(self) -> usize {
         match self {
             InsertSize::Regular(length) | InsertSize::Short(length) => length,

@@ -80,9 +80,9 @@ pub struct LibraryParams {
     pub insert_model: InsertModel,
     /// Share of the fragments that are not longer than a read.
     pub short_inserts: f64,
-    /// Share of fold-back molecules.
+    /// Share of the molecules that are fold-backs.
     pub fold_backs: f64,
-    /// Share of chimeric molecules.
+    /// Share of the molecules that are ligated from two fragments.
     pub chimeras: f64,
     /// Probability that a G is oxidised and read as T, per base.
     pub oxidation: f64,

@@ -11,7 +11,7 @@ const SLOTS_PER_POSITION: usize = 1024;
 const DIP_QUALITIES: (u8, u8) = (5, 25);
 /// Lowest and highest quality in a lost tail.
 const TAIL_QUALITIES: (u8, u8) = (2, 16);
-/// Share of mates with a lost tail.
+/// Share of the mates that end with a tail of low quality.
 const LOST_TAIL_SHARE: f64 = 0.015;
 /// Lowest quality at which a base is always called; below it the base may be N.
 const MIN_CALLED_QUALITY: u8 = 3;

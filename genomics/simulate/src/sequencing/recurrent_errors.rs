@@ -34,9 +34,9 @@ impl AffectedStrand {
 pub(crate) struct RecurrentError {
     /// Position of the site.
     pub position: GenomePosition,
-    /// Letter of the reference at the site, on the forward strand.
+    /// Base of the reference at the site, on the forward strand.
     pub reference_base: u8,
-    /// Letter that molecules with the error have, on the forward strand.
+    /// Base that molecules with the error show, on the forward strand.
     pub error_base: u8,
     /// Mean share over libraries of the molecules (of the affected strand) that show the error.
     pub molecule_share: f64,

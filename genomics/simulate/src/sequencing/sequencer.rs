@@ -25,7 +25,7 @@ const PHRED33_Q2: u8 = b'#';
 /// One mate as the sequencer outputs it.
 #[derive(Debug, Default)]
 pub(crate) struct SequencedMate {
-    /// Letters that the sequencer reports, errors and N included.
+    /// Bases that the sequencer reports, errors and N included.
     pub bases: Vec<u8>,
     /// Qualities, Phred+33.
     pub quals: Vec<u8>,

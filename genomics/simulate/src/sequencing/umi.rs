@@ -19,7 +19,7 @@ const MAX_FAMILY_TRIES: usize = 1000;
 /// A double-stranded molecule with the read pairs of its strands. End 0 is its first base on the chromosome.
 #[derive(Debug)]
 pub(crate) struct UmiMolecule<'a> {
-    /// UMI at each end.
+    /// The UMI at each end of the molecule.
     end_umis: [Vec<u8>; 2],
     /// The strands after PCR: read 1 of strand 0 begins at end 0, read 1 of strand 1 at end 1. `None` if no pair of
     /// the strand is read.

@@ -133,8 +133,8 @@ pub fn canonical(seqs: &[&[u8]]) -> HashSet<u64> {
     seqs.iter().flat_map(|s| kmers(s, K)).map(|(_, kmer)| kmer.canonical()).collect()
 }
 
-/// Candidate k-mers by rank: k-mers of the tumour's haplotypes that the normal's haplotypes lack, and which of them
-/// are branching (the normal has their root).
+/// Candidate k-mers by k-mer rank: k-mers of the tumour's haplotypes that the normal's haplotypes lack, and which of
+/// them are branching (the normal has their root).
 pub struct Interesting {
     pub ranks: BTreeMap<u64, u32>,
     pub parting: Vec<bool>,

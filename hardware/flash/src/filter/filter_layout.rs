@@ -37,6 +37,7 @@ impl FilterLayout {
             .min(self.num_groups())
     }
 
+    /// The pages that share the filter of a group.
     pub(crate) fn pages_of_group(&self, group: u64) -> std::ops::Range<u64> {
         group * PAGES_PER_FILTER_GROUP..self.pages.min((group + 1) * PAGES_PER_FILTER_GROUP)
     }

@@ -87,7 +87,7 @@ fn min_completions(under_way: usize) -> usize {
 pub(crate) enum QueueError {
     /// The system does not permit this way of reading.
     System(io::Error),
-    /// There is no memory.
+    /// The memory for the read buffers cannot be allocated.
     Memory(placement::Error),
 }
 

@@ -32,6 +32,7 @@ impl ReadBuffers {
         Ok(ReadBuffers { first, is_lent: vec![false; len], _pages: pages })
     }
 
+    /// Number of pages.
     pub(super) fn len(&self) -> usize {
         self.is_lent.len()
     }

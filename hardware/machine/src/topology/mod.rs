@@ -184,9 +184,9 @@ pub struct FirmwareMemoryPerformance {
     pub initiator_class: u32,
     /// Nodes from which the memory is accessed.
     pub(crate) initiators: IdSet,
-    /// Read latency in nanoseconds.
+    /// Latency of a read from the initiators to the memory (ACPI HMAT), in nanoseconds.
     pub read_latency_ns: Option<u64>,
-    /// Write latency in nanoseconds.
+    /// Latency of a write from the initiators to the memory (ACPI HMAT), in nanoseconds.
     pub(crate) write_latency_ns: Option<u64>,
     /// Read bandwidth in 10^6 bytes per second (the unit of the kernel).
     pub read_bandwidth_mbs: Option<u64>,

@@ -140,6 +140,7 @@ pub(super) fn read_gpu_memory_nodes(reader: &RecordingReader<'_>) -> IdSet {
     gpus.iter().filter_map(status).collect()
 }
 
+/// Reads memory, huge pages and distances of the nodes `ids`.
 pub(super) fn read_nodes(
     reader: &RecordingReader<'_>,
     ids: &IdSet,
