@@ -388,7 +388,7 @@ impl AlignRun<'_> {
         let mut set = FileSet::default();
         let (aligned, align, sorted, sort) = match &self.target {
             AlignmentOutput::Stdout => {
-                let mut out = logging::lock_stdout()?;
+                let mut out = logging::lock_stdout_for_results()?;
                 let aligned = align_to_sam(&workers, reads, &header, &mut out)?;
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }

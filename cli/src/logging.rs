@@ -51,7 +51,7 @@ pub(crate) fn log_line(line: &str) {
 ///
 /// # Errors
 /// Standard output was closed before the program started.
-pub(crate) fn lock_stdout() -> anyhow::Result<io::StdoutLock<'static>> {
+pub(crate) fn lock_stdout_for_results() -> anyhow::Result<io::StdoutLock<'static>> {
     if stdout_state::was_stdout_closed_at_start() {
         anyhow::bail!("standard output: is closed, so results cannot be written; open it, or name an output file");
     }
@@ -63,7 +63,7 @@ pub(crate) fn lock_stdout() -> anyhow::Result<io::StdoutLock<'static>> {
 /// # Errors
 /// Standard output is closed or cannot be written.
 pub(crate) fn print_result(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    let mut stdout = lock_stdout()?;
+    let mut stdout = lock_stdout_for_results()?;
     match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("standard output"),

@@ -130,7 +130,7 @@ fn measure_machine(quick: bool, force: bool) -> anyhow::Result<MachineProfile> {
     let steps = MeasurementProgressDisplay::start(plan.expected_s());
     let mut native = LocalMachine::new(&topology);
     let watch = &mut |progress: &genuma_probe::measure::MeasurementProgress| {
-        steps.show_step(progress.done_s, &progress.next_job)
+        steps.show_measurement_step(progress.done_s, &progress.next_job)
     };
     let pressure = CpuPressureMeter::start();
     let mut profile = measure_profile(machine, &plan, &mut native, watch)?;

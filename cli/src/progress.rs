@@ -52,7 +52,7 @@ impl MeasurementProgressDisplay {
     }
 
     /// Updates the display: `done_s` seconds of the plan are done, and `next` is the next step.
-    pub(crate) fn show_step(&self, done_s: f64, next: &str) {
+    pub(crate) fn show_measurement_step(&self, done_s: f64, next: &str) {
         let share = (done_s / self.total_s.max(1e-9)).min(1.0);
         if let Some(bar) = &self.bar {
             bar.set_position((share * 1000.0) as u64);

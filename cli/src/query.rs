@@ -57,7 +57,7 @@ pub(crate) struct Args {
 
 /// Looks up the k-mers and prints their counts.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let stdout = BufWriter::with_capacity(1 << 18, logging::lock_stdout()?);
+    let stdout = BufWriter::with_capacity(1 << 18, logging::lock_stdout_for_results()?);
     let result = match is_dictionary(&args.table)? {
         true => look_up_in_dictionary(args, stdout),
         false => look_up_in_table(args, stdout),

@@ -35,7 +35,7 @@ pub(crate) enum ReadStructureOption {
 
 impl ReadLayoutOptions {
     /// Whether the reads have no mates.
-    pub(crate) fn is_single(&self) -> bool {
+    pub(crate) fn has_single_reads(&self) -> bool {
         self.single
     }
 

@@ -240,7 +240,7 @@ fn run_plan(plan: &RunPlan, out: Option<&PathBuf>, set: &mut FileSet) -> anyhow:
             Ok(Some(summary))
         }
         None => {
-            let mut stdout = logging::lock_stdout()?;
+            let mut stdout = logging::lock_stdout_for_results()?;
             match plan.run_instances(meter, &mut stdout) {
                 Ok(summary) => {
                     stdout.flush()?;

@@ -301,7 +301,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         (false, Some(_)) => return Err(UsageError("--sample needs -o -: a folder gets both samples".into()).into()),
     };
     if let Some(sample) = sample {
-        return match stream_reads(&params, sample, &mut logging::lock_stdout()?, threads) {
+        return match stream_reads(&params, sample, &mut logging::lock_stdout_for_results()?, threads) {
             // The reader of the pipe has closed it: this is no error.
             Err(Error::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             Err(Error::Write(error)) => Err(anyhow::Error::new(error).context("standard output")),

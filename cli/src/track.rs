@@ -245,8 +245,11 @@ impl Args {
     /// Opens the lanes of one sample.
     fn open_lanes(&self, number: u8, role: ReadStructureOption, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
         let genome = CramReference::new(Some(self.reference.clone()));
-        let options =
-            AlignedOptions { pair_mates: !self.layout.is_single(), reference: genome, ..AlignedOptions::default() };
+        let options = AlignedOptions {
+            pair_mates: !self.layout.has_single_reads(),
+            reference: genome,
+            ..AlignedOptions::default()
+        };
         self.layout.open_lanes(number, role, files, &options)
     }
 }

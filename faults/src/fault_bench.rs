@@ -95,7 +95,7 @@ impl FaultBench {
     ///
     /// # Errors
     /// The run fails, or its output cannot be read.
-    pub fn run_reference(&mut self, case: &TestCase) -> anyhow::Result<&ReferenceRun> {
+    pub fn run_without_fault(&mut self, case: &TestCase) -> anyhow::Result<&ReferenceRun> {
         if !self.undisturbed.contains_key(case.name) {
             self.prepare_output_folder(case)?;
             let ended = start_process(self.command(&case.line), &self.root, "one")?.wait_for_exit()?;
@@ -114,9 +114,9 @@ impl FaultBench {
     /// fault gives the reference output.
     ///
     /// # Errors
-    /// As [`FaultBench::run_reference`].
+    /// As [`FaultBench::run_without_fault`].
     pub fn count_system_calls(&mut self, case: &TestCase) -> anyhow::Result<CallLog> {
-        self.run_reference(case)?;
+        self.run_without_fault(case)?;
         let before = self.prepare_output_folder(case)?;
         let (ended, seen) = self.run_preloaded(&case.line, None)?;
         let verdict = self.judge_run(case, &ended, &before, None, Some(&seen))?;
@@ -143,7 +143,7 @@ impl FaultBench {
     /// # Errors
     /// The campaign cannot continue: a process cannot be started or a file cannot be written.
     pub fn run_with_fault(&mut self, case: &TestCase, fault: InjectedFault) -> anyhow::Result<JudgedRun> {
-        self.run_reference(case)?;
+        self.run_without_fault(case)?;
         let before = self.prepare_output_folder(case)?;
         let (ended, seen) = self.run_preloaded(&case.line, Some(fault))?;
         let mut verdict = self.judge_run(case, &ended, &before, Some(fault), Some(&seen))?;
@@ -203,7 +203,7 @@ impl FaultBench {
     /// # Errors
     /// As [`FaultBench::run_with_fault`].
     pub fn run_twice_in_parallel(&mut self, case: &TestCase, apart: Duration) -> anyhow::Result<JudgedRun> {
-        self.run_reference(case)?;
+        self.run_without_fault(case)?;
         let before = self.prepare_output_folder(case)?;
         let first = start_process(self.command(&case.line), &self.root, "one")?;
         std::thread::sleep(apart);
@@ -243,7 +243,7 @@ impl FaultBench {
         bytes: &[u8],
         sealed: bool,
     ) -> anyhow::Result<JudgedRun> {
-        self.run_reference(case)?;
+        self.run_without_fault(case)?;
         let path = self.given.join(file);
         let (whole, modified) = (fs::read(&path)?, fs::metadata(&path)?.modified()?);
         let write = |bytes: &[u8]| {

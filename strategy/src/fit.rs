@@ -45,7 +45,7 @@ struct TypicalApplication {
 }
 
 /// Fits one application model per workload. All workloads run the same program and share lock and memory parameters.
-pub fn fit_applications(
+pub fn fit_application_models(
     machine: &MachineModel,
     workloads: &[Workload],
     runs: &[RunObservation],

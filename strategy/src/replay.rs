@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fit::{RunObservation, Workload, fit_applications};
+use crate::fit::{RunObservation, Workload, fit_application_models};
 use crate::model::{ApplicationModel, MachineModel};
 use crate::strategy::{InstanceMemoryPolicy, Strategy};
 pub use published_runs::PublishedRun;
@@ -103,7 +103,7 @@ pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<Fit
         };
         let of_aligner = useful().filter(|run| run.aligner == aligner);
         let observations: Vec<RunObservation> = of_aligner.filter_map(observe).collect();
-        fitted.extend(jobs.into_iter().zip(fit_applications(&machine, &workloads, &observations)));
+        fitted.extend(jobs.into_iter().zip(fit_application_models(&machine, &workloads, &observations)));
     }
     Ok(fitted)
 }

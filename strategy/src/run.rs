@@ -302,7 +302,7 @@ impl Drop for FinishOnDrop<'_> {
 fn write_output(broker: &BatchBroker, out: &mut dyn Write) -> io::Result<()> {
     let mut header = false;
     loop {
-        match broker.next_output(header) {
+        match broker.next_merger_output(header) {
             MergerOutput::Header(text) => {
                 out.write_all(&text)?;
                 header = true;

@@ -139,7 +139,7 @@ fn describe_file(role: &str, path: &Path) -> anyhow::Result<InputFile> {
 ///
 /// # Errors
 /// The path cannot be made absolute, or the sequence dictionary beside the reference cannot be read.
-pub(super) fn identify_reference(
+pub(super) fn identify_reference_sequences(
     genome: &Reference,
     path: Option<&Path>,
     threads: usize,
@@ -207,7 +207,7 @@ mod tests {
         let path = folder.path().join("my genome.fa.gz");
         let contig = |name: &str, seq: &[u8]| Contig { name: name.to_owned(), seq: seq.to_vec() };
         let genome = Reference::from_contigs(vec![contig("chr1", b"ACGTACGTAC"), contig("chr2", b"ACGTA")]);
-        let identify = || identify_reference(&genome, Some(&path), 2).unwrap();
+        let identify = || identify_reference_sequences(&genome, Some(&path), 2).unwrap();
         let identity = identify();
         // echo -n ACGTACGTAC | md5sum
         assert_eq!(identity.sequence_md5[0], "45aff2fecf7615d56bc0567dffab9fa8");
@@ -221,6 +221,6 @@ mod tests {
         assert_eq!(identify().assembly.as_deref(), Some("GRCh38"));
         fs::write(&dictionary, "@SQ\tSN:chr1\tAS:GRCh38\n@SQ\tSN:chr2\tAS:GRCh37\n").unwrap();
         assert_eq!(identify().assembly, None);
-        assert_eq!(identify_reference(&genome, None, 1).unwrap().url, None);
+        assert_eq!(identify_reference_sequences(&genome, None, 1).unwrap().url, None);
     }
 }

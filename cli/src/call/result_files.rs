@@ -148,7 +148,8 @@ impl<'a> CallOutputs<'a> {
         let genome = &finished.genome;
         let settings = result_settings(job);
         let mut records = vcf_record::build_records(&finished.events, genome);
-        let reference = provenance::identify_reference(genome, job.reference.as_deref(), job.resources.threads)?;
+        let reference =
+            provenance::identify_reference_sequences(genome, job.reference.as_deref(), job.resources.threads)?;
         let mut header = vcf::format_vcf_header(&VcfHeaderContent {
             genome,
             samples: &finished.samples,

@@ -154,7 +154,7 @@ impl Dictionary {
         if self.strings.kmer_at(start, self.k) != stored {
             return None;
         }
-        let stretch = self.strings.find_stretch(start)?;
+        let stretch = self.strings.stretch_around_base(start)?;
         let inside = start >= stretch.from && start + u64::from(self.k) <= stretch.to;
         inside.then_some(KmerPlace { start, is_forward: stored == forward, stretch })
     }
@@ -236,7 +236,8 @@ impl<'d> KmerStream<'d> {
         }
         if next.start < next.stretch.from || next.start + k > next.stretch.to {
             // A stretch is a part of its string.
-            next.stretch = strings.find_stretch(next.start).filter(|found| found.string == place.stretch.string)?;
+            next.stretch =
+                strings.stretch_around_base(next.start).filter(|found| found.string == place.stretch.string)?;
             if next.start + k > next.stretch.to {
                 return None;
             }

@@ -64,9 +64,9 @@ pub(crate) fn for_each_kmer(strings: &Strings, k: u32, m: u32, mut each: impl Fn
 
 /// End of the string that begins at `start`; `None` at the end of all strings.
 fn string_end(strings: &Strings, start: u64) -> Option<u64> {
-    let mut stretch = strings.find_stretch(start).filter(|_| start < strings.num_bases)?;
+    let mut stretch = strings.stretch_around_base(start).filter(|_| start < strings.num_bases)?;
     while stretch.to < strings.num_bases
-        && let Some(next) = strings.find_stretch(stretch.to).filter(|next| next.string == stretch.string)
+        && let Some(next) = strings.stretch_around_base(stretch.to).filter(|next| next.string == stretch.string)
     {
         stretch = next;
     }

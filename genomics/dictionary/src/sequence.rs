@@ -107,7 +107,7 @@ impl Strings {
     /// A stretch of the string with base `at`, from at most `at`. It ends with the string, or reaches at least 1,024 bases beyond `at`.
     /// `None` if no string begins at `at` or before.
     #[inline]
-    pub(crate) fn find_stretch(&self, at: u64) -> Option<StringStretch> {
+    pub(crate) fn stretch_around_base(&self, at: u64) -> Option<StringStretch> {
         let block = at >> BLOCK_BASES_LOG2;
         let (first, end, next_end) =
             (self.starts_before(block), self.starts_before(block + 1), self.starts_before(block + 2));
@@ -159,7 +159,7 @@ mod tests {
         let mut start = 0;
         for (number, length) in lengths.into_iter().enumerate() {
             for at in start..start + length {
-                let found = strings.find_stretch(at).expect("a string");
+                let found = strings.stretch_around_base(at).expect("a string");
                 assert_eq!(found.string, number as u64);
                 assert!(found.from >= start && found.from <= at && found.to <= start + length, "{at}: {found:?}");
                 assert!(found.to == start + length || found.to > at + BLOCK_BASES, "{at}: {found:?}");

@@ -46,7 +46,7 @@ impl SpilledBinIndex {
     }
 
     /// The index of some of the bins, in their order.
-    pub(crate) fn slice_bins(&self, bins: Range<usize>) -> SpilledBinIndex {
+    pub(crate) fn select_bins(&self, bins: Range<usize>) -> SpilledBinIndex {
         SpilledBinIndex { extent_bytes: self.extent_bytes, bins: self.bins[bins].to_vec() }
     }
 

@@ -91,7 +91,7 @@ impl ShardKmerIndex {
 
     fn bins_of(&self, partition: Partition) -> SpilledBinIndex {
         let first = self.grid.first_bin(partition.number());
-        self.bins.slice_bins(first..first + self.grid.bins_per_partition as usize)
+        self.bins.select_bins(first..first + self.grid.bins_per_partition as usize)
     }
 
     /// Whether the shard was scattered into this grid and is complete.

@@ -81,7 +81,7 @@ impl SuperKmerCutter {
 
     /// Calls `emit` with each super-k-mer of the read, in order.
     #[inline]
-    pub(crate) fn cut_read(&mut self, read: &BaseCodes, mut emit: impl FnMut(SuperKmer)) {
+    pub(crate) fn cut_into_super_kmers(&mut self, read: &BaseCodes, mut emit: impl FnMut(SuperKmer)) {
         let Self { k, minimizers } = self;
         let packed = read.packed();
         let mut whole = |at: usize, bases: usize| {
@@ -257,7 +257,7 @@ mod tests {
         let mut packer = QualityMaskingPacker::with_min_base_quality(min_base_quality);
         let read = packer.pack_read(Mate { seq, qual });
         let mut cutter = SuperKmerCutter::for_kmer_length(k, SimdLevel::widest_available());
-        cutter.cut_read(read, |super_kmer| super_kmers.push(super_kmer));
+        cutter.cut_into_super_kmers(read, |super_kmer| super_kmers.push(super_kmer));
         for &super_kmer in &super_kmers {
             let mut record = [0xffu8; MAX_RECORD_BYTES];
             let len = super_kmer.write_record(read.packed(), k, sample, &mut record);

@@ -108,7 +108,7 @@ impl Estimate {
     }
 
     /// Applies an increasing function to the value and to both ends.
-    pub fn map_increasing(self, f: impl Fn(f64) -> f64) -> Estimate {
+    pub fn apply_increasing_function(self, f: impl Fn(f64) -> f64) -> Estimate {
         Estimate { value: f(self.value), low: f(self.low), high: f(self.high) }
     }
 }

@@ -137,7 +137,7 @@ pub fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityEstimate {
     let near: Vec<PurityFit> = kinds
         .iter()
         .filter(|fit| fit.log_posterior > best.log_posterior - PURITY_PARAMS.alternative_log_drop)
-        .flat_map(|fit| model.profile_purity(*fit, PURITY_PARAMS.alternative_log_drop))
+        .flat_map(|fit| model.best_fits_by_purity(*fit, PURITY_PARAMS.alternative_log_drop))
         .collect();
     let best = near.iter().copied().max_by(|a, b| a.log_posterior.total_cmp(&b.log_posterior)).unwrap_or(best);
     if best.unexplained_fraction > PURITY_PARAMS.max_unexplained_fraction {

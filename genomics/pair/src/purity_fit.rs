@@ -319,7 +319,7 @@ impl<'a> PurityModel<'a> {
 
     /// Profile over the purity: from a good fit in both directions, the best fit at each purity, until the posterior
     /// has dropped by `max_log_drop`.
-    pub fn profile_purity(&self, from: PurityFit, max_log_drop: f64) -> Vec<PurityFit> {
+    pub fn best_fits_by_purity(&self, from: PurityFit, max_log_drop: f64) -> Vec<PurityFit> {
         let mut all = vec![from];
         for side in [-1.0, 1.0] {
             let mut last = from;

@@ -103,7 +103,7 @@ impl Karyotype {
 
     /// Returns how many more copies of a reference base there are than segments with it, because of additional copies
     /// of whole chromosomes. The value is negative where the chromosome is lost.
-    pub fn copies_gained(&self, at: GenomePosition) -> f64 {
+    pub fn num_extra_copies(&self, at: GenomePosition) -> f64 {
         let covers = |p: &&KaryotypeSegment| match p.source {
             SegmentSource::Reference(span) => span.contig == at.contig && span.start <= at.pos && at.pos < span.end,
             SegmentSource::Novel(_) => false,

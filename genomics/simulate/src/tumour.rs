@@ -165,7 +165,7 @@ impl Tumour {
 
     /// Returns how many copies of a position an average tumour cell gained (negative: lost) with whole chromosomes.
     fn mean_copies_gained(&self, at: GenomePosition) -> f64 {
-        let cell = |pair: &[Karyotype; 2]| pair.iter().map(|k| k.copies_gained(at)).sum::<f64>();
+        let cell = |pair: &[Karyotype; 2]| pair.iter().map(|k| k.num_extra_copies(at)).sum::<f64>();
         self.population_shares.iter().zip(&self.karyotypes).map(|(share, pair)| share * cell(pair)).sum()
     }
 

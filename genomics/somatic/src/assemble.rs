@@ -448,7 +448,7 @@ impl GroupReads<'_> {
             self.has_bases_of_kmer(number, consensus.get(range.clone())?).then_some(range)
         };
         let seeds = window(seed).filter(|_| !stack.is_empty())?;
-        let range = columns.trusted_range(seeds.start, seeds.len());
+        let range = columns.trusted_columns(seeds.start, seeds.len());
         let range =
             columns.limit_to_spanned_columns(range, seeds.clone(), consensus, stack.iter().map(|s| s.start_and_read()));
         let within = |w: &Range<usize>| w.start >= range.start && w.end <= range.end;

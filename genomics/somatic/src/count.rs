@@ -792,7 +792,7 @@ impl CountingUnit<'_> {
     ///
     /// # Errors
     /// There are no partitions, or they come from different reads.
-    pub fn merge_partitions(&self, results: Vec<PartitionCountResult>) -> Result<CallCounts, Error> {
+    pub fn merge_partition_results(&self, results: Vec<PartitionCountResult>) -> Result<CallCounts, Error> {
         let parts = results.len() as u64;
         let mut all = merge_all_partitions(results)?;
         // The candidates of each partition are sorted, but not those of all together.

@@ -381,7 +381,7 @@ impl StepRunner<'_> {
             self.progress.unit_started(&step.to_string(), None);
             let shares = self.call.steps_of_kind(StepKind::Count).map(|step| self.read_result(step));
             let shares: Vec<PartitionCountResult> = shares.collect::<Result<_, _>>()?;
-            Ok(self.count_unit(&[], Partition::WHOLE_KMER_SPACE, None).merge_partitions(shares)?)
+            Ok(self.count_unit(&[], Partition::WHOLE_KMER_SPACE, None).merge_partition_results(shares)?)
         })
     }
 

@@ -129,7 +129,7 @@ pub(crate) struct GenotypedChange<'a> {
 /// normal have two of them or more. Somatic changes in a cluster are not in the normal; a paralog is, where the reads
 /// of the normal are too few to show each of its differences as a germline variant. Tumour cells in the normal
 /// (`normal_has_tumour`) have the somatic changes too.
-pub(crate) fn is_paralog(changes: &[GenotypedChange<'_>], normal_has_tumour: bool) -> bool {
+pub(crate) fn is_contig_of_paralog(changes: &[GenotypedChange<'_>], normal_has_tumour: bool) -> bool {
     let small = || changes.iter().filter(|genotyped| is_small_variant(genotyped.change));
     let not_germline = small().filter(|genotyped| !genotyped.is_germline).count();
     let enough =
@@ -230,7 +230,7 @@ mod tests {
             is_germline: f < germline,
             normal_votes: &votes[f],
         };
-        is_paralog(&(0..bases.len()).map(genotyped).collect::<Vec<_>>(), has_tumour)
+        is_contig_of_paralog(&(0..bases.len()).map(genotyped).collect::<Vec<_>>(), has_tumour)
     }
 
     #[test]

@@ -147,7 +147,7 @@ pub(crate) fn is_long_insertion(f: &ContigChange) -> bool {
 }
 
 /// For the start and the end of the inserted bases, whether a read that begins at `start` of the contig crosses it.
-pub(crate) fn crossed_insertion_ends(f: &ContigChange, start: i32, read_len: usize) -> [bool; 2] {
+pub(crate) fn insertion_ends_crossed(f: &ContigChange, start: i32, read_len: usize) -> [bool; 2] {
     let beside = MIN_BASES_BESIDE_END as i32;
     [f.contig_range.start, f.contig_range.end]
         .map(|end| start + beside <= end as i32 && start + read_len as i32 >= end as i32 + beside)
@@ -297,9 +297,9 @@ mod tests {
         assert_eq!(crossed(&[&LEFT[10..], &RIGHT[..20]], 10), [false, false]);
         assert!(unchanged_end_sequences(&insertion(34..68)).is_none() && is_long_insertion(&insertion(34..68)));
         assert!(!is_long_insertion(&insertion(34..53)));
-        assert_eq!(crossed_insertion_ends(&insertion(34..134), 0, 100), [true, false]);
-        assert_eq!(crossed_insertion_ends(&insertion(34..134), 60, 100), [false, true]);
-        assert_eq!(crossed_insertion_ends(&insertion(34..134), 0, 150), [true, true]);
+        assert_eq!(insertion_ends_crossed(&insertion(34..134), 0, 100), [true, false]);
+        assert_eq!(insertion_ends_crossed(&insertion(34..134), 60, 100), [false, true]);
+        assert_eq!(insertion_ends_crossed(&insertion(34..134), 0, 150), [true, true]);
     }
 
     #[test]

@@ -275,7 +275,7 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) ->
                 taken[j] = true;
                 (class, vec![kept[i].clone(), kept[j].clone()])
             }
-            None => (classify_change(&kept[i].change), vec![kept[i].clone()]),
+            None => (class_of_change(&kept[i].change), vec![kept[i].clone()]),
         };
         // Where reads end a few bases beyond the junction, the new sequence is unknown.
         if let [VariantCall { change: Change::Novel { sequence, .. }, genotype, .. }] = &mut calls[..]
@@ -305,7 +305,7 @@ pub(crate) fn write_short_junctions_as_alleles(events: &mut Vec<Event>, genome: 
     for event in events.iter_mut() {
         let [call] = &mut event.calls[..] else { continue };
         if let Some(allele) = change::short_junction_as_allele(&call.change, genome) {
-            event.class = classify_change(&allele);
+            event.class = class_of_change(&allele);
             call.change = allele;
             is_any_written = true;
         }
@@ -340,7 +340,7 @@ fn is_side_of(whole: &Change, loose: &Change) -> bool {
 }
 
 /// The class of a single change.
-pub(crate) fn classify_change(change: &Change) -> EventClass {
+pub(crate) fn class_of_change(change: &Change) -> EventClass {
     match change {
         Change::Allele { reference, alternative, .. } => match (reference.len(), alternative.len()) {
             (1, 1) => EventClass::Snv,

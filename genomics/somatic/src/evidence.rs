@@ -122,7 +122,7 @@ impl<'a> LocusEvidence<'a> {
             if here && (either || reaches(&likelihoods.read_start())) {
                 let pair = self.reads[likelihoods.read_index].pair;
                 heads[usize::from(self.pairs[pair as usize].sample != NORMAL_SAMPLE)]
-                    .push(self.molecules.representative_pair(pair));
+                    .push(self.molecules.representative_of_molecule(pair));
             }
         }
         heads.map(|mut own| {
@@ -231,11 +231,11 @@ impl<'a> LocusEvidence<'a> {
                 Some(ends) => {
                     ends.ends_crossed_by_read(&likelihoods.read, &placed_read.offsets).map(|beside| beside.is_some())
                 }
-                None => duplication_depth::crossed_insertion_ends(f, likelihoods.starts[0], likelihoods.read.seq.len()),
+                None => duplication_depth::insertion_ends_crossed(f, likelihoods.starts[0], likelihoods.read.seq.len()),
             };
             let sample = usize::from(self.pairs[placed_read.pair as usize].sample);
             for (molecules, _) in crossing[sample].iter_mut().zip(crossed).filter(|(_, crossed)| *crossed) {
-                molecules.insert(self.molecules.representative_pair(placed_read.pair));
+                molecules.insert(self.molecules.representative_of_molecule(placed_read.pair));
             }
         }
         for (votes, crossing) in votes.iter_mut().zip(&crossing) {
@@ -296,7 +296,7 @@ impl<'a> LocusEvidence<'a> {
                 let mut quality = likelihoods.read.qual.clone();
                 quality.sort_unstable();
                 crossing.push(MoleculeVote {
-                    pair: self.molecules.representative_pair(placed_read.pair),
+                    pair: self.molecules.representative_of_molecule(placed_read.pair),
                     log_odds: error_probability.ln(),
                     forward: placed_read.forward,
                     is_f1r2: placed_read.is_f1r2(),
@@ -327,9 +327,9 @@ impl<'a> LocusEvidence<'a> {
             let (least, most) = bounds[usize::from(first)];
             log_odds.clamp(least, most)
         };
-        votes.sort_by_key(|vote| (self.molecules.representative_pair(vote.pair), vote.pair));
+        votes.sort_by_key(|vote| (self.molecules.representative_of_molecule(vote.pair), vote.pair));
         let same = |a: &MoleculeVote, b: &MoleculeVote| {
-            self.molecules.representative_pair(a.pair) == self.molecules.representative_pair(b.pair)
+            self.molecules.representative_of_molecule(a.pair) == self.molecules.representative_of_molecule(b.pair)
         };
         let sum = |votes: &[MoleculeVote]| {
             let strongest =
@@ -338,7 +338,7 @@ impl<'a> LocusEvidence<'a> {
             // docs/model/error_model.md (6)
             let log_odds: f64 = votes.iter().map(|v| bounded(v.log_odds, v.is_f1r2)).sum();
             let pairs = votes.chunk_by(|a, b| a.pair == b.pair).count();
-            let pair = self.molecules.representative_pair(strongest.pair);
+            let pair = self.molecules.representative_of_molecule(strongest.pair);
             let log_odds = bounded(log_odds, strongest.is_f1r2);
             MoleculeVote { pair, log_odds, duplicates: (pairs - 1) as u16, ..*strongest }
         };

@@ -72,7 +72,7 @@ impl GaplessStack {
     /// The consensus around a column as far as two reads or more agree, with its first column.
     pub(crate) fn trusted_consensus_around(&self, around: i32) -> (i32, Vec<u8>) {
         let at = (around - self.start).clamp(0, self.quality_sums.len() as i32 - 1) as usize;
-        let range = self.trusted_range(at.saturating_sub(1), 1);
+        let range = self.trusted_columns(at.saturating_sub(1), 1);
         (self.start + range.start as i32, self.consensus_bases()[range].to_vec())
     }
 
@@ -95,7 +95,7 @@ impl GaplessStack {
 
     /// The columns around the seed where two reads or more agree, at least 100 bp to each side if a single read
     /// extends that far. `from` is the first column of the seed, `k` its length.
-    pub(crate) fn trusted_range(&self, from: usize, k: usize) -> Range<usize> {
+    pub(crate) fn trusted_columns(&self, from: usize, k: usize) -> Range<usize> {
         const FLANK: usize = 100;
         let to = from + k;
         let good = |at: usize| {

@@ -447,7 +447,7 @@ fn has_bias<'a>(votes: impl Iterator<Item = &'a MoleculeVote>, trait_of: impl Fn
 }
 
 /// The votes of several samples, sorted by pair.
-pub(crate) fn pool_votes(samples: &[Vec<MoleculeVote>]) -> Cow<'_, [MoleculeVote]> {
+pub(crate) fn pool_votes_of_samples(samples: &[Vec<MoleculeVote>]) -> Cow<'_, [MoleculeVote]> {
     if let [one] = samples {
         return Cow::Borrowed(one);
     }
@@ -584,7 +584,7 @@ pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec
 /// Genotypes a change from the votes of the normal's and of each tumour's molecules.
 pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], params: GenotypingParams) -> Genotype {
     let several = tumours.len() > 1;
-    let pooled = pool_votes(tumours);
+    let pooled = pool_votes_of_samples(tumours);
     let tumour = &pooled[..];
     let (n, t) = (AlleleSupport::from_votes(normal), AlleleSupport::from_votes(tumour));
     let over = |of: &dyn Fn(&[MoleculeVote]) -> f64| ordered_sum(tumours.iter().map(|votes| of(votes)).collect());
@@ -682,7 +682,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let germline_like = n.alternative >= GENOTYPE_MODEL_PARAMS.min_germline_molecules
         && n.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction.max(of_tumour_cells);
     let known_germline =
-        params.population_frequency.listed_frequency().is_some() && phred(against_germline) < params.min_quality;
+        params.population_frequency.frequency_if_listed().is_some() && phred(against_germline) < params.min_quality;
     filter(germline_like || known_germline, Filter::Germline);
     let is_foreign = params.admixture.foreign_dna.is_some_and(|foreign| {
         // docs/model/genotype.md (13)

@@ -313,7 +313,7 @@ impl GenotypingPasses<'_> {
             let split_one = |(): &mut (), i: usize| {
                 let locus = &loci[contigs[i] as usize];
                 germline_haplotype::has_neighbouring_changes(&locus.contig)
-                    .then(|| germline_haplotype::split_changes(locus, pairs, genome))
+                    .then(|| germline_haplotype::split_off_germline_changes(locus, pairs, genome))
                     .flatten()
             };
             let found = map_in_order(contigs.len(), self.threads, || (), split_one);

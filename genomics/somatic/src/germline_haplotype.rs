@@ -233,7 +233,7 @@ impl GermlineHaplotype<'_> {
 /// The changes of a locus's contig, split into germline changes and changes of the normal's haplotype. `None` if the
 /// normal's reads do not show one haplotype along the contig, if it is the genome's, or if it explains the contig no
 /// better than the changes already found. With the cost of the explanation.
-pub(crate) fn split_changes(
+pub(crate) fn split_off_germline_changes(
     locus: &Locus,
     pairs: &[RecruitedPair],
     genome: &Reference,

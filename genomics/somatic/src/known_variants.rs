@@ -58,7 +58,7 @@ impl PopulationFrequency {
     }
 
     /// The frequency, if the known variants have the allele.
-    pub fn listed_frequency(self) -> Option<f64> {
+    pub fn frequency_if_listed(self) -> Option<f64> {
         match self {
             PopulationFrequency::Listed(frequency) => Some(frequency),
             _ => None,

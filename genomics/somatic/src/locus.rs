@@ -81,7 +81,7 @@ impl ChangeVotes {
     fn from_evidence(evidence: &LocusEvidence<'_>, f: usize) -> ChangeVotes {
         let (mut votes, slippage_rate) = evidence.votes_and_slippage(f);
         let tumours = votes.split_off(TUMOUR_SAMPLE.into());
-        let pooled = genotype::pool_votes(&tumours).into_owned();
+        let pooled = genotype::pool_votes_of_samples(&tumours).into_owned();
         ChangeVotes { normal: votes.concat(), tumours, pooled, slippage_rate }
     }
 }
@@ -220,7 +220,7 @@ impl Locus {
             slips.count_repeat_reads(repeat.unit, repeat.len(), &normal_lengths(&repeat, usize::MAX));
         }
         let mut homopolymers = ShortHomopolymerCounts::default();
-        for homopolymer in ShortHomopolymerCounts::choose_homopolymers(seq, &changed) {
+        for homopolymer in ShortHomopolymerCounts::choose_homopolymers_to_count(seq, &changed) {
             let max_reads = slippage::SLIPPAGE_MODEL_PARAMS.max_reads_per_short_homopolymer;
             homopolymers.count_reads(homopolymer.len(), &normal_lengths(&homopolymer, max_reads));
         }
@@ -320,7 +320,7 @@ impl Locus {
             normal_votes: &votes.normal,
         });
         let normal_has_tumour = admixture.tumour_in_normal_ratio > 0.0;
-        if divergence::is_paralog(&genotyped.collect::<Vec<_>>(), normal_has_tumour)
+        if divergence::is_contig_of_paralog(&genotyped.collect::<Vec<_>>(), normal_has_tumour)
             || divergence::has_diverged_end(&self.contig)
         {
             let is_of_paralog = |change: &Change| is_small_variant(change) || matches!(change, Change::Novel { .. });

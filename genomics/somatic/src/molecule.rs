@@ -157,13 +157,13 @@ impl MoleculeAssignment {
     }
 
     /// The representative pair of the molecule of `pair`: the pair itself or an earlier one.
-    pub fn representative_pair(&self, pair: u32) -> u32 {
+    pub fn representative_of_molecule(&self, pair: u32) -> u32 {
         self.representatives.binary_search_by_key(&pair, |m| m.0).map_or(pair, |at| self.representatives[at].1)
     }
 
     /// Whether an earlier pair is of the same molecule.
     pub fn is_duplicate(&self, pair: u32) -> bool {
-        self.representative_pair(pair) != pair
+        self.representative_of_molecule(pair) != pair
     }
 }
 
@@ -199,20 +199,20 @@ mod tests {
             pair(0, [one, two]),
         ];
         let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3, 4], &pairs, &[]);
-        assert_eq!([0, 1, 2, 3, 4].map(|p| molecules.representative_pair(p)), [0, 0, 0, 3, 4]);
+        assert_eq!([0, 1, 2, 3, 4].map(|p| molecules.representative_of_molecule(p)), [0, 0, 0, 3, 4]);
         assert!(molecules.is_duplicate(2) && !molecules.is_duplicate(4));
         assert_eq!(molecules.pairs_by_molecule(), [vec![0, 1, 2], vec![3], vec![4]]);
         // Pairs of a sample with fixed fragment ends.
         let own = MoleculeAssignment::from_pairs(&[0, 1, 4], &pairs, &[FragmentEnds::Random, FragmentEnds::Fixed]);
-        assert_eq!([0, 1, 4].map(|p| own.representative_pair(p)), [0, 1, 4]);
+        assert_eq!([0, 1, 4].map(|p| own.representative_of_molecule(p)), [0, 1, 4]);
         // Reads without mates: the start of the read tells.
         let late = b"ACGTTGCATGCCGATTGCTAGGATCCATTAGC";
         let singles = [pair(1, [one, b""]), pair(1, [late, b""]), pair(1, [b"ACGTTGCATGCCTTTTTTTTTTTTTTTTTTTT", b""])];
         let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2], &singles, &[]);
-        assert_eq!([0, 1, 2].map(|p| molecules.representative_pair(p)), [0, 0, 2]);
+        assert_eq!([0, 1, 2].map(|p| molecules.representative_of_molecule(p)), [0, 0, 2]);
         // Only some of the pairs.
         let some = MoleculeAssignment::from_pairs(&[1, 2, 4], &pairs, &[]);
-        assert_eq!([1, 2, 4].map(|p| some.representative_pair(p)), [1, 1, 4]);
+        assert_eq!([1, 2, 4].map(|p| some.representative_of_molecule(p)), [1, 1, 4]);
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
             expected.push(representative.unwrap_or(p));
         }
         let molecules = MoleculeAssignment::from_pairs(&members, &pairs, &[]);
-        assert!(members.iter().all(|&p| molecules.representative_pair(p) == expected[p as usize]));
+        assert!(members.iter().all(|&p| molecules.representative_of_molecule(p) == expected[p as usize]));
         assert!(heads.len() > 2 * MAX_LINEAR_PAIRS && heads.len() < 2000, "{}", heads.len());
     }
 
@@ -267,7 +267,7 @@ mod tests {
         ];
         for ends in [FragmentEnds::Random, FragmentEnds::Fixed] {
             let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs, &[ends; 2]);
-            assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_pair(p)), [0, 0, 2, 3]);
+            assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_of_molecule(p)), [0, 0, 2, 3]);
         }
     }
 
@@ -276,6 +276,6 @@ mod tests {
         let one = b"ACGTTGCATGCCGATAGCTAGGATCCATTAGC";
         let pairs = [pair(1, [b"", b""]), pair(1, [b"", b""]), pair(1, [b"ACGT", one]), pair(1, [b"ACGT", one])];
         let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs, &[]);
-        assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_pair(p)), [0, 1, 2, 2]);
+        assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_of_molecule(p)), [0, 1, 2, 2]);
     }
 }

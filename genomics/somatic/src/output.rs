@@ -384,7 +384,7 @@ mod tests {
     use super::*;
     use crate::candidate_kmer::KmerDepths;
     use crate::change::{Breakend, RetainedSide};
-    use crate::event::{Event, EventClass, classify_change};
+    use crate::event::{Event, EventClass, class_of_change};
     use crate::genotype::{ErrorFrequency, Genotype};
     use crate::ledger::Ledger;
     use crate::locus_ranges::LocusRanges;
@@ -463,7 +463,7 @@ mod tests {
             vec![Change::Allele { chrom: 2, pos, reference: vec![r], alternative }]
         }));
         let event = |changes: Vec<Change>| Event {
-            class: if changes.len() == 2 { EventClass::Ins } else { classify_change(&changes[0]) },
+            class: if changes.len() == 2 { EventClass::Ins } else { class_of_change(&changes[0]) },
             calls: changes.into_iter().map(|c| call(c, &[])).collect(),
             phase_set: None,
         };

@@ -48,7 +48,7 @@ pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
 /// The tandem repeat whose length change `f` of a contig alters, and the repeat's length before the change. `None` if
 /// the repeat is too short for evidence by length. Minisatellites slip so seldom that reads are compared with their
 /// haplotypes instead.
-pub(crate) fn measurable_repeat(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
+pub(crate) fn repeat_of_length_change(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
     let (repeat, before) = changed_units(contig, f)?;
     let long = repeat.len().max(before) / repeat.unit;
     (repeat.unit <= MAX_REPEAT_UNIT_BP
@@ -102,7 +102,7 @@ impl<'a> RepeatLengthChange<'a> {
         placed_reads: &[PlacedRead],
         pairs: &[RecruitedPair],
     ) -> Option<RepeatLengthChange<'a>> {
-        let (repeat, before) = measurable_repeat(contig, f)?;
+        let (repeat, before) = repeat_of_length_change(contig, f)?;
         let tumour = repeat.len();
         let shown_in = |normal: bool| {
             let mut shown: Vec<usize> = likelihoods

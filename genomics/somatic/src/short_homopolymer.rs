@@ -17,7 +17,7 @@ pub struct ShortHomopolymerCounts([[u64; 3]; NUM_SHORT_LENGTHS]);
 impl ShortHomopolymerCounts {
     /// Homopolymers of a contig whose reads are counted: a few of each length, outside the columns that are
     /// `left_out`.
-    pub(crate) fn choose_homopolymers(seq: &[u8], left_out: &[bool]) -> Vec<RepeatRange> {
+    pub(crate) fn choose_homopolymers_to_count(seq: &[u8], left_out: &[bool]) -> Vec<RepeatRange> {
         let mut num_chosen = [0; NUM_SHORT_LENGTHS];
         let mut chosen = Vec::new();
         let mut start = 0;
@@ -114,7 +114,7 @@ mod tests {
     fn homopolymers_away_from_changes_are_chosen() {
         let seq = b"ACCTGGGGGGGATTTCAA";
         let starts = |left_out: &[bool]| {
-            let chosen = ShortHomopolymerCounts::choose_homopolymers(seq, left_out);
+            let chosen = ShortHomopolymerCounts::choose_homopolymers_to_count(seq, left_out);
             chosen.into_iter().map(|range| (range.start, range.len())).collect::<Vec<_>>()
         };
         let mut left_out = [false; 18];

@@ -235,7 +235,7 @@ impl RecordBuilder<'_> {
             structural: None,
             locus: call.locus,
             genotype: call.genotype.clone(),
-            population_frequency: call.population_frequency.listed_frequency(),
+            population_frequency: call.population_frequency.frequency_if_listed(),
             panel: call.panel_normals,
             phase_set: self.event_calls.phase_set.map(|first| first + 1),
             screen: None,

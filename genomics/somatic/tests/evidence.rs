@@ -187,7 +187,7 @@ fn weigh_all(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair
         let mut voters = HashSet::new();
         for vote in votes.iter().flatten() {
             assert!(voters.insert(vote.pair), "a molecule votes once");
-            assert_eq!(evidence.molecule_assignment().representative_pair(vote.pair), vote.pair);
+            assert_eq!(evidence.molecule_assignment().representative_of_molecule(vote.pair), vote.pair);
         }
         Weighed { votes, kind: evidence.error_frequency_of_change(f), molecules: evidence.count_molecules(f) }
     };

@@ -138,14 +138,14 @@ impl JunctionDepths {
     }
 
     /// Counts a read pair of a junction and returns whether downsampling keeps the pair so far. A later call of
-    /// [`Self::keeps_pair`] decides, because downsampling becomes stricter with each pair.
+    /// [`Self::is_pair_kept`] decides, because downsampling becomes stricter with each pair.
     pub(crate) fn count_and_downsample_pair(&self, evidence: &JunctionPairEvidence) -> bool {
         let before = self.0[evidence.junction as usize][usize::from(evidence.sample)].fetch_add(1, Relaxed);
         JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), before)
     }
 
     /// Whether a pair is kept after all pairs were counted.
-    pub(crate) fn keeps_pair(&self, evidence: &JunctionPairEvidence) -> bool {
+    pub(crate) fn is_pair_kept(&self, evidence: &JunctionPairEvidence) -> bool {
         let all = self.0[evidence.junction as usize][usize::from(evidence.sample)].load(Relaxed);
         JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), all)
     }

@@ -162,7 +162,7 @@ impl TrackingJob {
             return Err(Error::NothingToTrack(what));
         }
         let mut evidence: Vec<JunctionPairEvidence> =
-            found.into_iter().flat_map(|f| f.evidence).filter(|s| depths.keeps_pair(s)).collect();
+            found.into_iter().flat_map(|f| f.evidence).filter(|s| depths.is_pair_kept(s)).collect();
         evidence.sort_unstable();
         let judged = self.judge_samples(&changes, &junctions, &evidence, &depths, &trackable, &pairs);
         drop((anchors, evidence));

@@ -348,7 +348,7 @@ impl DeviceQueue {
     ///
     /// # Panics
     /// If the buffer is shorter.
-    pub fn fill_words(&self, memory: &mut DeviceBuffer, word: u32, words: usize) -> Result<(), Error> {
+    pub fn enqueue_fill(&self, memory: &mut DeviceBuffer, word: u32, words: usize) -> Result<(), Error> {
         assert!(words * 4 <= memory.bytes, "more bytes than the device's memory has");
         let pattern = word.to_ne_bytes();
         // The binding would derive the pattern size from the element type of the buffer.
@@ -390,7 +390,7 @@ impl DeviceQueue {
     /// # Safety
     /// Number and types of the arguments must be those of the kernel, and with them the kernel must stay within its
     /// buffers.
-    pub unsafe fn start_kernel(
+    pub unsafe fn enqueue_kernel(
         &self,
         kernel: &DeviceKernel,
         args: &[KernelArg<'_>],

@@ -65,7 +65,7 @@ pub fn measure_device_rates(device: &Arc<Device>) -> Result<DeviceRates, Error> 
         timed(1, &mut || {
             let args = [KernelArg::Buffer(&table), KernelArg::U32(bits), KernelArg::U32(steps)];
             // SAFETY: the kernel has these arguments, and indices of `bits` bits are within the table.
-            unsafe { lane.start_kernel(&kernel, &args, WORK_ITEMS / WORK_GROUP_SIZE, WORK_GROUP_SIZE)? };
+            unsafe { lane.enqueue_kernel(&kernel, &args, WORK_ITEMS / WORK_GROUP_SIZE, WORK_GROUP_SIZE)? };
             lane.wait_until_done()
         })?;
         timed(2, &mut || lane.copy_from_device(&table, &mut staging))?;

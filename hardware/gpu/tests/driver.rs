@@ -45,7 +45,7 @@ fn what_is_copied_comes_back_and_limits_hold() {
         staging.iter_mut().zip(0u32..).for_each(|(byte, i)| *byte = (i * 7 % 251) as u8);
         let sent = staging.to_vec();
         lane.copy_to_device(&mut memory, &staging).expect("written");
-        lane.fill_words(&mut memory, u32::from_ne_bytes([1, 2, 3, 4]), 2).expect("filled");
+        lane.enqueue_fill(&mut memory, u32::from_ne_bytes([1, 2, 3, 4]), 2).expect("filled");
         staging.fill(0);
         lane.copy_from_device(&memory, &mut staging).expect("read");
         assert_eq!(staging[..8], [1, 2, 3, 4, 1, 2, 3, 4]);

@@ -41,7 +41,7 @@ fn runs(server: &str) -> Vec<RunObservation> {
 #[test]
 fn what_made_the_runs_is_found_and_holds_elsewhere() {
     let fitted =
-        fit_applications(&published_servers::published_server_model("amd").unwrap(), &workloads(), &runs("amd"));
+        fit_application_models(&published_servers::published_server_model("amd").unwrap(), &workloads(), &runs("amd"));
     let intel = published_servers::published_server_model("intel").unwrap();
     for run in runs("intel") {
         let predicted = predict_run(&intel, &fitted[run.workload], &run.strategy, run.threads).unwrap().seconds;
@@ -55,7 +55,7 @@ fn one_wild_run_does_not_decide() {
     let machine = published_servers::published_server_model("amd").unwrap();
     let mut runs = runs("amd");
     runs[6].seconds *= 20.0;
-    let fitted = fit_applications(&machine, &workloads(), &runs);
+    let fitted = fit_application_models(&machine, &workloads(), &runs);
     for run in runs.iter().enumerate().filter(|(n, _)| *n != 6).map(|(_, run)| run) {
         let predicted = predict_run(&machine, &fitted[run.workload], &run.strategy, run.threads).unwrap().seconds;
         assert!((predicted / run.seconds).ln().abs() < 0.3, "{run:?} {predicted}");
@@ -65,7 +65,7 @@ fn one_wild_run_does_not_decide() {
 
 #[test]
 fn nothing_measured_leaves_what_is_typical() {
-    let fitted = fit_applications(&published_servers::published_server_model("amd").unwrap(), &workloads(), &[]);
+    let fitted = fit_application_models(&published_servers::published_server_model("amd").unwrap(), &workloads(), &[]);
     for app in fitted {
         let near = |found: f64, typical: f64| (found / typical).ln().abs() < 0.05;
         assert!(near(app.cpu, TYPICAL_APPLICATION.cpu) && near(app.touches, TYPICAL_APPLICATION.touches), "{app:?}");

@@ -267,7 +267,7 @@ impl BatchBroker {
     }
 
     /// Waits for the next output. Returns `End` when all is written or the run has ended.
-    pub(super) fn next_output(&self, header_written: bool) -> MergerOutput {
+    pub(super) fn next_merger_output(&self, header_written: bool) -> MergerOutput {
         let mut state = self.lock_state();
         loop {
             if state.stopped {

@@ -48,7 +48,7 @@ pub(crate) struct HugePageGain {
 
 impl HugePageGain {
     /// Reduction of the latency by huge pages as a share; negative if huge pages are slower.
-    pub(crate) fn relative_gain(&self) -> f64 {
+    pub(crate) fn latency_reduction_share(&self) -> f64 {
         1.0 - self.huge.median / self.base.median
     }
 
@@ -56,7 +56,7 @@ impl HugePageGain {
     pub(crate) fn is_gain_significant(&self) -> bool {
         let difference = (self.base.median - self.huge.median).abs();
         difference > self.base.median_absolute_deviation + self.huge.median_absolute_deviation
-            && self.relative_gain().abs() > 1.0 / 30.0
+            && self.latency_reduction_share().abs() > 1.0 / 30.0
     }
 }
 

@@ -113,7 +113,11 @@ fn key_numbers(profile: &MachineProfile) -> String {
     match f.huge_page_gain() {
         Some(g) if g.is_gain_significant() => tile(
             "Huge pages",
-            &format!("{}{:.0}%", if g.relative_gain() > 0.0 { "−" } else { "+" }, g.relative_gain().abs() * 100.0),
+            &format!(
+                "{}{:.0}%",
+                if g.latency_reduction_share() > 0.0 { "−" } else { "+" },
+                g.latency_reduction_share().abs() * 100.0
+            ),
             &format!(
                 "latency: {} instead of {} ns",
                 format_measured_quantity(g.huge.median),

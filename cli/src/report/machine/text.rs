@@ -316,12 +316,12 @@ fn describe_huge_pages(f: ProfileFindings) -> String {
 
 fn describe_huge_page_gain(gain: HugePageGain) -> String {
     let (base, huge) = (format_measured_quantity(gain.base.median), format_measured_quantity(gain.huge.median));
-    let percent = (gain.relative_gain().abs() * 100.0).round();
+    let percent = (gain.latency_reduction_share().abs() * 100.0).round();
     if !gain.is_gain_significant() {
         format!(
             "On huge pages a load from local memory takes {huge} ns, on base pages {base} ns: no difference that stands out from the spread."
         )
-    } else if gain.relative_gain() > 0.0 {
+    } else if gain.latency_reduction_share() > 0.0 {
         format!(
             "On huge pages a load from local memory takes {huge} ns instead of {base} ns, {percent}% less, because fewer \
              address translations miss. Large tables that are looked up at random gain most; streams gain little."

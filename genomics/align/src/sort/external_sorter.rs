@@ -155,7 +155,7 @@ fn write_chunks<I: SortItem>(
             jobs.send((chunks - 1, full)).is_ok()
         };
         let mut open = Vec::with_capacity(chunk);
-        while let Some(merged) = merge.next_item()? {
+        while let Some(merged) = merge.next_merged_item()? {
             if !open.is_empty() && open.len() + merged.item.len() > chunk {
                 let next = recycled.try_recv().unwrap_or_else(|_| Vec::with_capacity(chunk));
                 if !send(std::mem::replace(&mut open, next)) {

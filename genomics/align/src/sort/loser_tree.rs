@@ -171,7 +171,7 @@ impl<I: SortItem> LoserTree<I> {
     }
 
     /// The next item in sort order; `None` after the last.
-    pub(crate) fn next_item(&mut self) -> Result<Option<MergedItem<'_>>, Error> {
+    pub(crate) fn next_merged_item(&mut self) -> Result<Option<MergedItem<'_>>, Error> {
         if let Some(s) = self.last_source.take() {
             let source = &mut self.sources[s];
             source.offset += I::encoded_len(&source.items[source.offset..]);
@@ -242,7 +242,7 @@ mod tests {
         let spill = Arc::new(SortedRunFile::in_folder(std::path::Path::new("/nowhere")));
         let mut merge = LoserTree::<Byte>::start_merge(Vec::new(), pieces, &spill, 1).expect("no file");
         let mut all = Vec::new();
-        while let Some(m) = merge.next_item().expect("no file") {
+        while let Some(m) = merge.next_merged_item().expect("no file") {
             all.push((m.item[8], m.ordinal));
         }
         all

@@ -208,7 +208,7 @@ struct MarkedRecords {
 impl MarkedRecords {
     /// Appends the next record to `out`. Returns `false` after the last record.
     fn append_next(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
-        let Some(MergedItem { ordinal, item }) = self.merge.next_item()? else { return Ok(false) };
+        let Some(MergedItem { ordinal, item }) = self.merge.next_merged_item()? else { return Ok(false) };
         let record = &item[TEMPLATE_ORDINAL_BYTES..];
         let at = out.len();
         out.extend_from_slice(record);

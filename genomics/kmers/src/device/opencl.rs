@@ -115,10 +115,10 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
         assert!(slots <= self.sizes.max_slots, "more slots than there is memory for");
         (self.class, self.slots) = (class, slots);
         let all = slots + MAX_PROBED_SLOTS_PER_KMER;
-        self.lane.fill_words(&mut self.keys, u32::MAX, 2 * all)?;
-        self.lane.fill_words(&mut self.counts, 0, S * all)?;
-        self.lane.fill_words(&mut self.state, 0, STATE_WORDS)?;
-        self.lane.fill_words(&mut self.spectra, 0, S * SPECTRUM_SLOTS)
+        self.lane.enqueue_fill(&mut self.keys, u32::MAX, 2 * all)?;
+        self.lane.enqueue_fill(&mut self.counts, 0, S * all)?;
+        self.lane.enqueue_fill(&mut self.state, 0, STATE_WORDS)?;
+        self.lane.enqueue_fill(&mut self.spectra, 0, S * SPECTRUM_SLOTS)
     }
 
     fn add_records(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error> {
@@ -142,7 +142,7 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
         ];
         // SAFETY: each group has one chunk, which is inside the records and fits the kernel's local memory; slot
         // positions are below `slots`, and the memory has a margin after them.
-        unsafe { self.lane.start_kernel(&self.insert, &args, starts.len() - 1, WORK_GROUP_ITEMS) }
+        unsafe { self.lane.enqueue_kernel(&self.insert, &args, starts.len() - 1, WORK_GROUP_ITEMS) }
     }
 
     fn gather_counts(
@@ -170,7 +170,7 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
         ];
         // SAFETY: slots up to the margin are allocated, and there are as many rows as slots.
         unsafe {
-            self.lane.start_kernel(
+            self.lane.enqueue_kernel(
                 &self.gather,
                 &args,
                 (self.slots + MAX_PROBED_SLOTS_PER_KMER).div_ceil(SLOTS_PER_WORK_GROUP),

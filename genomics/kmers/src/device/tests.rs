@@ -172,7 +172,7 @@ fn generated<const S: usize>(k: u32, reads: usize, seed: u64) -> (Vec<u8>, BTree
         }
         let mut pieces = Vec::new();
         let read = packer.pack_read(Mate { seq: &seq, qual: &seq });
-        cutter.cut_read(read, |piece| pieces.push(piece));
+        cutter.cut_into_super_kmers(read, |piece| pieces.push(piece));
         for piece in pieces {
             let mut record = [0; MAX_RECORD_BYTES];
             let len = piece.write_record(read.packed(), k, sample as u8, &mut record);

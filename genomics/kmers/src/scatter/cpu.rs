@@ -34,7 +34,7 @@ impl Scatter for CpuScatter {
         // prefetched first.
         super_kmers.clear();
         let mut kmers = 0;
-        cutter.cut_read(read, |super_kmer| {
+        cutter.cut_into_super_kmers(read, |super_kmer| {
             kmers += super_kmer.kmers as u64;
             if let Some(bin) = layout.bin_of_minimizer(super_kmer.minimizer) {
                 buffers.prefetch_bin(bin);

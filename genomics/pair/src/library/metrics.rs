@@ -444,12 +444,14 @@ fn duplicate_metrics(tally: &LibraryTally, error_free: f64, expected_meetings: O
     let seen = proportion(pairs - keys, pairs).and_then(|share| {
         Estimate::from_binomial((share * keys as f64).round() as u64, keys).map(|e| Estimate { value: share, ..e })
     });
-    let share =
-        seen.map(|seen| seen.map_increasing(|seen| correct_for_key_errors(seen, pairs as f64, error_free).0.max(seen)));
+    let share = seen.map(|seen| {
+        seen.apply_increasing_function(|seen| correct_for_key_errors(seen, pairs as f64, error_free).0.max(seen))
+    });
     let by_chance = expected_meetings
         .zip(share)
         .map(|(expected_meetings, share)| coincidence_share(expected_meetings, share.value));
-    let copied = share.map(|share| share.map_increasing(|share| beyond_coincidence(share, by_chance.unwrap_or(0.0))));
+    let copied =
+        share.map(|share| share.apply_increasing_function(|share| beyond_coincidence(share, by_chance.unwrap_or(0.0))));
     // Many pairs share keys if all molecules start at a few places.
     let (each, alike) = AMPLICON_LIMITS;
     let amplicons = pairs as f64 > each * keys as f64 && repeated as f64 > alike * pairs as f64;

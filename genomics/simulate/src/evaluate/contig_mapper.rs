@@ -113,7 +113,7 @@ impl<'a> ContigMapper<'a> {
 
     /// Returns the record in reference coordinates; `None` if the contig is not found or the reference differs from
     /// REF.
-    pub(super) fn map_record(&self, record: &VcfRecord) -> Option<VcfRecord> {
+    pub(super) fn map_record_to_reference(&self, record: &VcfRecord) -> Option<VcfRecord> {
         if record.alternate.starts_with('<') {
             return self.map_symbolic(record);
         }
@@ -211,7 +211,7 @@ mod tests {
         let places = ContigMapper::map_contigs(&contigs, &BTreeSet::from(["n1", "n2", "n3"]), &genome);
         let place = |line: &str| {
             let record = vcf::parse_test_records(line).remove(0);
-            places.map_record(&record).map(|r| {
+            places.map_record_to_reference(&record).map(|r| {
                 let end = r.info.get("END").map_or(String::new(), |end| format!(" {end}"));
                 format!("{} {} {} {}{end}", r.chrom, r.pos, r.reference, r.alternate)
             })

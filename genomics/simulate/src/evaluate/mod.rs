@@ -132,7 +132,7 @@ fn map_calls_to_reference(
     let places = contig_mapper::ContigMapper::map_contigs(&contigs, &named, genome);
     let mut lost = 0;
     let of = |record: &vcf::VcfRecord| {
-        let placed = if strange(&record) { places.map_record(record) } else { Some(record.clone()) };
+        let placed = if strange(&record) { places.map_record_to_reference(record) } else { Some(record.clone()) };
         placed.unwrap_or_else(|| {
             lost += 1;
             record.clone()

@@ -44,7 +44,7 @@ impl BaseLikelihoods {
     }
 
     /// Calls the consensus of one strand.
-    pub(super) fn call_bases(&self) -> Vec<ConsensusBase> {
+    pub(super) fn call_consensus_bases(&self) -> Vec<ConsensusBase> {
         self.0.iter().map(call_base).collect()
     }
 }
@@ -58,7 +58,7 @@ fn call_base(likelihoods: &[f64; 4]) -> ConsensusBase {
 }
 
 /// Combines the consensus of both strands: qualities add up if they agree, and are subtracted if not.
-pub(crate) fn combine_strands(first: Vec<ConsensusBase>, second: Vec<ConsensusBase>) -> Vec<ConsensusBase> {
+pub(crate) fn combine_strand_consensuses(first: Vec<ConsensusBase>, second: Vec<ConsensusBase>) -> Vec<ConsensusBase> {
     if first.is_empty() || second.is_empty() {
         return if first.is_empty() { second } else { first };
     }
@@ -81,11 +81,11 @@ mod tests {
         for bases in [b"ACGT", b"ACGT", b"ATGN"] {
             family.add_read(bases, b"FFFF");
         }
-        let strand = family.call_bases();
+        let strand = family.call_consensus_bases();
         assert_eq!(strand.iter().map(|b| b.0).collect::<Vec<_>>(), b"ACGT");
         assert!(strand[0].1 == 45 && (30..45).contains(&strand[1].1));
-        let duplex = combine_strands(strand.clone(), vec![(b'A', 45), (b'T', 45), (b'T', 10), (b'T', 2)]);
+        let duplex = combine_strand_consensuses(strand.clone(), vec![(b'A', 45), (b'T', 45), (b'T', 10), (b'T', 2)]);
         assert_eq!((duplex[0], duplex[1].0 == b'T' || duplex[1].0 == b'N'), ((b'A', 90), true));
-        assert_eq!((duplex[2], combine_strands(strand.clone(), vec![])), ((b'G', 35), strand));
+        assert_eq!((duplex[2], combine_strand_consensuses(strand.clone(), vec![])), ((b'G', 35), strand));
     }
 }

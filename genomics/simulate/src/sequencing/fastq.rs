@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use genuma_work::publish::{AtomicFile, FileSet};
 use libdeflater::{CompressionLvl, Compressor};
 
-use super::consensus::{BaseLikelihoods, combine_strands};
+use super::consensus::{BaseLikelihoods, combine_strand_consensuses};
 use super::dna_pool::DnaSource;
 use super::library::Library;
 use super::molecule::Molecule;
@@ -266,9 +266,9 @@ impl<'a> BlockGenerator<'a> {
         count_source(source, counts);
         let mut places = String::new();
         for mate in [0, 1] {
-            let strands = [0, 1].map(|strand| consensus[strand][mate].call_bases());
+            let strands = [0, 1].map(|strand| consensus[strand][mate].call_consensus_bases());
             let [one, other] = strands;
-            let called = combine_strands(one, other);
+            let called = combine_strand_consensuses(one, other);
             self.mates[mate].bases = called.iter().map(|c| c.0).collect();
             self.mates[mate].quals = called.iter().map(|c| c.1 + 33).collect();
             let mate_of_source = mate ^ strand ^ lead;

@@ -111,7 +111,7 @@ impl DuplicateMarker {
         let mut group = PairEnds::MAX_KEY;
         let mut best: [Option<BestRead>; 2] = [None, None];
         let mut positions = Vec::new();
-        while let Some(MergedItem { ordinal, item }) = merge.next_item()? {
+        while let Some(MergedItem { ordinal, item }) = merge.next_merged_item()? {
             let key = PairEnds::key(item);
             if key != group {
                 group = key;
@@ -159,7 +159,7 @@ impl DuplicateMarker {
         let mut group = None;
         let mut of_pair = false;
         let mut best = None;
-        while let Some(MergedItem { ordinal, item }) = merge.next_item()? {
+        while let Some(MergedItem { ordinal, item }) = merge.next_merged_item()? {
             let position = SingleEnd::duplicate_key(item);
             if group != Some(position) {
                 (group, of_pair, best) = (Some(position), false, None);
