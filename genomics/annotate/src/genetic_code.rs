@@ -1,5 +1,7 @@
 //! Genetic codes: the standard code (table 1 of NCBI) and the vertebrate mitochondrial code (table 2).
 
+use genuma_reads::fasta::is_mitochondrial_name;
+
 /// Translation of codons to amino acids: the standard code, or that of vertebrate mitochondria.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GeneticCode {
@@ -17,10 +19,7 @@ const VERTEBRATE_MITOCHONDRIAL: &[u8; 64] = b"FFLLSSSSYY**CCWWLLLLPPPPHHQQRRRRII
 impl GeneticCode {
     /// The code of a contig: the mitochondrial one if the contig has a usual name of the human mitochondrion.
     pub fn for_contig(name: &str) -> GeneticCode {
-        match name {
-            "chrM" | "chrMT" | "MT" | "M" | "NC_012920.1" => GeneticCode::VertebrateMitochondrial,
-            _ => GeneticCode::Standard,
-        }
+        if is_mitochondrial_name(name) { GeneticCode::VertebrateMitochondrial } else { GeneticCode::Standard }
     }
 
     /// The amino acid of a codon; `X` if a base is ambiguous.

@@ -29,6 +29,8 @@ pub struct Reference {
     /// The sequences in the order of the file.
     pub contigs: Vec<Contig>,
     index: HashMap<String, usize>,
+    /// Indices of the sequences whose header says that they are circular.
+    circular_by_header: Vec<usize>,
 }
 
 impl Reference {
@@ -38,8 +40,12 @@ impl Reference {
     /// The errors of [`read_fasta`].
     pub fn read_fasta_file(path: &Path) -> Result<Self, Error> {
         let mut contigs: Vec<Contig> = Vec::new();
+        let mut circular_by_header = Vec::new();
         read_fasta(path, |part| match part {
-            FastaEvent::Header { name, .. } => {
+            FastaEvent::Header { name, comment } => {
+                if says_circular(comment) {
+                    circular_by_header.push(contigs.len());
+                }
                 contigs.push(Contig { name: String::from_utf8_lossy(name).into_owned(), seq: Vec::new() });
             }
             FastaEvent::Bases(bases) => {
@@ -48,13 +54,20 @@ impl Reference {
                 }
             }
         })?;
-        Ok(Reference::from_contigs(contigs))
+        Ok(Reference { circular_by_header, ..Reference::from_contigs(contigs) })
     }
 
     /// A reference from sequences in memory, whose names must differ.
     pub fn from_contigs(contigs: Vec<Contig>) -> Reference {
         let index = contigs.iter().enumerate().map(|(i, c)| (c.name.clone(), i)).collect();
-        Reference { contigs, index }
+        Reference { contigs, index, circular_by_header: Vec::new() }
+    }
+
+    /// Whether a sequence is circular: its header has the word `circular`, or it has the name of the human
+    /// mitochondrial genome.
+    pub fn is_circular(&self, contig: usize) -> bool {
+        self.circular_by_header.contains(&contig)
+            || self.contigs.get(contig).is_some_and(|contig| is_mitochondrial_name(&contig.name))
     }
 
     /// Names of the contigs, in their order.
@@ -86,6 +99,24 @@ impl Reference {
     pub fn contig_index(&self, name: &str) -> Option<usize> {
         self.index.get(name).copied()
     }
+}
+
+/// Whether a sequence has a usual name of the human mitochondrial genome: that of UCSC, of Ensembl or of RefSeq.
+pub fn is_mitochondrial_name(name: &str) -> bool {
+    matches!(name, "chrM" | "chrMT" | "MT" | "M" | "NC_012920.1")
+}
+
+/// Whether the comment of a FASTA header says that the sequence is circular: `circular`, `topology=circular`,
+/// `circular=true`.
+fn says_circular(comment: &[u8]) -> bool {
+    let comment = comment.to_ascii_lowercase();
+    let words: Vec<&[u8]> = comment.split(|b| !b.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let word_at = |i: usize| words.get(i).copied().unwrap_or_default();
+    (0..words.len()).any(|i| {
+        let is_denied = i > 0 && matches!(word_at(i - 1), b"not" | b"non" | b"no")
+            || matches!(word_at(i + 1), b"false" | b"no" | b"n" | b"f" | b"0");
+        words[i] == b"circular" && !is_denied
+    })
 }
 
 /// Checks that a sequence name is valid in SAM and VCF files.

@@ -40,6 +40,28 @@ fn long_lines_cross_chunks() {
 }
 
 #[test]
+fn circular_sequences_are_known_by_header_or_name() {
+    let folder = Folder::new();
+    let headers = [
+        ("p1 plasmid, circular", true),
+        ("p2 length=5000 circular=true", true),
+        ("p3 topology=circular;depth=30x", true),
+        ("chrM", true),
+        ("MT dna:chromosome", true),
+        ("p4 circular=false", false),
+        ("p5 not circular", false),
+        ("p6 circularised later", false),
+        ("chrMT_alt", false),
+    ];
+    let text: String = headers.iter().map(|(header, _)| format!(">{header}\nACGT\n")).collect();
+    let reference = Reference::read(&folder.write("r.fa", text)).unwrap();
+    for (i, (header, is_circular)) in headers.into_iter().enumerate() {
+        assert_eq!(reference.is_circular(i), is_circular, "{header}");
+    }
+    assert!(!reference.is_circular(headers.len()));
+}
+
+#[test]
 fn invalid_files_are_reported() {
     let folder = Folder::new();
     let mut damaged = gzip(TEXT.as_bytes());

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::affine::{self, AlignmentOp};
 use crate::assemble::{Contig, MIN_CHANGED_BASE_QUALITY_SUM};
 use crate::change::{Change, left_align_allele};
+use crate::circular_contig::OriginWindow;
 use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP, SegmentEnd, select_segments};
 use crate::event_model;
 use crate::explanation::{Explanation, ExplanationKind};
@@ -154,6 +155,16 @@ impl AlignedContig {
         }
     }
 
+    /// The contig, aligned with the window around the origin of a circular sequence, in positions of that sequence.
+    /// `None` if one of its changes has none.
+    fn outside_window(mut self, window: &OriginWindow) -> Option<AlignedContig> {
+        for found in &mut self.changes {
+            found.change = window.convert_change(found.change.clone())?;
+        }
+        self.diagonals = window.convert_diagonals(self.diagonals, self.seq.len());
+        Some(self)
+    }
+
     /// Whether most other members of the repeat family have the bases at `range`.
     pub(crate) fn is_family_allele(&self, range: &std::ops::Range<usize>) -> bool {
         let has = |bases: std::ops::Range<usize>| self.family_alleles.contains(&bases);
@@ -185,6 +196,18 @@ fn is_novel_range(novel: &[bool], at: &std::ops::Range<usize>) -> bool {
 /// Aligns a contig with the genome from the mapper's hits, and finds its changes.
 pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> AlignedContig {
     let segments = select_segments(contig, hits, genome);
+    if let Some(window) = OriginWindow::around_segments(&segments, contig.seq.len(), genome) {
+        let hits = window.convert_hits(hits);
+        let aligned = align_segments(contig, &hits, select_segments(contig, &hits, &window.genome), &window.genome);
+        if let Some(aligned) = aligned.outside_window(&window) {
+            return aligned;
+        }
+    }
+    align_segments(contig, hits, segments, genome)
+}
+
+/// Finds the changes of a contig with these segments.
+fn align_segments(contig: &Contig, hits: &[Hit], segments: Vec<ContigSegment>, genome: &Reference) -> AlignedContig {
     let Some(longest) = segments.iter().max_by_key(|p| p.query_len()).copied() else {
         return AlignedContig::from_unplaced_contig(contig);
     };

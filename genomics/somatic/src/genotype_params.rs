@@ -90,6 +90,16 @@ pub(crate) struct GenotypeModelParams {
     /// Probability that a pair of the other orientation shows an error of PCR (formula 24). Unit: probability. Source:
     /// chosen, that of a base of quality 30. If higher: alleles with few pairs of one orientation are more often errors.
     pub(crate) opposite_strand_error_probability: f64,
+    /// Number of molecules of each orientation that were amplified at one position, before it is learned (formula 25).
+    /// Unit: molecules. Source: fitted on amplicons at 1000x (sets amp1000 of `make bench-assays`, seeds 301 and 1301).
+    /// If higher: mutations whose fraction differs between the orientations count as errors.
+    pub(crate) expected_templates: f64,
+    /// Maximum number of doublings and halvings of `expected_templates` that are tried (formula 25). Unit: doublings.
+    /// Source: chosen, 5 to 1,280 molecules. If higher: slower.
+    pub(crate) num_template_doublings: u8,
+    /// Standard deviation of the number of molecules before it is learned (formula 25). Unit: doublings. Source: chosen;
+    /// three calls outweigh it. If higher: few calls decide.
+    pub(crate) templates_sd_doublings: f64,
     /// Minimum frequency in the population of the alleles from which germline fractions are learned (formula 19). Unit:
     /// share of chromosomes. Source: chosen; above it one allele in 1,000 is somatic. If higher: fewer alleles are
     /// used.
@@ -245,6 +255,9 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     max_pcr_error_fraction: 0.5,
     num_pcr_error_fractions: 500,
     opposite_strand_error_probability: 1e-3,
+    expected_templates: 80.0,
+    num_template_doublings: 4,
+    templates_sd_doublings: 2.0,
     min_common_frequency: 0.01,
     unlisted_germline_share: 0.03,
     pure_normal_log_odds: 2.5,

@@ -17,6 +17,7 @@ pub mod group;
 mod gapless_stack;
 mod gapped_likelihood;
 mod branch_points;
+mod circular_contig;
 pub mod assemble;
 mod mixture;
 mod pcr_errors;

@@ -35,41 +35,95 @@ fn log_weighted_mean(log_values: impl Iterator<Item = (f64, f64)>) -> f64 {
     highest + (sum / total).ln()
 }
 
-/// Natural logarithm of the likelihood that an allele is an error of PCR, over the likelihood that it is a mutation.
-fn pcr_error_log_ratio(counts: PairCounts) -> f64 {
-    let p = &GENOTYPE_MODEL_PARAMS;
-    let [first, second] = counts;
-    let both = [first[0] + second[0], first[1] + second[1]];
+/// Log-likelihood of `k` of `n` pairs of one orientation with an allele of fraction `f` among the molecules of that
+/// orientation that were amplified, if these are as many as `num_templates` (beta-binomial distribution).
+fn log_likelihood_of_templates([k, n]: [u32; 2], f: f64, num_templates: f64) -> f64 {
+    let (k, rest) = (f64::from(k), f64::from(n - k));
+    let (with, without) = (num_templates * f, num_templates * (1.0 - f));
+    let ln_beta = |a: f64, b: f64| libm::lgamma(a) + libm::lgamma(b) - libm::lgamma(a + b);
+    ln_beta(with + k, without + rest) - ln_beta(with, without)
+}
+
+/// Log-likelihood of a mutation, if `num_templates` molecules of each orientation were amplified.
+fn mutation_log_likelihood(counts: PairCounts, num_templates: f64) -> f64 {
+    let steps = GENOTYPE_MODEL_PARAMS.num_pcr_error_fractions;
     // docs/model/genotype.md (24)
+    let fractions = (0..steps).map(|i| (i as f64 + 1.0 / 2.0) / steps as f64);
+    let both = |f: f64| counts.map(|own| log_likelihood_of_templates(own, f, num_templates)).iter().sum();
+    log_weighted_mean(fractions.map(|f| (1.0, both(f))))
+}
+
+/// Log-likelihood of an error of PCR.
+fn error_log_likelihood([first, second]: PairCounts) -> f64 {
+    let p = &GENOTYPE_MODEL_PARAMS;
     let steps = p.num_pcr_error_fractions;
-    let uniform = (0..steps).map(|i| (i as f64 + 1.0 / 2.0) / steps as f64);
-    let mutation = log_weighted_mean(uniform.map(|f| (1.0, log_likelihood(both, f))));
     let range = (p.max_pcr_error_fraction / p.min_pcr_error_fraction).ln();
     // Points with equal distances of their logarithms: the density 1/f² has the weight 1/f.
     let fraction = |i: usize| p.min_pcr_error_fraction * (range * (i as f64 + 1.0 / 2.0) / steps as f64).exp();
+    // docs/model/genotype.md (24)
     let of_orientation = |own: [u32; 2], other: [u32; 2]| {
         let own = log_weighted_mean((0..steps).map(fraction).map(|f| (1.0 / f, log_likelihood(own, f))));
         own + log_likelihood(other, p.opposite_strand_error_probability)
     };
     let error = [of_orientation(first, second), of_orientation(second, first)];
-    log_weighted_mean(error.into_iter().map(|one| (1.0, one))) - mutation
+    log_weighted_mean(error.into_iter().map(|one| (1.0, one)))
 }
 
-/// The log-likelihood ratio of a call. Of several tumours the one that is the least like an error counts.
-fn call_log_ratio(call: &VariantCall) -> f64 {
+/// The numbers of pairs of a call for each tumour.
+fn counts_of_call(call: &VariantCall) -> Vec<PairCounts> {
     let genotype = &call.genotype;
     if genotype.tumours.is_empty() {
-        return pcr_error_log_ratio(pair_counts(&genotype.tumour));
+        return vec![pair_counts(&genotype.tumour)];
     }
-    let each = genotype.tumours.iter().map(|tumour| pcr_error_log_ratio(pair_counts(&tumour.support)));
-    each.fold(f64::INFINITY, f64::min)
+    genotype.tumours.iter().map(|tumour| pair_counts(&tumour.support)).collect()
 }
 
-/// Natural logarithm of the odds of errors of PCR over mutations, learned from the log-likelihood ratios of alleles.
-fn learn_error_log_odds(log_ratios: &[f64]) -> f64 {
-    let p = &GENOTYPE_MODEL_PARAMS;
-    // docs/model/genotype.md (25)
-    mixture::learn_log_odds(log_ratios, p.pcr_error_share, p.pcr_error_share_weight)
+/// Log-likelihoods of an error of PCR and of a mutation. Of several tumours those of the one that is the least like an
+/// error count.
+fn log_likelihoods_of_call(tumours: &[PairCounts], num_templates: f64) -> [f64; 2] {
+    let each =
+        tumours.iter().map(|&counts| [error_log_likelihood(counts), mutation_log_likelihood(counts, num_templates)]);
+    each.min_by(|a, b| (a[0] - a[1]).total_cmp(&(b[0] - b[1]))).unwrap_or_default()
+}
+
+/// Model of errors of PCR, learned from calls.
+#[derive(Debug, Clone, Copy)]
+struct PcrErrorModel {
+    /// Number of molecules of each orientation that were amplified, at one position.
+    num_templates: f64,
+    /// Natural logarithm of the odds of errors of PCR over mutations.
+    error_log_odds: f64,
+}
+
+impl PcrErrorModel {
+    /// Learns the model from the numbers of pairs of calls, for each tumour.
+    fn learn(calls: &[Vec<PairCounts>]) -> PcrErrorModel {
+        let p = &GENOTYPE_MODEL_PARAMS;
+        let num_steps = i32::from(p.num_template_doublings);
+        let learned = (-num_steps..=num_steps).map(|step| {
+            let num_templates = p.expected_templates * f64::from(step).exp2();
+            let likelihoods: Vec<[f64; 2]> =
+                calls.iter().map(|tumours| log_likelihoods_of_call(tumours, num_templates)).collect();
+            let log_ratios: Vec<f64> = likelihoods.iter().map(|[error, mutation]| error - mutation).collect();
+            let error_log_odds = mixture::learn_log_odds(&log_ratios, p.pcr_error_share, p.pcr_error_share_weight);
+            let share = 1.0 / (1.0 + (-error_log_odds).exp());
+            let either = |&[error, mutation]: &[f64; 2]| {
+                log_weighted_mean([(share, error), (1.0 - share, mutation)].into_iter())
+            };
+            // docs/model/genotype.md (25)
+            let prior = -0.5 * (f64::from(step) / p.templates_sd_doublings).powi(2);
+            let log_likelihood = likelihoods.iter().map(either).sum::<f64>() + prior;
+            (log_likelihood, PcrErrorModel { num_templates, error_log_odds })
+        });
+        let best = learned.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, model)| model);
+        best.unwrap_or(PcrErrorModel { num_templates: p.expected_templates, error_log_odds: 0.0 })
+    }
+
+    /// Quality (Phred) of an allele with these numbers of pairs in the tumours against an error of PCR.
+    fn quality(self, tumours: &[PairCounts]) -> f64 {
+        let [error, mutation] = log_likelihoods_of_call(tumours, self.num_templates);
+        (mutation - error - self.error_log_odds) * 10.0 / std::f64::consts::LN_10
+    }
 }
 
 /// Limits the quality of calls that may be errors of PCR, and filters those below `min_quality`. Indels outside repeats and
@@ -79,11 +133,11 @@ pub(crate) fn limit_qualities(calls: &mut [VariantCall], min_quality: f64) {
         call.error_frequency == ErrorFrequency::Common && matches!(call.change, Change::Allele { .. })
     };
     let passes = |call: &VariantCall| call.genotype.filters.is_empty();
-    let log_ratios: Vec<f64> = calls.iter().filter(|call| is_small(call) && passes(call)).map(call_log_ratio).collect();
-    let error_log_odds = learn_error_log_odds(&log_ratios);
+    let learned_from: Vec<Vec<PairCounts>> =
+        calls.iter().filter(|call| is_small(call) && passes(call)).map(counts_of_call).collect();
+    let model = PcrErrorModel::learn(&learned_from);
     for call in calls.iter_mut().filter(|call| is_small(call)) {
-        let against_error = -call_log_ratio(call) - error_log_odds;
-        let phred = (against_error * 10.0 / std::f64::consts::LN_10).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
+        let phred = model.quality(&counts_of_call(call)).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
         let genotype = &mut call.genotype;
         genotype.quality = genotype.quality.min(phred);
         if genotype.quality < min_quality {
@@ -98,8 +152,8 @@ mod tests {
 
     /// Quality against an error of PCR of the allele with these counts, among `calls`.
     fn quality(counts: PairCounts, calls: &[PairCounts]) -> f64 {
-        let log_ratios: Vec<f64> = calls.iter().copied().map(pcr_error_log_ratio).collect();
-        (-pcr_error_log_ratio(counts) - learn_error_log_odds(&log_ratios)) * 10.0 / std::f64::consts::LN_10
+        let calls: Vec<Vec<PairCounts>> = calls.iter().map(|&counts| vec![counts]).collect();
+        PcrErrorModel::learn(&calls).quality(&[counts])
     }
 
     #[test]
@@ -128,11 +182,28 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_errors_is_learned() {
-        assert!((learn_error_log_odds(&[]) - (0.02f64 / 0.98).ln()).abs() < 1e-9);
-        let mutations = vec![-20.0; 90];
-        let errors = vec![6.0; 30];
-        let learned = learn_error_log_odds(&[mutations, errors].concat());
-        assert!((learned - (0.25f64 / 0.75).ln()).abs() < 0.3, "{learned}");
+    fn the_share_of_errors_and_the_number_of_templates_are_learned() {
+        let without_calls = PcrErrorModel::learn(&[]);
+        assert!((without_calls.error_log_odds - (0.02f64 / 0.98).ln()).abs() < 1e-9);
+        assert_eq!(without_calls.num_templates, GENOTYPE_MODEL_PARAMS.expected_templates);
+        let even = vec![vec![[[50, 500], [50, 500]]]; 30];
+        let uneven = vec![vec![[[10, 500], [90, 500]]], vec![[[120, 500], [25, 500]]], vec![[[60, 500], [190, 500]]]];
+        let errors = vec![vec![[[15, 500], [0, 500]]]; 10];
+        let even = PcrErrorModel::learn(&[even, errors.clone()].concat());
+        let uneven = PcrErrorModel::learn(&[uneven.repeat(10), errors].concat());
+        assert!(uneven.num_templates < 80.0 && 300.0 < even.num_templates, "{uneven:?} {even:?}");
+        let share = 1.0 / (1.0 + (-even.error_log_odds).exp());
+        assert!((share - 0.2).abs() < 0.06, "{share}");
+        // An allele with few pairs of one orientation is a mutation if other alleles are as uneven.
+        let counts = [[[3, 180], [27, 200]]];
+        assert!(uneven.quality(&counts) > 15.0 && even.quality(&counts) < uneven.quality(&counts));
+    }
+
+    #[test]
+    fn of_several_tumours_the_one_least_like_an_error_counts() {
+        let model = PcrErrorModel::learn(&[]);
+        let [error, mutation] = [[[12, 500], [0, 480]], [[60, 500], [52, 480]]];
+        assert_eq!(model.quality(&[error, mutation]), model.quality(&[mutation]));
+        assert!(model.quality(&[error]) < model.quality(&[mutation]));
     }
 }

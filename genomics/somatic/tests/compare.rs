@@ -507,3 +507,44 @@ fn mates_beyond_a_contig_tell_which_copy_of_a_repeat_it_lies_in() {
     let none = at(&[]);
     assert!(none.2 < 3 && first.2 > 20 && second.2 > 20, "{none:?} {first:?} {second:?}");
 }
+
+#[test]
+fn contigs_across_the_origin_of_a_circular_sequence_have_only_their_own_changes() {
+    let mut rng = Rng(131);
+    let length = 5_000;
+    let circle = fasta::Contig { name: "chrM".into(), seq: rng.sequence(length) };
+    let genome = Reference::from_contigs(vec![circle]);
+    let twice = genome.contigs[0].seq.repeat(2);
+    let known = canonical(&[&twice]);
+    for case in 0..CASES {
+        // The origin is anywhere in the contig, also less than a seed from its end.
+        let (start, len) = (length - rng.within(8..250), 260);
+        let at = length + rng.within(0..60) - 30;
+        let mut seq = twice[start..start + len].to_vec();
+        let is_inside = at >= start + 20 && at + 20 < start + len;
+        let base = rng.another(twice[at]);
+        if is_inside {
+            seq[at - start] = base;
+        }
+        let change = Change::Allele { chrom: 0, pos: at % length, reference: vec![twice[at]], alternative: vec![base] };
+        let expected = if is_inside { vec![change] } else { Vec::new() };
+        for flipped in [false, true] {
+            let seq = if flipped { reverse_complement(&seq) } else { seq.clone() };
+            let contig = contig(seq, &known);
+            let found = align_contig(&contig, &hits(&contig.seq, &genome), &genome).changes;
+            let found: Vec<Change> = found.into_iter().map(|f| f.change).collect();
+            assert_eq!(found, expected, "case {case}: contig from {start} on, change at {at}");
+        }
+    }
+    // A deletion across the origin is a junction of the two sides.
+    let deleted = [&twice[length - 130..length - 20], &twice[length + 30..length + 150]].concat();
+    let contig = contig(deleted, &known);
+    let found = align_contig(&contig, &hits(&contig.seq, &genome), &genome).changes;
+    let ends = |f: &ContigChange| match &f.change {
+        Change::Junction { ends, .. } => ends.map(|end| end.pos),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(found.len(), 1);
+    let [right, left] = ends(&found[0]);
+    assert_eq!(length - left + right, 51);
+}

@@ -1,19 +1,6 @@
 //! Probabilities of weighted counts, and confidence intervals of shares.
 
-/// Natural logarithm of the gamma function, for `x` above 0 (Lanczos approximation with seven terms).
-pub(crate) fn ln_gamma(x: f64) -> f64 {
-    const C: [f64; 6] = [
-        76.180_091_729_471_46,
-        -86.505_320_329_416_77,
-        24.014_098_240_830_91,
-        -1.231_739_572_450_155,
-        0.120_865_097_386_617_9e-2,
-        -0.539_523_938_495_3e-5,
-    ];
-    let tail = C.iter().zip(1..).fold(1.000_000_000_190_015, |sum, (c, i)| sum + c / (x + f64::from(i)));
-    let t = x + 5.5;
-    (x + 0.5) * t.ln() - t + (2.506_628_274_631_000_5 * tail / x).ln()
-}
+use libm::lgamma;
 
 /// Regularised incomplete beta function: probability that a beta variable is below `x`.
 pub(crate) fn regularised_incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
@@ -24,7 +11,7 @@ pub(crate) fn regularised_incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - regularised_incomplete_beta(b, a, 1.0 - x);
     }
-    let front = ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (-x).ln_1p();
+    let front = lgamma(a + b) - lgamma(a) - lgamma(b) + a * x.ln() + b * (-x).ln_1p();
     let away = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
     // Lentz's algorithm for the continued fraction.
     let (mut c, mut d) = (1.0, 1.0 / away(1.0 - (a + b) * x / (a + 1.0)));

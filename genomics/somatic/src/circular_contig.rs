@@ -1,0 +1,104 @@
+//! Aligns contigs that lie across the origin of a circular reference sequence, such as the mitochondrial genome.
+//!
+//! The sequence around the origin is given to the alignment as one linear sequence. The changes get the positions of
+//! the circular sequence afterwards.
+
+use genuma_align::Hit;
+use genuma_reads::fasta::{self, Reference};
+
+use crate::change::{Breakend, Change};
+use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP};
+
+/// Number of genome bases beyond the length of a contig on each side of the origin: flanks of the contig and a gap
+/// between its segments.
+const MARGIN_BP: usize = 2 * MAX_JOINED_SEGMENT_DISTANCE_BP;
+/// Maximum distance in bp between the origin and the end of a segment that may continue beyond it. Changes near the
+/// origin end a segment early.
+const MAX_ORIGIN_DISTANCE_BP: usize = 60;
+
+/// The sequence around the origin of a circular reference sequence.
+pub(crate) struct OriginWindow {
+    /// Index of the circular sequence in the genome.
+    chrom: usize,
+    /// Length of the circular sequence in bp.
+    length: usize,
+    /// Number of bases on each side of the origin.
+    flank: usize,
+    /// A genome with one sequence: the last `flank` bases of the circular sequence, and its first ones.
+    pub(crate) genome: Reference,
+}
+
+impl OriginWindow {
+    /// The window for a contig of `len` bases with these segments; `None` unless all segments are near the origin of
+    /// one circular sequence, and one may continue beyond it.
+    pub(crate) fn around_segments(segments: &[ContigSegment], len: usize, genome: &Reference) -> Option<OriginWindow> {
+        let chrom = segments.first()?.chrom;
+        if !genome.is_circular(chrom) {
+            return None;
+        }
+        let seq = &genome.contigs[chrom].seq;
+        let flank = (len + MARGIN_BP).min(seq.len() / 2);
+        let is_near = |s: &ContigSegment| s.chrom == chrom && (s.target.1 <= flank || s.target.0 + flank >= seq.len());
+        let touches =
+            |s: &ContigSegment| s.target.0.min(seq.len() - s.target.1.min(seq.len())) <= MAX_ORIGIN_DISTANCE_BP;
+        if !segments.iter().all(is_near) || !segments.iter().any(touches) {
+            return None;
+        }
+        let bases = [&seq[seq.len() - flank..], &seq[..flank]].concat();
+        let window = fasta::Contig { name: genome.contigs[chrom].name.clone(), seq: bases };
+        Some(OriginWindow { chrom, length: seq.len(), flank, genome: Reference::from_contigs(vec![window]) })
+    }
+
+    /// The hits that lie in the window, in its coordinates.
+    pub(crate) fn convert_hits(&self, hits: &[Hit]) -> Vec<Hit> {
+        let convert = |hit: &Hit| {
+            let start = if hit.ref_end <= self.flank {
+                hit.ref_start + self.flank
+            } else {
+                (hit.ref_start + self.flank).checked_sub(self.length)?
+            };
+            let end = start + hit.ref_end - hit.ref_start;
+            (hit.tid == self.chrom).then(|| Hit { tid: 0, ref_start: start, ref_end: end, ..hit.clone() })
+        };
+        hits.iter().filter_map(convert).collect()
+    }
+
+    /// Position on the circular sequence of a position of the window.
+    fn circular_position(&self, pos: usize) -> usize {
+        if pos < self.flank { self.length - self.flank + pos } else { pos - self.flank }
+    }
+
+    /// Converts a change of the window. `None` for a deletion across the origin, which has no position in a VCF file.
+    pub(crate) fn convert_change(&self, change: Change) -> Option<Change> {
+        let convert_breakend =
+            |end: Breakend| Breakend { chrom: self.chrom, pos: self.circular_position(end.pos), side: end.side };
+        Some(match change {
+            Change::Allele { pos, reference, .. } if pos < self.flank && pos + reference.len() > self.flank => {
+                return None;
+            }
+            Change::Allele { pos, reference, alternative, .. } => {
+                Change::Allele { chrom: self.chrom, pos: self.circular_position(pos), reference, alternative }
+            }
+            Change::Junction { ends: [a, b], .. } if (a.pos < self.flank) != (b.pos < self.flank) => return None,
+            Change::Junction { ends, inserted, homology } => {
+                Change::Junction { ends: ends.map(convert_breakend), inserted, homology }
+            }
+            Change::Novel { end, sequence } => Change::Novel { end: convert_breakend(end), sequence },
+        })
+    }
+
+    /// Converts the diagonals of an aligned contig of `len` bases: the sequence index, and the number added to a contig
+    /// coordinate to get the position of its first base, and of its last base.
+    pub(crate) fn convert_diagonals(
+        &self,
+        diagonals: [Option<(usize, i64)>; 2],
+        len: usize,
+    ) -> [Option<(usize, i64)>; 2] {
+        let origin = self.flank as i64;
+        let convert = |(_, shift): (usize, i64), at: i64| {
+            let moved = if at + shift < origin { self.length as i64 - origin } else { -origin };
+            (self.chrom, shift + moved)
+        };
+        [diagonals[0].map(|first| convert(first, 0)), diagonals[1].map(|last| convert(last, len as i64 - 1))]
+    }
+}
