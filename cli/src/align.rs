@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use genuma_align::bgzf::CompressionLevel;
-use genuma_align::engine::genuma::MAX_READ_BP;
+use genuma_align::engine::genuma::{GenumaEngineOptions, MAX_READ_BP};
 use genuma_align::engine::{Engine, GenumaEngine, ReadLayout, genuma};
 use genuma_align::header::{CommandProgram, ReadGroup, sam_header};
 use genuma_align::pipeline::{self, AlignInput, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES};
@@ -29,8 +29,8 @@ use genuma_probe::MachineProfile;
 use genuma_probe::profile::BandwidthKernel;
 use genuma_reads::fasta;
 use genuma_reads::{
-    AlignedInput, AlignedOptions, BatchLimits, CramReference, ProgressCounters, ReadBatch, ReadStream, StreamLane,
-    StreamOptions,
+    AlignedInput, AlignedOptions, BatchLimits, CarriedTags, CramReference, ProgressCounters, ReadBatch, ReadStream,
+    StreamLane, StreamOptions, parse_tag_name,
 };
 use genuma_work::ProgressListener;
 use genuma_work::counters::RunCounterRecorder;
@@ -118,6 +118,18 @@ pub(crate) struct Args {
     /// missing, ID, PL and PU are derived from flowcell and lane in the read names; the other fields are not
     #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
     read_group: Vec<String>,
+    /// Tags of BAM and CRAM input that the records get too, such as RX,QX,MM,ML; or all: every tag but those that describe
+    /// an alignment [default: none]
+    #[arg(long, value_name = "TAGS", value_parser = CarriedTags::parse, help_heading = "Input")]
+    tags: Option<CarriedTags>,
+    /// Tags of --tags with a value for each base, which are reversed in records on the reverse strand. Always among them:
+    /// OQ, U2, and cd, ce, ad, ae, bd, be, aq, bq of fgbio
+    #[arg(long, value_name = "TAGS", value_delimiter = ',', value_parser = parse_tag_name, requires = "tags", help_heading = "Input")]
+    tags_to_reverse: Vec<[u8; 2]>,
+    /// Tags of --tags with bases, which are reverse-complemented in records on the reverse strand. Always among them: E2,
+    /// SQ, and ac, bc of fgbio
+    #[arg(long, value_name = "TAGS", value_delimiter = ',', value_parser = parse_tag_name, requires = "tags", help_heading = "Input")]
+    tags_to_revcomp: Vec<[u8; 2]>,
 
     /// File for the records: x.sam, x.bam or x.cram [default: SAM on standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -181,6 +193,7 @@ struct AlignRun<'a> {
     args: &'a Args,
     target: AlignmentOutput,
     read_groups: Vec<ReadGroup>,
+    carried_tags: Arc<CarriedTags>,
     topology: Topology,
     /// Latency and bandwidth of the nodes, if a profile of this machine was found.
     node_measurements: Option<MemoryMeasurements>,
@@ -210,6 +223,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let options =
         AlignedOptions { temp_folder: Some(args.work_folder()), reference: genome, ..AlignedOptions::default() };
     let (lanes, layouts) = lanes::parse_lanes(&args.reads, args.interleaved, args.single, options)?;
+    let carried_tags = args.carried_tags(&lanes)?;
     let groups = lanes::parse_read_groups(&lanes::complete_read_group_ids(&args.read_group, &lanes)?, lanes.len())?;
     let topology = Sysfs::new().topology()?;
     let measured =
@@ -220,6 +234,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let options = StreamOptions {
         batches_ahead: 4,
         inflate_threads: inflaters,
+        carried_tags: carried_tags.clone(),
         progress: Arc::clone(&meter),
         ..StreamOptions::new(BatchLimits::with_num_bases(DEFAULT_BATCH_BASES))
     };
@@ -232,6 +247,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         args,
         target,
         read_groups: groups,
+        carried_tags: carried_tags.unwrap_or_default(),
         topology,
         node_measurements: measured,
         threads,
@@ -293,6 +309,16 @@ impl Args {
         Ok(target)
     }
 
+    /// The tags that are carried from the reads to the records; `None` if none are asked for.
+    fn carried_tags(&self, lanes: &[StreamLane]) -> Result<Option<Arc<CarriedTags>>, UsageError> {
+        let Some(tags) = self.tags.clone() else { return Ok(None) };
+        if !lanes.iter().any(|lane| matches!(lane, StreamLane::Aligned(_))) {
+            let reason = "--tags is for reads of BAM or CRAM files: of FASTQ files, -C copies tags in the headers";
+            return Err(UsageError(reason.to_owned()));
+        }
+        Ok(Some(Arc::new(tags.with_base_order_tags(self.tags_to_reverse.clone(), self.tags_to_revcomp.clone()))))
+    }
+
     /// Folder for spilled records: `--work`, else the folder of the output, else the system's temporary folder.
     fn work_folder(&self) -> PathBuf {
         let output_folder = || match &self.out {
@@ -335,7 +361,10 @@ impl AlignRun<'_> {
     /// Loads the index, aligns, writes the records and reports the result.
     fn align(self, reads: OpenedReads) -> anyhow::Result<()> {
         let reference = &self.args.reference;
-        let options = self.args.scoring.to_engine_options(self.read_group_ids())?;
+        let options = GenumaEngineOptions {
+            carried_tags: Arc::clone(&self.carried_tags),
+            ..self.args.scoring.to_engine_options(self.read_group_ids())?
+        };
         // I/O error ignored: loading the index reports it.
         let index_bytes = fs::metadata(genuma::index_path(reference)).map_or(0, |file| file.len());
         let load = || GenumaEngine::load_index(reference, reference, options.clone(), self.threads);

@@ -268,3 +268,159 @@ fn files_that_cannot_be_read_are_reported() {
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("/proc/self/mem: cannot read: "), "{}", ended.stderr);
 }
+
+/// Bases of a DNA text on the other strand.
+fn reverse_complement(bases: &str) -> String {
+    let complement = |base| match base {
+        'A' => 'T',
+        'C' => 'G',
+        'G' => 'C',
+        'T' => 'A',
+        other => other,
+    };
+    bases.chars().rev().map(complement).collect()
+}
+
+/// Tags of an unaligned read, in the order of sequencing. They depend on its name, so that every read has its own.
+fn tags_of_read(name: &str, read: usize, bases: &str) -> Vec<String> {
+    let number = name.bytes().fold(read, |sum, byte| (31 * sum + usize::from(byte)) % 9973);
+    let depths: Vec<String> = (0..bases.len()).map(|at| (300 + (number + at) % 600).to_string()).collect();
+    let originals: String = (0..bases.len()).map(|at| char::from(b'#' + ((number + at) % 40) as u8)).collect();
+    vec![
+        format!("RX:Z:ACGT-{number}"),
+        format!("xi:i:{}", number as i64 - 70_000),
+        format!("xf:f:{}.5", number),
+        format!("xb:B:s,{number},-1,7"),
+        "xc:A:q".to_owned(),
+        format!("MM:Z:C+m,{read};"),
+        format!("ML:B:C,{}", number % 256),
+        format!("OQ:Z:{originals}"),
+        format!("cd:B:S,{}", depths.join(",")),
+        format!("ac:Z:{bases}"),
+        // These are never carried: the records have their own, or they are of another alignment.
+        "NM:i:77".to_owned(),
+        "RG:Z:input".to_owned(),
+        "NH:i:9".to_owned(),
+    ]
+}
+
+/// The carried tags of a SAM line with values in the order of sequencing, sorted; the values for each base are compared
+/// for records with all bases only.
+fn carried_tags(line: &str) -> Vec<String> {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let reverse = fields[1].parse::<u16>().expect("FLAG") & 16 != 0;
+    let own = ["RX:", "xi:", "xf:", "xb:", "xc:", "MM:", "ML:", "OQ:", "cd:", "ac:"];
+    let tags = fields[11..].iter().filter(|tag| own.iter().any(|name| tag.starts_with(name)));
+    let mut tags: Vec<String> = tags
+        .map(|tag| match &tag[..5] {
+            "OQ:Z:" if reverse => format!("OQ:Z:{}", tag[5..].chars().rev().collect::<String>()),
+            "ac:Z:" if reverse => format!("ac:Z:{}", reverse_complement(&tag[5..])),
+            "cd:B:" if reverse => {
+                format!("cd:B:S,{}", tag[7..].split(',').rev().collect::<Vec<_>>().join(","))
+            }
+            _ => (*tag).to_owned(),
+        })
+        .collect();
+    tags.sort();
+    tags
+}
+
+#[test]
+fn tags_of_unaligned_reads_are_carried() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    let folder = scratch("tags");
+    let path = |name: &str| folder.join(name);
+    let reads = data().normal.each_ref().map(|file| gunzip(file));
+    let reads = reads.each_ref().map(|fastq| records(fastq));
+    let mut sam = "@HD\tVN:1.6\tSO:unsorted\n@RG\tID:input\tSM:me\n".to_owned();
+    let mut push = |name: &str, flag: u16, bases: &str, qualities: &str| {
+        let tags = tags_of_read(name, usize::from(flag & 128), bases).join("\t");
+        sam += &format!("{name}\t{flag}\t*\t0\t0\t*\t*\t0\t0\t{bases}\t{qualities}\t{tags}\n");
+    };
+    for (one, two) in reads[0].iter().zip(&reads[1]).take(3000) {
+        for (record, flag) in [(one, 77), (two, 141)] {
+            let lines: Vec<&str> = std::str::from_utf8(record).expect("text").lines().collect();
+            let name = lines[0][1..].split_whitespace().next().expect("a name");
+            let name = name.strip_suffix("/1").or_else(|| name.strip_suffix("/2")).unwrap_or(name);
+            push(name, flag, lines[1], lines[3]);
+        }
+    }
+    // Single reads whose halves lie in two places, the second on the reverse strand.
+    let genome = fs::read_to_string(reference()).expect("a genome");
+    let contig: String = genome.lines().skip(1).take_while(|line| !line.starts_with('>')).collect();
+    for i in 0..20 {
+        let at = 3000 + 1000 * i;
+        let bases = contig[at..at + 100].to_owned() + &reverse_complement(&contig[at + 30_000..at + 30_090]);
+        push(&format!("split{i}"), 4, &bases, &"I".repeat(bases.len()));
+    }
+    fs::write(path("in.sam"), &sam).expect("SAM");
+    let expected: std::collections::HashMap<(String, bool), Vec<String>> = sam
+        .lines()
+        .filter(|line| !line.starts_with('@'))
+        .map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            ((fields[0].to_owned(), fields[1] == "141"), carried_tags(line))
+        })
+        .collect();
+    samtools(&["view", "-b", "-o", text(&path("in.bam")), text(&path("in.sam"))]);
+    samtools(&["view", "-C", "-o", text(&path("in.cram")), text(&path("in.sam"))]);
+
+    let align = |input: &str, output: &str, options: &[&str]| {
+        let args = ["align", text(reference()), text(&path(input)), "-o", text(&path(output))];
+        run(args.iter().chain(options)).assert_success();
+        samtools(&["view", "--input-fmt-option", "decode_md=0", "-T", text(reference()), text(&path(output))])
+    };
+    let check = |sam: &str, all_bases: bool| {
+        let (mut supplementary, mut reverse) = (0, 0);
+        for line in sam.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let flag: u16 = fields[1].parse().expect("FLAG");
+            let (carried, wanted) = (carried_tags(line), &expected[&(fields[0].to_owned(), flag & 128 != 0)]);
+            if fields[9].len() == wanted[2].len() - "OQ:Z:".len() || all_bases {
+                assert_eq!(&carried, wanted, "{line}");
+            } else {
+                // A part of the bases: no base modifications, and as many values as bases.
+                assert_eq!(carried.len(), wanted.len() - 2, "{line}");
+                let qualities = carried.iter().find(|tag| tag.starts_with("OQ:Z:")).expect("qualities");
+                let depths = carried.iter().find(|tag| tag.starts_with("cd:B:")).expect("depths");
+                assert!(wanted[2].contains(&qualities[5..]), "{line}");
+                assert_eq!((qualities.len() - 5, depths.split(',').count() - 1), (fields[9].len(), fields[9].len()));
+            }
+            let names: Vec<&str> = fields[11..].iter().map(|tag| &tag[..2]).collect();
+            let distinct: std::collections::HashSet<&&str> = names.iter().collect();
+            assert!(distinct.len() == names.len() && !names.contains(&"RG") && !names.contains(&"NH"), "{line}");
+            assert!(!fields.contains(&"NM:i:77"), "{line}");
+            supplementary += u32::from(flag & 2048 != 0);
+            reverse += u32::from(flag & 16 != 0);
+        }
+        assert!(supplementary >= 20 && reverse > 2500, "{supplementary} {reverse}");
+    };
+    let bam = align("in.bam", "out.bam", &["--tags", "all", "-t", "1"]);
+    check(&bam, false);
+    assert!(align("in.bam", "four.bam", &["--tags", "all", "-t", "4"]) == bam, "four threads");
+    assert!(align("in.cram", "cram.bam", &["--tags", "all"]) == bam, "CRAM in");
+    assert!(align("in.bam", "out.cram", &["--tags", "all"]) == bam, "CRAM out");
+    check(&align("in.bam", "out.sam", &["--tags", "all"]), false);
+    check(&align("in.bam", "soft.bam", &["--tags", "all", "-Y", "-R", "ID:a"]).replace("\tRG:Z:a", ""), true);
+    // Sorted input: mates are far apart, and half of the reads are on the reverse strand.
+    check(&align("out.bam", "again.bam", &["--tags", "all"]), false);
+
+    // Without the option no tag comes through; a list chooses.
+    let plain = align("in.bam", "plain.bam", &[]);
+    assert!(plain.lines().all(|line| carried_tags(line).is_empty()));
+    let chosen = align("in.bam", "chosen.bam", &["--tags", "xb,RX,zz"]);
+    assert!(chosen.lines().all(|line| {
+        let tags = carried_tags(line);
+        tags.len() == 2 && tags[0].starts_with("RX:Z:ACGT-") && tags[1].starts_with("xb:B:s,")
+    }));
+    let without = |sam: &str| -> Vec<String> {
+        let kept = |line: &str| {
+            let fields = line.split('\t').filter(|field| !["RX:", "xb:"].iter().any(|name| field.starts_with(name)));
+            fields.collect::<Vec<_>>().join("\t")
+        };
+        sam.lines().map(kept).collect()
+    };
+    assert!(without(&chosen) == without(&plain), "other fields");
+}

@@ -58,6 +58,12 @@ fn wishes_that_cannot_be_fulfilled() {
         (&[reference, reads, "--memory", "1M", "-o", "x.bam"], "too little for sorting"),
         (&[reference, reads, "--work", "nowhere", "-o", "x.bam"], "--work nowhere: is not a folder"),
         (&[reference, reads, "--interleaved", "--single"], "cannot be used with"),
+        (&[reference, reads, "--tags", "RX"], "--tags is for reads of BAM or CRAM files"),
+        (&[reference, reads, "--tags", "RX,"], "'' is not a tag"),
+        (&[reference, reads, "--tags", "RX QX"], "'RX QX' is not a tag"),
+        (&[reference, reads, "--tags", "RX,NM"], "'NM' cannot be carried"),
+        (&[reference, reads, "--tags", "all", "--tags-to-reverse", "cdx"], "'cdx' is not a tag"),
+        (&[reference, reads, "--tags-to-revcomp", "cd"], "--tags <TAGS>"),
         (&[reference], "required arguments"),
     ] {
         let ended = genuma().arg("align").args(args).current_dir(&folder).output().expect("genuma starts");

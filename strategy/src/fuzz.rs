@@ -33,7 +33,7 @@ impl AssignedBatches for TestBatches {
 ///
 /// # Errors The output is invalid.
 pub fn parse_sam(output: &[u8], in_order: bool, piece: usize) -> Result<Vec<u8>, AlignerOutputError> {
-    let read = |name| ReadRef { name, comment: b"", seq: b"ACGT", qual: b"FFFF" };
+    let read = |name| ReadRef { name, comment: b"", tags: b"", seq: b"ACGT", qual: b"FFFF" };
     let batch = |number: u64, names: [&'static [u8]; 2]| {
         let templates = names.map(|name| [read(name), read(name)]);
         Arc::new(InstanceBatch::from_templates(number, 4 * number, &templates, ReadInputMode::TwoFiles))

@@ -23,7 +23,7 @@
 //!
 //! let seq = bases[500..650].as_bytes();
 //! let mut reads = ReadBatch::new();
-//! reads.push(ReadRef { name: b"read", comment: b"", seq, qual: &[b'I'; 150] });
+//! reads.push(ReadRef { name: b"read", comment: b"", tags: b"", seq, qual: &[b'I'; 150] });
 //! let (mut records, mut line) = (Vec::new(), Vec::new());
 //! engine.map_block(&mut engine.new_state(), &[reads], &mut Vec::new(), &mut records)?;
 //! for record in split_bam_records(&records) {

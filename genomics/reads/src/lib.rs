@@ -34,6 +34,8 @@ mod fastq;
 
 pub mod umi;
 
+mod tags;
+
 mod read_structure;
 
 mod record_counts;
@@ -97,4 +99,5 @@ pub use read_structure::{ReadStructure, ReadStructures};
 pub use record_counts::RecordCounts;
 pub use shards::{ShardPlan, SplitObstacle, UnderSplitLane, split_into_shards};
 pub use stream::{BatchLimits, ReadStream, StreamLane, StreamOptions};
+pub use tags::{CarriedTags, parse_tag_name};
 pub use trim::{TrimCounts, Trimmer};

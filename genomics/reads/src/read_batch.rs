@@ -8,6 +8,9 @@ pub struct ReadRef<'a> {
     pub name: &'a [u8],
     /// The rest of the header line after the name and one blank; may be empty.
     pub comment: &'a [u8],
+    /// Carried tags of a BAM or CRAM record in the form of BAM, with values in the order of sequencing; empty unless
+    /// [`StreamOptions::carried_tags`](crate::StreamOptions::carried_tags) is set.
+    pub tags: &'a [u8],
     /// Bases as in the file (ASCII, either case).
     pub seq: &'a [u8],
     /// Qualities as in the file (Phred + 33), as many as bases; empty for reads from FASTA.
@@ -20,6 +23,7 @@ struct FieldLengths {
     start: usize,
     name: u32,
     comment: u32,
+    tags: u32,
     seq: u32,
     qual: u32,
 }
@@ -66,7 +70,7 @@ impl ReadBatch {
         self.num_bases
     }
 
-    /// Total bytes of names, comments, bases and qualities.
+    /// Total bytes of names, comments, tags, bases and qualities.
     pub fn len_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -83,9 +87,10 @@ impl ReadBatch {
         };
         let name = append(read.name);
         let comment = append(read.comment);
+        let tags = append(read.tags);
         let seq = append(read.seq);
         let qual = append(read.qual);
-        self.fields.push(FieldLengths { start, name, comment, seq, qual });
+        self.fields.push(FieldLengths { start, name, comment, tags, seq, qual });
         self.num_bases += u64::from(seq);
     }
 
@@ -97,8 +102,9 @@ impl ReadBatch {
         let fields = self.fields[i];
         let (name, rest) = self.bytes[fields.start..].split_at(fields.name as usize);
         let (comment, rest) = rest.split_at(fields.comment as usize);
+        let (tags, rest) = rest.split_at(fields.tags as usize);
         let (seq, rest) = rest.split_at(fields.seq as usize);
-        ReadRef { name, comment, seq, qual: &rest[..fields.qual as usize] }
+        ReadRef { name, comment, tags, seq, qual: &rest[..fields.qual as usize] }
     }
 
     /// All reads in order.
@@ -114,10 +120,10 @@ mod tests {
     #[test]
     fn reads_come_back_as_they_were_put() {
         let reads = [
-            ReadRef { name: b"a", comment: b"1:N:0:ACGT", seq: b"ACGTN", qual: b"FFF#!" },
-            ReadRef { name: b"from_fasta", comment: b"", seq: b"acg", qual: b"" },
-            ReadRef { name: b"empty", comment: b" two  words\t", seq: b"", qual: b"" },
-            ReadRef { name: b"", comment: b"", seq: b"A", qual: b"~" },
+            ReadRef { name: b"a", comment: b"1:N:0:ACGT", tags: b"", seq: b"ACGTN", qual: b"FFF#!" },
+            ReadRef { name: b"from_fasta", comment: b"", tags: b"", seq: b"acg", qual: b"" },
+            ReadRef { name: b"empty", comment: b" two  words\t", tags: b"RXZA\0", seq: b"", qual: b"" },
+            ReadRef { name: b"", comment: b"", tags: b"", seq: b"A", qual: b"~" },
         ];
         let mut batch = ReadBatch::new();
         for round in 0..2 {
@@ -125,7 +131,7 @@ mod tests {
             reads.iter().for_each(|&read| batch.push(read));
             assert_eq!(batch.iter().collect::<Vec<_>>(), reads);
             assert_eq!(batch.read(1), reads[1]);
-            assert_eq!((batch.len(), batch.num_bases(), batch.len_bytes()), (4, 9, 53));
+            assert_eq!((batch.len(), batch.num_bases(), batch.len_bytes()), (4, 9, 58));
             batch.clear();
         }
     }
@@ -134,7 +140,8 @@ mod tests {
     fn clearing_keeps_the_memory() {
         let mut batch = ReadBatch::new();
         let fill = |batch: &mut ReadBatch| {
-            (0..1000).for_each(|_| batch.push(ReadRef { name: b"r", comment: b"", seq: b"ACGT", qual: b"FFFF" }));
+            (0..1000)
+                .for_each(|_| batch.push(ReadRef { name: b"r", comment: b"", tags: b"", seq: b"ACGT", qual: b"FFFF" }));
             (batch.bytes.as_ptr(), batch.bytes.capacity(), batch.fields.as_ptr(), batch.fields.capacity())
         };
         let first = fill(&mut batch);

@@ -27,6 +27,7 @@ use crate::inflate::FileAccess;
 use crate::pair_batch::Mate;
 use crate::pipe::{is_regular_file, is_stdin};
 use crate::read_batch::{ReadBatch, ReadRef};
+use crate::tags::CarriedTags;
 use genuma_work::ProgressCounters;
 
 /// Number of blocks that circulate between the reader of a file and the pairing thread.
@@ -113,6 +114,8 @@ pub struct StreamOptions {
     /// Whether the name of a read is its whole header line without `@` or `>`, instead of the first word. Then the
     /// comment is empty.
     pub whole_headers: bool,
+    /// The tags of BAM and CRAM records that come with the reads ([`ReadRef::tags`]), if any.
+    pub carried_tags: Option<Arc<CarriedTags>>,
     /// Counts bytes, reads and pairs. The total number of bytes stays 0 if one of the files is a pipe.
     pub progress: Arc<ProgressCounters>,
 }
@@ -126,6 +129,7 @@ impl StreamOptions {
             batches_ahead: 2,
             inflate_threads: 1,
             whole_headers: false,
+            carried_tags: None,
             progress: Arc::default(),
         }
     }
@@ -304,8 +308,9 @@ impl PairingThread {
         let progress = self.options.progress.clone();
         let before = Cell::new(0);
         if let StreamLane::Aligned(aligned) = lane {
+            let tags = self.options.carried_tags.clone();
             let resources = ReadResources::with_threads(inflaters).with_pipes(self.access.pipe_stop.clone());
-            let reader = aligned::OrderedReader::open(aligned, progress, resources);
+            let reader = aligned::OrderedReader::open(aligned, tags, progress, resources);
             let made = reader.map_err(StopReason::Failed).and_then(|reader| self.read_aligned_lane(number, reader));
             return made.map_err(|halt| self.send_failure(halt));
         }
@@ -345,9 +350,9 @@ impl PairingThread {
         let mut pairs = BatchWriter::new(self, number, true, &before)?;
         let mut singles = None;
         loop {
-            let more = reader.next_templates(|TemplateReads { name, mates, .. }| match mates {
+            let more = reader.next_templates(|TemplateReads { name, mates, tags, .. }| match mates {
                 [Some(one), Some(two)] => {
-                    [one, two].into_iter().for_each(|mate| pairs.push_aligned(name, mate));
+                    [one, two].into_iter().zip(tags).for_each(|(mate, tags)| pairs.push_aligned(name, mate, tags));
                     pairs.send_if_full()
                 }
                 mates => {
@@ -355,7 +360,9 @@ impl PairingThread {
                         Some(singles) => singles,
                         none => none.insert(BatchWriter::new(self, number, false, &before)?),
                     };
-                    mates.into_iter().flatten().for_each(|mate| singles.push_aligned(name, mate));
+                    for (mate, tags) in mates.into_iter().zip(tags) {
+                        mate.into_iter().for_each(|mate| singles.push_aligned(name, mate, tags));
+                    }
                     singles.send_if_full()
                 }
             })?;
@@ -515,11 +522,11 @@ impl<'a> BatchWriter<'a> {
     fn push_record(&mut self, name: &[u8], record: &FastqRecord<'_>) {
         let FastqRecord { header, comment, mate, .. } = *record;
         let (name, comment) = if self.pairing.options.whole_headers { (header, &b""[..]) } else { (name, comment) };
-        self.batch.push(ReadRef { name, comment, seq: mate.seq, qual: mate.qual });
+        self.batch.push(ReadRef { name, comment, tags: b"", seq: mate.seq, qual: mate.qual });
     }
 
-    fn push_aligned(&mut self, name: &[u8], mate: Mate<'_>) {
-        self.batch.push(ReadRef { name, comment: b"", seq: mate.seq, qual: mate.qual });
+    fn push_aligned(&mut self, name: &[u8], mate: Mate<'_>, tags: &[u8]) {
+        self.batch.push(ReadRef { name, comment: b"", tags, seq: mate.seq, qual: mate.qual });
     }
 
     fn push_mates(&mut self, places: [FastqRecordPosition<'_>; 2]) -> Result<(), StopReason> {

@@ -5,14 +5,15 @@
 //! file, `PREFIX.gnm`, of about 1.1 bytes per base. It must have a seal that matches.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use genuma_machine::processor::SimdLevel;
 use genuma_mapper::index::{self, Index, ReferenceBuilder};
 use genuma_mapper::insert::{self, InsertSizeModels, InsertSizesByOrientation};
 use genuma_mapper::pairs::SkippedReads;
 use genuma_mapper::{mapper, pairs};
-use genuma_reads::ReadBatch;
 use genuma_reads::fasta::{FastaEvent, read_fasta};
+use genuma_reads::{CarriedTags, ReadBatch};
 use genuma_work::publish::FileSet;
 
 use super::file_image::FileInMemory;
@@ -52,6 +53,8 @@ pub struct GenumaEngineOptions {
     pub ignore_alt: bool,
     /// Append the comments of the reads, which must be SAM tags, to the records (`-C`).
     pub copy_comments: bool,
+    /// How the values of carried tags ([`ReadRef::tags`](genuma_reads::ReadRef::tags)) follow the bases of a record.
+    pub carried_tags: Arc<CarriedTags>,
     /// Read group IDs of the lanes (`-R`); a lane without ID gets no `RG` tag.
     pub read_groups: Vec<String>,
     /// Number of bases (bp) in a block of pairs, from which the insert sizes are estimated (`-K`).
@@ -68,6 +71,7 @@ impl Default for GenumaEngineOptions {
             max_xa_placements: [5, 200],
             ignore_alt: false,
             copy_comments: false,
+            carried_tags: Arc::default(),
             read_groups: Vec::new(),
             block_bases: DEFAULT_BLOCK_BASES,
         }

@@ -150,7 +150,7 @@ impl<'a> RecordBuilder<'a> {
     }
 
     /// The output buffer, to which the caller may append a tag of another type.
-    pub(super) fn buffer_mut(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn buffer_mut(&mut self) -> &mut Vec<u8> {
         self.out
     }
 

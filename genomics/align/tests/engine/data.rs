@@ -211,7 +211,7 @@ pub fn blocks(engine: &impl Engine, reads: &[Read], layout: ReadLayout, template
         for read in template {
             let Read { name, comment, seq, qual } = read;
             let (name, comment) = (name.as_bytes(), comment.as_bytes());
-            block.last_mut().unwrap().push(ReadRef { name, comment, seq, qual });
+            block.last_mut().unwrap().push(ReadRef { name, comment, tags: b"", seq, qual });
             bases += read.seq.len() as u64;
         }
         complete = limit.is_some_and(|limit| bases >= limit);

@@ -197,7 +197,8 @@ impl<'a> ReadPusher<'a> {
         self.scores.clear();
         self.scores.extend(qual.iter().map(|score| score - b'!'));
         let name = named.unwrap_or(self.record_name.as_bytes());
-        let fields = SamFields { flags, name, is_hard_clipped: false, seq, qual: &self.scores, umi: UmiTag::Missing };
+        let fields =
+            SamFields { flags, name, is_hard_clipped: false, seq, qual: &self.scores, umi: UmiTag::Missing, tags: &[] };
         self.buffer.push_read(record as u32, fields, self.counts)?;
         self.counts.records += 1;
         Ok(())

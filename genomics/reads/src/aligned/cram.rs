@@ -16,12 +16,14 @@ use noodles_sam::Header;
 use noodles_sam::alignment::Record as _;
 use noodles_sam::alignment::record::Cigar as _;
 use noodles_sam::alignment::record::cigar::op::Kind;
+use noodles_sam::alignment::record::data::field::value::Array;
 use noodles_sam::alignment::record::data::field::{Tag, Value};
 use noodles_sam::header::record::value::map::read_group::tag::{PLATFORM, SAMPLE};
 use noodles_sam::header::record::value::map::reference_sequence::tag::MD5_CHECKSUM;
 
 use crate::error::{Error, FileFault, RecordFault};
 use crate::input_file::RawInputFile;
+use crate::tags::CarriedTags;
 use crate::umi::UmiTag;
 use genuma_work::ProgressCounters;
 
@@ -29,7 +31,7 @@ use super::cram_container::{ContainerLayout, SliceLayout, add_base_and_quality_s
 use super::cram_reference::CramReference;
 use super::eof_marker::check_eof_marker;
 use super::header::{AlignedHeader, HeaderSequence};
-use super::record_buffer::{RecordBuffer, SamFields};
+use super::record_buffer::{RecordBuffer, SamFields, flag};
 use super::reference_cache::ReferenceCache;
 use crate::record_counts::RecordCounts;
 
@@ -253,7 +255,8 @@ impl EncodedContainer {
         self.context.limit_cached_sequences(&self.container);
         buffer.reset(self.records_before());
         let mut records = 0;
-        decode_container(self, path, buffer.has_umi_lookup, |number, fields| {
+        let tags = (buffer.has_umi_lookup, buffer.carried_tags.clone());
+        decode_container(self, path, tags, |number, fields| {
             records += 1;
             buffer.push_read(number, fields, counts)
         })?;
@@ -265,7 +268,7 @@ impl EncodedContainer {
 fn decode_container(
     encoded: &EncodedContainer,
     path: &Path,
-    has_umi_lookup: bool,
+    (has_umi_lookup, carried_tags): (bool, Option<Arc<CarriedTags>>),
     mut each: impl FnMut(u32, SamFields<'_>) -> Result<(), RecordFault>,
 ) -> Result<(), Error> {
     let EncodedContainer { context: shared, container, layout, first_record: first } = encoded;
@@ -275,7 +278,7 @@ fn decode_container(
     // The decoder may panic on damaged or crafted data.
     let decoding = AssertUnwindSafe(|| -> Result<(), Error> {
         let compression = container.compression_header().map_err(to_error)?;
-        let (mut seq, mut qual) = (Vec::new(), Vec::new());
+        let [mut seq, mut qual, mut all_tags, mut carried_bytes] = <[Vec<u8>; 4]>::default();
         for (slice, layout_of_slice) in container.slices().zip(&layout.slices) {
             let slice = slice.map_err(to_error)?;
             let (core, mut external) = slice.decode_blocks().map_err(to_error)?;
@@ -313,7 +316,14 @@ fn decode_container(
                 };
                 let (rx, mi) = (value(Tag::UMI_SEQUENCE)?, value(Tag::UMI_ID)?);
                 let umi = UmiTag::from_tag_values(rx.as_deref(), mi.as_deref());
-                let fields = SamFields { flags, name, is_hard_clipped: clipped, seq: &seq, qual: &qual, umi };
+                if let Some(carried) = &carried_tags {
+                    all_tags.clear();
+                    tags.iter().try_for_each(|tag| encode_tag(tag?, &mut all_tags)).map_err(to_error)?;
+                    carried_bytes.clear();
+                    carried.append_as_sequenced(&all_tags, flags & flag::REVERSE != 0, &mut carried_bytes);
+                }
+                let (seq, qual, tags) = (&seq[..], &qual[..], &carried_bytes[..]);
+                let fields = SamFields { flags, name, is_hard_clipped: clipped, seq, qual, umi, tags };
                 each(number, fields).map_err(|fault| Error::error_in_record(path, first + u64::from(number), fault))?;
                 number += 1;
             }
@@ -323,6 +333,54 @@ fn decode_container(
     catch_unwind(decoding).unwrap_or_else(|_| {
         Err(Error::error_in_record(path, first + u64::from(number), RecordFault::RecordCorrupt("it cannot be decoded")))
     })
+}
+
+/// Appends a tag in the form of BAM.
+fn encode_tag((tag, value): (Tag, Value<'_>), out: &mut Vec<u8>) -> io::Result<()> {
+    out.extend_from_slice(tag.as_ref());
+    let mut put = |kind: u8, value: &[u8]| {
+        out.push(kind);
+        out.extend_from_slice(value);
+    };
+    match value {
+        Value::Character(letter) => put(b'A', &[letter]),
+        Value::Int8(number) => put(b'c', &number.to_le_bytes()),
+        Value::UInt8(number) => put(b'C', &number.to_le_bytes()),
+        Value::Int16(number) => put(b's', &number.to_le_bytes()),
+        Value::UInt16(number) => put(b'S', &number.to_le_bytes()),
+        Value::Int32(number) => put(b'i', &number.to_le_bytes()),
+        Value::UInt32(number) => put(b'I', &number.to_le_bytes()),
+        Value::Float(number) => put(b'f', &number.to_le_bytes()),
+        Value::String(text) => put(b'Z', &[text, &b"\0"[..]].concat()),
+        Value::Hex(text) => put(b'H', &[text, &b"\0"[..]].concat()),
+        Value::Array(array) => match array {
+            Array::Int8(numbers) => encode_array(b'c', numbers.iter(), |number| number.to_le_bytes(), out)?,
+            Array::UInt8(numbers) => encode_array(b'C', numbers.iter(), |number| number.to_le_bytes(), out)?,
+            Array::Int16(numbers) => encode_array(b's', numbers.iter(), |number| number.to_le_bytes(), out)?,
+            Array::UInt16(numbers) => encode_array(b'S', numbers.iter(), |number| number.to_le_bytes(), out)?,
+            Array::Int32(numbers) => encode_array(b'i', numbers.iter(), |number| number.to_le_bytes(), out)?,
+            Array::UInt32(numbers) => encode_array(b'I', numbers.iter(), |number| number.to_le_bytes(), out)?,
+            Array::Float(numbers) => encode_array(b'f', numbers.iter(), |number| number.to_le_bytes(), out)?,
+        },
+    }
+    Ok(())
+}
+
+/// Appends type and value of an array tag of elements of the type `kind`.
+fn encode_array<T, const N: usize>(
+    kind: u8,
+    numbers: impl Iterator<Item = io::Result<T>>,
+    to_bytes: impl Fn(T) -> [u8; N],
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
+    out.extend_from_slice(&[b'B', kind, 0, 0, 0, 0]);
+    let start = out.len();
+    for number in numbers {
+        out.extend_from_slice(&to_bytes(number?));
+    }
+    let count = ((out.len() - start) / N) as u32;
+    out[start - 4..start].copy_from_slice(&count.to_le_bytes());
+    Ok(())
 }
 
 /// Replaces `qual` by the qualities of a record with `bases` bases. A record without bases has none. If the qualities

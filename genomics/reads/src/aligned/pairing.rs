@@ -18,6 +18,8 @@ pub(crate) struct TemplateReads<'a> {
     pub(crate) name: &'a [u8],
     /// UMI from the tags of the first record that has it.
     pub(crate) umi: UmiTag<'a>,
+    /// The carried tags of read 1 and of read 2 in the form of BAM, with values in the order of sequencing.
+    pub(crate) tags: [&'a [u8]; 2],
     /// Read 1 and read 2, as far as they are present; an unpaired read comes first.
     pub(crate) mates: [Option<Mate<'a>>; 2],
 }
@@ -65,14 +67,19 @@ pub(super) struct MatePairing {
     buffers: TemplateBuffers,
 }
 
-/// Bases and qualities of both mates of a template.
+/// Bases, qualities and carried tags of both mates of a template.
 #[derive(Debug, Default)]
-struct TemplateBuffers([[Vec<u8>; 2]; 2]);
+struct TemplateBuffers {
+    letters: [[Vec<u8>; 2]; 2],
+    tags: [Vec<u8>; 2],
+}
 
 impl TemplateBuffers {
     /// Unpacks a read that had waited.
     fn unpack_waiting(&mut self, i: usize, read: &WaitingRead<'_>) {
-        let [seq, qual] = &mut self.0[i];
+        self.tags[i].clear();
+        self.tags[i].extend_from_slice(read.tags);
+        let [seq, qual] = &mut self.letters[i];
         // Valid by construction: this crate packed the bytes, and they are checksummed if they were on disk.
         let packed = PackedReadRef::parse(read.packed_read).expect("a read as it was packed");
         packed.unpack_bases(seq);
@@ -83,8 +90,13 @@ impl TemplateBuffers {
     }
 
     fn mates(&self, there: [bool; 2]) -> [Option<Mate<'_>>; 2] {
-        let mate = |i: usize| there[i].then(|| Mate { seq: &self.0[i][0], qual: &self.0[i][1] });
+        let mate = |i: usize| there[i].then(|| Mate { seq: &self.letters[i][0], qual: &self.letters[i][1] });
         [mate(0), mate(1)]
+    }
+
+    /// Tags of the mates; those of a missing mate are of an earlier template and have no meaning.
+    fn tags(&self) -> [&[u8]; 2] {
+        [&self.tags[0], &self.tags[1]]
     }
 }
 
@@ -114,19 +126,21 @@ impl MatePairing {
                 self.complete.extend((0..buffer.reads.len() as u32).map(one));
             }
         }
-        let MatePairing { complete: done, found_mates: found, buffers: letters, .. } = self;
+        let MatePairing { complete: done, found_mates: found, buffers, .. } = self;
         for CompleteTemplate { last_read: last, mates } in done.iter() {
             for (i, at) in mates.iter().enumerate() {
                 match *at {
                     MateLocation::Missing => {}
                     MateLocation::InChunk(read) => {
                         let read = &buffer.reads[read as usize];
-                        let [seq, qual] = &mut letters.0[i];
+                        let [seq, qual] = &mut buffers.letters[i];
                         buffer.decode_read(read, seq, qual);
                         check_no_equals_sign(seq).map_err(|fault| buffer.error_in_read(read, path, fault))?;
+                        buffers.tags[i].clear();
+                        buffer.append_carried_tags(read, &mut buffers.tags[i]);
                     }
                     MateLocation::InWaiting(from, to) => {
-                        letters.unpack_waiting(i, &WaitingRead::parse(&found[from as usize..to as usize]));
+                        buffers.unpack_waiting(i, &WaitingRead::parse(&found[from as usize..to as usize]));
                     }
                 }
             }
@@ -137,7 +151,8 @@ impl MatePairing {
                 MateLocation::InChunk(read) => buffer.umi(&buffer.reads[read as usize]),
                 MateLocation::InWaiting(from, to) => WaitingRead::parse(&found[from as usize..to as usize]).umi,
             });
-            each(TemplateReads { name, umi: first_umi(umis), mates: letters.mates(there) })?;
+            let (tags, mates) = (buffers.tags(), buffers.mates(there));
+            each(TemplateReads { name, umi: first_umi(umis), tags, mates })?;
         }
         Ok(())
     }
@@ -213,7 +228,7 @@ impl MatePairing {
             packed_unmatched: packed,
             found_mates: found,
             packer,
-            buffers: TemplateBuffers([[seq, qual], _]),
+            buffers: TemplateBuffers { letters: [[seq, qual], _], tags: [tags, _] },
             ..
         } = self;
         packed.clear();
@@ -222,7 +237,10 @@ impl MatePairing {
             let read = &buffer.reads[left.read_index as usize];
             left.start = packed.len() as u32;
             let umi = buffer.umi(read);
-            WaitingRead::write_header(read.read_number, read.lacks_qualities, buffer.name(read), umi, packed);
+            tags.clear();
+            buffer.append_carried_tags(read, tags);
+            let name = buffer.name(read);
+            WaitingRead::write_header(read.read_number, read.lacks_qualities, name, umi, tags, packed);
             buffer.decode_read(read, seq, qual);
             check_no_equals_sign(seq).map_err(|fault| buffer.error_in_read(read, path, fault))?;
             // As many qualities as bases, with any value: the packed read needs both.
@@ -281,7 +299,8 @@ impl MatePairing {
                 counts.mate_missing.add_read(name);
             }
             let umi = first_umi(both.iter().flatten().map(|read| read.umi));
-            each(TemplateReads { name, umi, mates: self.buffers.mates(both.map(|read| read.is_some())) })?;
+            let (tags, mates) = (self.buffers.tags(), self.buffers.mates(both.map(|read| read.is_some())));
+            each(TemplateReads { name, umi, tags, mates })?;
         }
         Ok(true)
     }

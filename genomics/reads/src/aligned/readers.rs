@@ -14,6 +14,7 @@ use crate::packed_read::ReadPacker;
 use crate::pair_batch::{Mate, PairBatch};
 use crate::pipe::is_regular_file;
 use crate::read_structure::ReadStructures;
+use crate::tags::CarriedTags;
 use genuma_work::ProgressCounters;
 
 use super::bam::BamFile;
@@ -406,7 +407,7 @@ fn append_template(
         let name = String::from_utf8_lossy(template.name).into_owned();
         return Err(Error::error_in_file(path, FileFault::NoQualities { name }));
     }
-    let TemplateReads { name, umi, mates } = template;
+    let TemplateReads { name, umi, mates, .. } = template;
     match extractor {
         Some(extractor) => extractor.push_pair(name, mates, batch),
         None => {
@@ -429,15 +430,22 @@ pub(crate) struct OrderedReader<M> {
 }
 
 impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
-    /// Opens a file that one worker reads in order.
-    pub(crate) fn open(of: &AlignedInput, progress: M, resources: ReadResources) -> Result<Self, Error> {
+    /// Opens a file that one worker reads in order, with these tags of its records, if any.
+    pub(crate) fn open(
+        of: &AlignedInput,
+        carried_tags: Option<Arc<CarriedTags>>,
+        progress: M,
+        resources: ReadResources,
+    ) -> Result<Self, Error> {
         let mates = if of.options.pair_mates { Some(new_waiting_mates(of)?) } else { None };
         let file = Some(AlignedRecordFile::open(of, progress, &resources)?);
+        let mut scratch = ReaderScratch::default();
+        scratch.chunk.chunk.carried_tags = carried_tags;
         Ok(OrderedReader {
             aligned: of.clone(),
             file,
             waiting_mates: mates,
-            scratch: ReaderScratch::default(),
+            scratch,
             partitions: 0..0,
             counts: RecordCounts::default(),
         })

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{ByteForDisplay, Error, RecordFault};
 use crate::fastq::template_name;
 
 use crate::record_counts::RecordCounts;
+use crate::tags::{BamTags, CarriedTags, InvalidTags};
 use crate::umi::UmiTag;
 
 /// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
@@ -64,6 +66,8 @@ pub(super) struct SamFields<'a> {
     /// Qualities without offset; empty, or all 0xff, if there are none.
     pub(super) qual: &'a [u8],
     pub(super) umi: UmiTag<'a>,
+    /// The carried tags in the form of BAM, with values in the order of sequencing.
+    pub(super) tags: &'a [u8],
 }
 
 /// Location of the value of a [`UmiTag`] in [`RecordBuffer::bytes`].
@@ -100,6 +104,8 @@ pub(super) struct ReadLocation {
     bases: u32,
     seq: u32,
     qual: u32,
+    /// Start and end of the tags; empty if no tags are carried.
+    tags: (u32, u32),
 }
 
 /// Consecutive whole records of a file.
@@ -114,6 +120,8 @@ pub(crate) struct RecordBuffer {
     pub(super) reads: Vec<ReadLocation>,
     /// Whether UMIs of tags are looked up.
     pub(super) has_umi_lookup: bool,
+    /// The tags that are carried with the reads, if any.
+    pub(super) carried_tags: Option<Arc<CarriedTags>>,
 }
 
 /// The two bases in a byte, for the forward and the reverse strand, in the order of sequencing.
@@ -192,8 +200,10 @@ impl RecordBuffer {
         const HARD_CLIP: u8 = 5;
         let clipped = operations > 0 && [operation(0), operation(operations - 1)].contains(&HARD_CLIP);
         let quals = &bytes[qual..][..bases as usize];
-        let tags = if self.has_umi_lookup { qual + bases as usize } else { bytes.len() };
-        let [rx, mi] = find_umi_tags(bytes, tags)?;
+        let tags = qual + bases as usize;
+        let [rx, mi] = find_umi_tags(bytes, if self.has_umi_lookup { tags } else { bytes.len() })?;
+        let carried = if self.carried_tags.is_some() { tags..bytes.len() } else { 0..0 };
+        BamTags::new(&bytes[carried.clone()]).try_for_each(|tag| tag.map(drop)).map_err(invalid_tags_fault)?;
         let value = |tag: &Option<Range<usize>>| tag.clone().map(|range| &bytes[range]);
         let umi = UmiTag::from_tag_values(value(&rx), value(&mi));
         let Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }) =
@@ -213,6 +223,7 @@ impl RecordBuffer {
             bases,
             seq: place(seq),
             qual: place(qual),
+            tags: (place(carried.start), place(carried.end)),
         }))
     }
 
@@ -233,7 +244,7 @@ impl RecordBuffer {
         of: SamFields<'_>,
         counts: &mut RecordCounts,
     ) -> Result<(), RecordFault> {
-        let SamFields { flags, name, is_hard_clipped: clipped, seq, qual, umi } = of;
+        let SamFields { flags, name, is_hard_clipped: clipped, seq, qual, umi, tags } = of;
         if !qual.is_empty() && qual.len() != seq.len() {
             return Err(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() });
         }
@@ -250,6 +261,7 @@ impl RecordBuffer {
         };
         let name_at = place(&mut name.iter().copied());
         let umi = UmiLocation::new(umi, place(&mut umi.name_suffix()[1].iter().copied()));
+        let tags_at = place(&mut tags.iter().copied());
         let scores = qual.iter().map(|score| score.wrapping_add(b'!'));
         let (seq_at, qual_at) = if flags & flag::REVERSE != 0 {
             (place(&mut seq.iter().rev().map(|&base| complement_iupac(base))), place(&mut scores.rev()))
@@ -267,6 +279,7 @@ impl RecordBuffer {
             bases,
             seq: seq_at,
             qual: qual_at,
+            tags: (tags_at, tags_at + tags.len() as u32),
         });
         Ok(())
     }
@@ -282,6 +295,17 @@ impl RecordBuffer {
             UmiLocation::Missing => UmiTag::Missing,
             UmiLocation::Bases(at, len) => UmiTag::Bases(value(at, len)),
             UmiLocation::MoleculeId(at, len) => UmiTag::MoleculeId(value(at, len)),
+        }
+    }
+
+    /// Appends the carried tags of a read, with values in the order of sequencing.
+    pub(super) fn append_carried_tags(&self, read: &ReadLocation, out: &mut Vec<u8>) {
+        let Some(carried) = &self.carried_tags else { return };
+        let tags = &self.bytes[read.tags.0 as usize..read.tags.1 as usize];
+        match read.encoding {
+            // Valid: checked when the read was found.
+            SequenceEncoding::Bam { reverse } => carried.append_as_sequenced(tags, reverse, out),
+            SequenceEncoding::Ascii => out.extend_from_slice(tags),
         }
     }
 
@@ -377,38 +401,24 @@ fn classify_record<'a>(
 
 /// Ranges of the values of the tags `RX` and `MI` in a BAM record whose tags start at `at`.
 fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 2], RecordFault> {
-    let damaged = || RecordFault::RecordCorrupt("its tags are not valid");
     let (mut rx, mut mi) = (None, None);
-    while let Some((head, value)) = record[at..].split_first_chunk::<3>() {
-        let bytes = match head[2] {
-            b'A' | b'c' | b'C' => 1,
-            b's' | b'S' => 2,
-            b'i' | b'I' | b'f' => 4,
-            b'Z' | b'H' => memchr::memchr(0, value).ok_or_else(damaged)? + 1,
-            b'B' => {
-                let (array, _) = value.split_first_chunk::<5>().ok_or_else(damaged)?;
-                let element = match array[0] {
-                    b'c' | b'C' => 1,
-                    b's' | b'S' => 2,
-                    b'i' | b'I' | b'f' => 4,
-                    _ => return Err(damaged()),
-                };
-                element * u32_at(array, 1) as usize + array.len()
-            }
-            _ => return Err(damaged()),
-        };
-        if bytes > value.len() {
-            return Err(damaged());
-        }
-        let start = at + head.len();
-        at = start + bytes;
-        match head {
-            b"RXZ" => rx = Some(start..at - 1),
-            b"MIZ" => mi = Some(start..at - 1),
+    for tag in BamTags::new(&record[at..]) {
+        let tag = tag.map_err(invalid_tags_fault)?;
+        let head = tag.head();
+        // Without name and type, and without the zero byte at the end.
+        let value = at + head.len()..at + tag.len_bytes() - 1;
+        at += tag.len_bytes();
+        match &head {
+            b"RXZ" => rx = Some(value),
+            b"MIZ" => mi = Some(value),
             _ => {}
         }
     }
     Ok([rx, mi])
+}
+
+fn invalid_tags_fault(_: InvalidTags) -> RecordFault {
+    RecordFault::RecordCorrupt("its tags are not valid")
 }
 
 /// The complement of an IUPAC base code.

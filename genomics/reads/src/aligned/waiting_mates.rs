@@ -3,8 +3,9 @@
 //! file: near mates match in memory, distant mates on disk.
 //!
 //! ```text
-//! a waiting read: flags (1: read 2; 2: no qualities; 4: molecule identifier, not UMI), lengths of the name and of the
-//! UMI or identifier, the name, the UMI or identifier, the packed read
+//! a waiting read: flags (1: read 2; 2: no qualities; 4: molecule identifier, not UMI; 8: carried tags), lengths of the
+//! name and of the UMI or identifier, the name, the UMI or identifier, with flag 8 the length of the tags (four bytes)
+//! and the tags, the packed read
 //! ```
 
 use std::collections::HashMap;
@@ -73,32 +74,50 @@ pub(super) struct WaitingRead<'a> {
     pub(super) lacks_qualities: bool,
     pub(super) name: &'a [u8],
     pub(super) umi: UmiTag<'a>,
+    /// The carried tags, with values in the order of sequencing.
+    pub(super) tags: &'a [u8],
     /// The packed read (see [`crate::packed_read`]).
     pub(super) packed_read: &'a [u8],
 }
 
 impl<'a> WaitingRead<'a> {
-    /// Appends the header of a waiting read to `out`; the packed read must be appended next.
-    pub(super) fn write_header(which: ReadNumber, plain: bool, name: &[u8], umi: UmiTag<'_>, out: &mut Vec<u8>) {
+    /// Appends all of a waiting read but the packed read to `out`; the packed read must be appended next.
+    pub(super) fn write_header(
+        which: ReadNumber,
+        plain: bool,
+        name: &[u8],
+        umi: UmiTag<'_>,
+        tags: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         let (is_molecule_id, value) = (matches!(umi, UmiTag::MoleculeId(_)), umi.name_suffix()[1]);
-        out.push(u8::from(which == ReadNumber::Second) | u8::from(plain) << 1 | u8::from(is_molecule_id) << 2);
+        let flags = [which == ReadNumber::Second, plain, is_molecule_id, !tags.is_empty()];
+        out.push((0..).zip(flags).fold(0, |bits, (bit, flag)| bits | u8::from(flag) << bit));
         // Name and UMI have at most the 254 bytes of names in SAM.
         out.extend([name.len() as u8, value.len() as u8]);
         out.extend_from_slice(name);
         out.extend_from_slice(value);
+        if !tags.is_empty() {
+            out.extend((tags.len() as u32).to_le_bytes());
+            out.extend_from_slice(tags);
+        }
     }
 
     /// Parses the bytes of a waiting read, which this module has written (checksummed if they were on disk).
     pub(super) fn parse(bytes: &'a [u8]) -> WaitingRead<'a> {
         let (name, rest) = bytes[3..].split_at(usize::from(bytes[1]));
-        let (value, read) = rest.split_at(usize::from(bytes[2]));
+        let (value, rest) = rest.split_at(usize::from(bytes[2]));
+        let (tags, read) = match rest.split_first_chunk() {
+            Some((length, rest)) if bytes[0] & 8 != 0 => rest.split_at(u32::from_le_bytes(*length) as usize),
+            _ => (&[][..], rest),
+        };
         let umi = match (value.is_empty(), bytes[0] & 4 != 0) {
             (true, _) => UmiTag::Missing,
             (false, true) => UmiTag::MoleculeId(value),
             (false, false) => UmiTag::Bases(value),
         };
         let which = if bytes[0] & 1 == 0 { ReadNumber::First } else { ReadNumber::Second };
-        WaitingRead { read_number: which, lacks_qualities: bytes[0] & 2 != 0, name, umi, packed_read: read }
+        WaitingRead { read_number: which, lacks_qualities: bytes[0] & 2 != 0, name, umi, tags, packed_read: read }
     }
 }
 
@@ -353,7 +372,9 @@ mod tests {
 
     fn bytes(name: &str, which: ReadNumber) -> Vec<u8> {
         let mut bytes = Vec::new();
-        WaitingRead::write_header(which, false, name.as_bytes(), UmiTag::Bases(b"ACGT"), &mut bytes);
+        // Reads with and without tags wait together.
+        let tags = if name.len() % 2 == 0 { name.as_bytes() } else { &[] };
+        WaitingRead::write_header(which, false, name.as_bytes(), UmiTag::Bases(b"ACGT"), tags, &mut bytes);
         bytes.extend(name.bytes());
         bytes
     }
@@ -391,6 +412,7 @@ mod tests {
                     match pair {
                         [Some(one), Some(two)] => {
                             assert_eq!((one.name, one.packed_read), (two.name, two.packed_read));
+                            assert_eq!(one.tags, if one.name.len() % 2 == 0 { one.name } else { &[] });
                             together += 1;
                         }
                         [None, Some(two)] => lost.push(String::from_utf8(two.name.to_vec()).unwrap()),

@@ -1,5 +1,7 @@
 //! Writes placements as BAM records with the fields and tags of bwa mem.
 
+use std::ops::Range;
+
 use genuma_mapper::bases::{BASE_LETTERS, base_at};
 use genuma_mapper::gapped::{CIGAR_DELETION, CIGAR_INSERTION, CIGAR_MATCH};
 use genuma_mapper::index::IndexView;
@@ -58,6 +60,14 @@ struct AlignmentFields {
     is_secondary: bool,
     /// Number of reference bases that the alignment covers.
     ref_span: i32,
+}
+
+/// The bases of the read that a record has.
+struct RecordBases {
+    /// Range in the order of sequencing.
+    range: Range<usize>,
+    /// Whether the record has them reverse-complemented.
+    reverse: bool,
 }
 
 /// One read of a template with its placements and record fields.
@@ -260,7 +270,7 @@ impl RecordWriter<'_> {
         // As in bwa mem: supplementary records on ALT contigs keep all bases of the read.
         let clip =
             if is_supplementary && !alt && !self.options.soft_clip_supplementary { HARD_CLIP } else { SOFT_CLIP };
-        let mut record = self.start_record(this, fields, mate, flag, clip, out)?;
+        let (mut record, bases) = self.start_record(this, fields, mate, flag, clip, out)?;
         if let (Some(fields), Some((piece, _))) = (fields, piece) {
             let of = &this.report.segments[piece];
             record.push_int_tag(b"NM", i64::from(fields.edit_distance));
@@ -277,12 +287,13 @@ impl RecordWriter<'_> {
         if let Some((piece, rivals)) = piece {
             self.push_other_alignment_tags(this, piece, rivals, &mut record);
         }
-        self.push_comment(this, &mut record)?;
+        self.push_input_tags(this, bases, &mut record)?;
         record.finish_record();
         Ok(())
     }
 
-    /// Starts a record: appends its fixed fields, CIGAR, bases and qualities.
+    /// Starts a record: appends its fixed fields, CIGAR, bases and qualities. Also returns which bases of the read it
+    /// has.
     fn start_record<'o>(
         &self,
         this: &TemplateRead<'_>,
@@ -291,7 +302,7 @@ impl RecordWriter<'_> {
         mut flag: u16,
         clip: u32,
         out: &'o mut Vec<u8>,
-    ) -> Result<RecordBuilder<'o>, sam::Error> {
+    ) -> Result<(RecordBuilder<'o>, RecordBases), sam::Error> {
         let next = mate.and_then(|(mate, ..)| mate.fields.first());
         if let Some((_, second, proper)) = mate {
             flag |= 0x1 | if second { 0x80 } else { 0x40 };
@@ -339,11 +350,22 @@ impl RecordWriter<'_> {
             shown = 0..0;
         }
         record.push_bases(&read.seq[shown.clone()], reverse);
-        record.push_qualities(read.qual.get(shown).unwrap_or_default(), reverse);
-        Ok(record)
+        record.push_qualities(read.qual.get(shown.clone()).unwrap_or_default(), reverse);
+        Ok((record, RecordBases { range: shown, reverse }))
     }
 
-    fn push_comment(&self, this: &TemplateRead<'_>, record: &mut RecordBuilder<'_>) -> Result<(), sam::Error> {
+    /// Appends the carried tags of the read, and its comment if that is asked for.
+    fn push_input_tags(
+        &self,
+        this: &TemplateRead<'_>,
+        bases: RecordBases,
+        record: &mut RecordBuilder<'_>,
+    ) -> Result<(), sam::Error> {
+        let ReadRef { tags, seq, .. } = this.read;
+        if !tags.is_empty() {
+            let RecordBases { range, reverse } = bases;
+            self.options.carried_tags.append_for_record(tags, seq.len(), range, reverse, record.buffer_mut());
+        }
         if self.options.copy_comments && !this.read.comment.is_empty() {
             sam::parse_tags(this.read.comment, record).map_err(|reason| sam::Error::SamLine {
                 name: String::from_utf8_lossy(this.read.name).into_owned(),
@@ -468,7 +490,7 @@ impl RecordWriter<'_> {
         out: &mut Vec<u8>,
     ) -> Result<(), sam::Error> {
         let flag = 0x100 | u16::from(rival.reverse) << 4;
-        let mut record = self.start_record(this, Some(rival), mate, flag, HARD_CLIP, out)?;
+        let (mut record, bases) = self.start_record(this, Some(rival), mate, flag, HARD_CLIP, out)?;
         record.push_int_tag(b"NM", i64::from(rival.edit_distance));
         record.push_text_tag(b"MD", |out| out.extend_from_slice(&rival.md_text));
         push_mate_tags(&mut record, mate);
@@ -476,7 +498,7 @@ impl RecordWriter<'_> {
         if !self.group.is_empty() {
             record.push_text_tag(b"RG", |out| out.extend_from_slice(self.group));
         }
-        self.push_comment(this, &mut record)?;
+        self.push_input_tags(this, bases, &mut record)?;
         record.finish_record();
         Ok(())
     }

@@ -1,0 +1,336 @@
+//! Tags of BAM records (SAM specification, section 4.2.4), and the tags that are carried from the records of the input
+//! to those of an aligner.
+
+use std::ops::Range;
+
+/// Tags that an aligner writes, or that hold another field of the record. They cannot be carried.
+const WRITTEN_TAGS: [&[u8; 2]; 12] =
+    [b"NM", b"MD", b"MC", b"MQ", b"AS", b"XS", b"SA", b"XA", b"pa", b"ms", b"RG", b"CG"];
+/// Further tags of the SAM tags specification that describe the alignment of the input or refer to its header. They are
+/// carried only if they are named.
+const ALIGNMENT_TAGS: [&[u8; 2]; 14] =
+    [b"AM", b"BQ", b"CC", b"CM", b"CP", b"H0", b"H1", b"H2", b"HI", b"IH", b"NH", b"PG", b"PQ", b"UQ"];
+/// Tags with a value for each base, in the order of `SEQ`: original and second qualities, as in Picard's
+/// MergeBamAlignment, and depths, errors and qualities of fgbio's consensus reads.
+const REVERSED_TAGS: [&[u8; 2]; 10] = [b"OQ", b"U2", b"cd", b"ce", b"ad", b"ae", b"bd", b"be", b"aq", b"bq"];
+/// Tags with a base for each base, on the strand of `SEQ`, from the same sources.
+const COMPLEMENTED_TAGS: [&[u8; 2]; 4] = [b"E2", b"SQ", b"ac", b"bc"];
+/// Tags of base modifications. They refer to the whole read as it was sequenced (SAM tags specification, section 1.7),
+/// so that a record with a part of the bases cannot have them.
+const WHOLE_READ_TAGS: [&[u8; 2]; 5] = [b"MM", b"ML", b"MN", b"Mm", b"Ml"];
+
+/// A tag in the form of BAM: name, type, value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BamTag<'a>(&'a [u8]);
+
+/// The tags of a record were not valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InvalidTags;
+
+/// The tags in the bytes of a record, one after the other; ends after the first that is not valid.
+pub(crate) struct BamTags<'a>(&'a [u8]);
+
+impl<'a> BamTags<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> BamTags<'a> {
+        BamTags(bytes)
+    }
+}
+
+impl<'a> Iterator for BamTags<'a> {
+    type Item = Result<BamTag<'a>, InvalidTags>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let whole = tag_bytes(self.0).filter(|bytes| *bytes <= self.0.len());
+        let (tag, rest) = self.0.split_at(whole.unwrap_or_default());
+        self.0 = if whole.is_some() { rest } else { &[] };
+        Some(whole.map(|_| BamTag(tag)).ok_or(InvalidTags))
+    }
+}
+
+/// Number of bytes of the first of some tags; `None` if its type is not valid or a part of its value is missing.
+fn tag_bytes(tags: &[u8]) -> Option<usize> {
+    let (head, value) = tags.split_first_chunk::<3>()?;
+    let value_bytes = match head[2] {
+        b'Z' | b'H' => memchr::memchr(0, value)? + 1,
+        b'B' => {
+            let ([kind, count @ ..], _) = value.split_first_chunk::<5>()?;
+            number_bytes(*kind)? * u32::from_le_bytes(*count) as usize + 5
+        }
+        b'A' => 1,
+        kind => number_bytes(kind)?,
+    };
+    Some(head.len() + value_bytes)
+}
+
+/// Size in bytes of a number of a type.
+fn number_bytes(kind: u8) -> Option<usize> {
+    match kind {
+        b'c' | b'C' => Some(1),
+        b's' | b'S' => Some(2),
+        b'i' | b'I' | b'f' => Some(4),
+        _ => None,
+    }
+}
+
+impl<'a> BamTag<'a> {
+    /// Name and type, for example `RXZ`.
+    pub(crate) fn head(self) -> [u8; 3] {
+        [self.0[0], self.0[1], self.0[2]]
+    }
+
+    fn name(self) -> [u8; 2] {
+        [self.0[0], self.0[1]]
+    }
+
+    /// Number of bytes with name and type.
+    pub(crate) fn len_bytes(self) -> usize {
+        self.0.len()
+    }
+
+    /// The elements of an array or the letters of a text, and the number of bytes of each; `None` for other types.
+    fn elements(self) -> Option<(&'a [u8], usize)> {
+        match self.0[2] {
+            b'B' => Some((&self.0[8..], number_bytes(self.0[3])?)),
+            b'Z' => Some((&self.0[3..self.0.len() - 1], 1)),
+            _ => None,
+        }
+    }
+}
+
+/// Relation of the value of a tag to the bases of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ValueOrder {
+    /// The same on both strands.
+    Independent,
+    /// Reversed when the bases are.
+    Reversed,
+    /// Reversed and complemented when the bases are.
+    Complemented,
+}
+
+/// The tags of BAM and CRAM records that are carried to the records of an aligner.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CarriedTags {
+    /// `None` for all tags that do not describe an alignment.
+    names: Option<Vec<[u8; 2]>>,
+    /// Tags of the caller in addition to the built-in ones.
+    reversed: Vec<[u8; 2]>,
+    complemented: Vec<[u8; 2]>,
+}
+
+impl CarriedTags {
+    /// All tags except those that an aligner writes or that describe the alignment of the input.
+    pub fn all() -> CarriedTags {
+        CarriedTags::default()
+    }
+
+    /// Parses a list of tags such as `RX,QX`, or `all`.
+    ///
+    /// # Errors
+    /// An item is no tag, or is a tag that an aligner writes itself.
+    pub fn parse(list: &str) -> Result<CarriedTags, String> {
+        if list == "all" {
+            return Ok(CarriedTags::all());
+        }
+        let names: Vec<_> = list.split(',').map(parse_tag_name).collect::<Result<_, _>>()?;
+        if let Some(name) = names.iter().find(|name| WRITTEN_TAGS.contains(name)) {
+            let name = String::from_utf8_lossy(name);
+            return Err(format!("'{name}' cannot be carried, because the records have a {name} of their own"));
+        }
+        Ok(CarriedTags { names: Some(names), ..CarriedTags::default() })
+    }
+
+    /// Adds tags whose values are reversed, and tags whose values are reversed and complemented, in records on the
+    /// reverse strand.
+    pub fn with_base_order_tags(self, reversed: Vec<[u8; 2]>, complemented: Vec<[u8; 2]>) -> CarriedTags {
+        CarriedTags { reversed, complemented, ..self }
+    }
+
+    /// Whether a tag is carried.
+    fn contains(&self, name: [u8; 2]) -> bool {
+        match &self.names {
+            Some(names) => names.contains(&name),
+            None => !WRITTEN_TAGS.contains(&&name) && !ALIGNMENT_TAGS.contains(&&name),
+        }
+    }
+
+    fn order(&self, name: [u8; 2]) -> ValueOrder {
+        if self.complemented.contains(&name) || COMPLEMENTED_TAGS.contains(&&name) {
+            ValueOrder::Complemented
+        } else if self.reversed.contains(&name) || REVERSED_TAGS.contains(&&name) {
+            ValueOrder::Reversed
+        } else {
+            ValueOrder::Independent
+        }
+    }
+
+    /// Appends the carried tags of a record to `out`, with values in the order of sequencing. `reverse`: the record is
+    /// on the reverse strand. The tags must be valid; the first that is not ends them.
+    pub(crate) fn append_as_sequenced(&self, tags: &[u8], reverse: bool, out: &mut Vec<u8>) {
+        for tag in BamTags::new(tags).map_while(Result::ok).filter(|tag| self.contains(tag.name())) {
+            self.append_tag(tag, reverse, None, out);
+        }
+    }
+
+    /// Appends tags of a read, which have values in the order of sequencing, to `out` as a record needs them that has
+    /// the bases `bases` of a read of `read_length` bases. `reverse`: the record is on the reverse strand.
+    ///
+    /// Values with an element for each base get the elements of these bases. A record without some of the bases gets no
+    /// tags of base modifications, which refer to all of them.
+    pub fn append_for_record(
+        &self,
+        tags: &[u8],
+        read_length: usize,
+        bases: Range<usize>,
+        reverse: bool,
+        out: &mut Vec<u8>,
+    ) {
+        for tag in BamTags::new(tags).map_while(Result::ok) {
+            let is_part = bases.len() < read_length;
+            if is_part && WHOLE_READ_TAGS.contains(&&tag.name()) {
+                continue;
+            }
+            self.append_tag(tag, reverse, is_part.then_some((read_length, &bases)), out);
+        }
+    }
+
+    /// Appends a tag, with its elements reversed if `reverse`, and only the elements in a range of a read of a length.
+    fn append_tag(&self, tag: BamTag<'_>, reverse: bool, part: Option<(usize, &Range<usize>)>, out: &mut Vec<u8>) {
+        let order = self.order(tag.name());
+        let Some((elements, size)) = tag.elements().filter(|_| order != ValueOrder::Independent) else {
+            return out.extend_from_slice(tag.0);
+        };
+        let shown = match part {
+            Some((length, bases)) if elements.len() == length * size => &elements[size * bases.start..size * bases.end],
+            _ => elements,
+        };
+        out.extend_from_slice(&tag.0[..3]);
+        if tag.0[2] == b'B' {
+            out.push(tag.0[3]);
+            out.extend_from_slice(&((shown.len() / size) as u32).to_le_bytes());
+        }
+        match (reverse, order, size) {
+            (false, ..) => out.extend_from_slice(shown),
+            (true, ValueOrder::Complemented, 1) => out.extend(shown.iter().rev().map(|&base| complement_letter(base))),
+            (true, ..) => shown.chunks_exact(size).rev().for_each(|element| out.extend_from_slice(element)),
+        }
+        if tag.0[2] == b'Z' {
+            out.push(0);
+        }
+    }
+}
+
+/// Parses the name of a tag.
+///
+/// # Errors
+/// The name is not a letter followed by a letter or digit.
+pub fn parse_tag_name(name: &str) -> Result<[u8; 2], String> {
+    match *name.as_bytes() {
+        [a, b] if a.is_ascii_alphabetic() && b.is_ascii_alphanumeric() => Ok([a, b]),
+        _ => Err(format!("'{name}' is not a tag: give names of two characters, such as RX,QX")),
+    }
+}
+
+/// The complement of an IUPAC letter of either case; other bytes stay.
+fn complement_letter(base: u8) -> u8 {
+    let (here, there) = (b"ACMGRSVTWYHKDBNU", b"TGKCYSBAWRDMHVNA");
+    match here.iter().position(|letter| letter.eq_ignore_ascii_case(&base)) {
+        Some(at) if base.is_ascii_lowercase() => there[at].to_ascii_lowercase(),
+        Some(at) => there[at],
+        None => base,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(name: &str, value: &str) -> Vec<u8> {
+        [name.as_bytes(), b"Z", value.as_bytes(), b"\0"].concat()
+    }
+
+    fn array(name: &str, values: &[u16]) -> Vec<u8> {
+        let count = (values.len() as u32).to_le_bytes();
+        let values: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        [name.as_bytes(), b"BS", &count, &values].concat()
+    }
+
+    fn tags() -> Vec<u8> {
+        let parts: [Vec<u8>; 8] = [
+            text("RX", "ACGT-TTG"),
+            text("RG", "lane"),
+            b"NMC\x03".to_vec(),
+            b"NHC\x02".to_vec(),
+            text("MM", "C+m,1;"),
+            text("OQ", "ABCD"),
+            array("cd", &[1, 2, 3, 400]),
+            text("ac", "AaCN"),
+        ];
+        parts.concat()
+    }
+
+    #[test]
+    fn lists_choose_tags() {
+        let carried = |list: &str| {
+            let mut out = Vec::new();
+            CarriedTags::parse(list).unwrap().append_as_sequenced(&tags(), false, &mut out);
+            out
+        };
+        assert_eq!(carried("RX"), text("RX", "ACGT-TTG"));
+        assert_eq!(carried("MM,NH,RX"), [text("RX", "ACGT-TTG"), b"NHC\x02".to_vec(), text("MM", "C+m,1;")].concat());
+        let all: Vec<u8> = BamTags::new(&carried("all")).flat_map(|tag| tag.unwrap().name()).collect();
+        assert_eq!(all, b"RXMMOQcdac");
+        for wrong in ["", "R", "RXX", "RX,", "1X", "RX QX", "R\u{e9}", "all,RX", "*"] {
+            assert!(CarriedTags::parse(wrong).unwrap_err().contains("is not a tag"), "{wrong}");
+        }
+        assert!(CarriedTags::parse("RX,NM").unwrap_err().starts_with("'NM' cannot be carried"));
+    }
+
+    #[test]
+    fn values_follow_the_bases() {
+        let carried = CarriedTags::all().with_base_order_tags(vec![*b"xx"], vec![*b"xy"]);
+        let of_record = |tags: &[u8], length, bases, reverse| {
+            let mut out = Vec::new();
+            carried.append_for_record(tags, length, bases, reverse, &mut out);
+            out
+        };
+        let reversed = [text("OQ", "DCBA"), array("cd", &[400, 3, 2, 1]), text("ac", "NGtT")].concat();
+        let forward = [text("OQ", "ABCD"), array("cd", &[1, 2, 3, 400]), text("ac", "AaCN")].concat();
+        assert_eq!(of_record(&forward, 4, 0..4, false), forward);
+        assert_eq!(of_record(&forward, 4, 0..4, true), reversed);
+        let part = [text("OQ", "CB"), array("cd", &[3, 2]), text("ac", "Gt")].concat();
+        assert_eq!(of_record(&forward, 4, 1..3, true), part);
+        // Values of another length are not those of bases.
+        assert_eq!(of_record(&text("OQ", "ABC"), 4, 1..3, false), text("OQ", "ABC"));
+        // A record on the reverse strand gives the values of the read, and base modifications stay.
+        let mut sequenced = Vec::new();
+        carried.append_as_sequenced(&[reversed, text("MM", "C+m,1;")].concat(), true, &mut sequenced);
+        assert_eq!(sequenced, [forward, text("MM", "C+m,1;")].concat());
+        assert_eq!(of_record(&text("MM", "C+m,1;"), 4, 0..4, true), text("MM", "C+m,1;"));
+        assert_eq!(of_record(&text("MM", "C+m,1;"), 4, 0..3, true), b"");
+        let own = [text("xx", "12"), text("xy", "AC"), b"xzC\x01".to_vec()].concat();
+        assert_eq!(of_record(&own, 4, 0..4, true), [text("xx", "21"), text("xy", "GT"), b"xzC\x01".to_vec()].concat());
+    }
+
+    #[test]
+    fn invalid_tags_end_with_an_error() {
+        let whole = tags();
+        assert!(BamTags::new(&whole).all(|tag| tag.is_ok()));
+        assert_eq!(BamTags::new(&whole).map(|tag| tag.unwrap().len_bytes()).sum::<usize>(), whole.len());
+        let ends: Vec<usize> = BamTags::new(&whole)
+            .scan(0, |at, tag| {
+                *at += tag.unwrap().len_bytes();
+                Some(*at)
+            })
+            .collect();
+        for cut in (1..whole.len()).filter(|cut| !ends.contains(cut)) {
+            assert_eq!(BamTags::new(&whole[..cut]).last(), Some(Err(InvalidTags)), "{cut}");
+        }
+        for kind in [b"XXQ\0", b"XXB\0"] {
+            assert_eq!(BamTags::new(kind).next(), Some(Err(InvalidTags)));
+        }
+    }
+}
