@@ -105,12 +105,12 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    tumor: TumourReads<true>,
+    pub(crate) tumor: TumourReads<true>,
     /// Reads of the normal sample of the same person, given in the same way. Without it the call is tumour-only: the
     /// reference takes the place of the normal, and --reference is needed. Germline variants are then distinguished from somatic
     /// ones by their allele fraction and by --known, so that calls are less certain
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
-    normal: Vec<PathBuf>,
+    pub(crate) normal: Vec<PathBuf>,
     /// Name of the normal in VCF and BAM files [default: the SM of BAM or CRAM input, else NORMAL]
     #[arg(long, value_name = "NAME", requires = "normal", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
     normal_name: Option<String>,
@@ -122,19 +122,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", ignore_case = true, value_parser = PossibleValuesParser::new(SAM_PLATFORMS).map(|name| name.to_uppercase()), hide_possible_values = true, help_heading = "Input")]
     platform: Option<String>,
     #[command(flatten)]
-    layout: ReadLayoutArgs,
+    pub(crate) layout: ReadLayoutArgs,
     /// Reference genome, plain or gzipped FASTA, no index needed. Without it calls are placed on the assembled contigs
     /// of the normal
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
-    reference: Option<PathBuf>,
+    pub(crate) reference: Option<PathBuf>,
     /// Sequences to screen both samples for, in addition to the reference, such as viruses: plain or gzipped FASTA.
     /// summary.json reports how much of each sequence the samples contain
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     screen: Option<PathBuf>,
-    /// Panel of normals: a k-mer table made by `genuma table union --counts samples`, with the same k. A call whose
+    /// Panel of normals: a k-mer table made by `genuma kmers union --counts samples`, with the same k. A call whose
     /// variant several of these normals have (see --panel-min-samples) gets the FILTER `panel`
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
-    panel: Option<PathBuf>,
+    pub(crate) panel: Option<PathBuf>,
     /// Known variants of the population, such as those of gnomAD: VCF with AF (or AC and AN), plain or compressed; a tabix
     /// index makes it fast. Alleles that are common in the population need more evidence against a germline origin,
     /// alleles that are not listed need less. Most useful if the normal has a depth below 15x
@@ -155,7 +155,7 @@ pub(crate) struct Args {
 
     /// Folder for the results; it is created if missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
-    out: PathBuf,
+    pub(crate) out: PathBuf,
     /// Also write small variants with FILTER PASS as MAF, for programs that do not read VCF. Genes and consequences are
     /// those of --gff, without it Unknown
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -196,34 +196,38 @@ pub(crate) struct Args {
     /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
     /// [default: 31; for a mean read length below 52 bases, the largest odd number up to 0.6 of it, at least 17]
     #[arg(short, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
-    k: Option<u32>,
+    pub(crate) k: Option<u32>,
     /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
     #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Method")]
     min_base_quality: u8,
 
     /// Threads [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
-    threads: Option<u16>,
+    pub(crate) threads: Option<u16>,
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
-    memory: Option<u64>,
+    pub(crate) memory: Option<u64>,
     /// Work folder for data that does not fit in memory and for the results of finished units (see --resume), best on a
     /// fast disk; it is removed on success [default: .work in the output folder]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
-    work: Option<PathBuf>,
+    pub(crate) work: Option<PathBuf>,
     /// Maximum disk space in the work folder for k-mers that do not fit in memory and for packed reads (a compact copy
     /// of the input), such as 100G; with too little space the input files are read more often [default: the free space
     /// there, less 5% or 1G, whichever is more]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
-    scratch: Option<u64>,
+    pub(crate) scratch: Option<u64>,
     #[command(flatten)]
-    gpu: gpu::GpuArgs,
+    pub(crate) gpu: gpu::GpuArgs,
     #[command(flatten)]
     fpga: fpga::FpgaArgs,
     /// Resume an interrupted run: the units of the call (count, assemble, recruit) that it finished are not computed
     /// again. Inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
     resume: bool,
+    /// Do not call: print the time, memory and disk space that this call will need, as `genuma plan` does with the same
+    /// arguments. The exit code is 1 if the call does not fit
+    #[arg(long, conflicts_with_all = ["plan", "resume"], help_heading = "Resources")]
+    pub(crate) dry_run: bool,
 
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --threads
