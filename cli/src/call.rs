@@ -5,6 +5,7 @@ mod header_check;
 mod provenance;
 mod read_lengths;
 pub(crate) mod result_check;
+mod signature_fit;
 mod summary;
 mod targets;
 pub(crate) mod result_files;
@@ -56,7 +57,7 @@ use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::{CallInputs, SAM_PLATFORMS};
 use result_check::WarningRule;
-use result_files::{CallOutputs, TablePaths};
+use result_files::{CallOutputs, OutputOptions};
 use sample_options::{SampleNameOptions, TumourReads};
 use watcher::CallWatcher;
 
@@ -144,6 +145,10 @@ pub(crate) struct Args {
     /// VCF then gets consequences (BCSQ), HGVS names and gene fusions, MAF and report get genes and protein changes
     #[arg(long, value_name = "GFF3", requires = "reference", help_heading = "Input")]
     gff: Option<PathBuf>,
+    /// Mutational signatures, such as those of COSMIC: text file of the probabilities of the 96 contexts. The report and
+    /// summary.json then have the share of the SNVs that each signature explains
+    #[arg(long, value_name = "FILE", requires = "reference", help_heading = "Input")]
+    signatures: Option<PathBuf>,
     /// Target intervals of an exome or a panel of genes: BED, plain or gzipped, or a Picard interval list. Calls outside
     /// the targets and their padding are not written. The depth of each target is reported
     #[arg(short = 'L', long, value_name = "FILE", requires = "reference", help_heading = "Input")]
@@ -232,7 +237,7 @@ pub(crate) struct Args {
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --threads
     /// and --memory are those of one task [default: 4 threads, or all CPUs if there are fewer; 16G]
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe"], help_heading = "Distributed call")]
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "signatures"], help_heading = "Distributed call")]
     plan: Option<String>,
     /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of stretches of
     /// plain or BGZF files [default: one for each 25 Gbases]
@@ -294,6 +299,7 @@ fn parse_quality(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let counting = args.counters.then(RunCounterRecorder::start);
+    let options = args.output_options()?;
     let mut job = args.build_job()?;
     let input_files = InputFiles::from_paths(job.input_paths())?;
     if let Some(run) = &args.plan {
@@ -320,7 +326,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let outputs = disk_space::choose_scratch_bytes(&job.store.work_folder, args.scratch).and_then(|scratch| {
         job.resources.scratch = scratch;
         log_forecast(&job, reference)?;
-        Ok(CallOutputs::create(&args.out, &args.table_paths())?)
+        Ok(CallOutputs::create(&args.out, options)?)
     });
     let done = outputs.and_then(|outputs| {
         let watched = CallWatcher::start(counting);
@@ -354,8 +360,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 pub(crate) struct DistributedOutputs<'a> {
     /// Folder of the results; it is created if it is missing.
     pub(crate) out: &'a Path,
-    /// Optional tables.
-    pub(crate) tables: &'a TablePaths,
+    /// Optional tables and signatures.
+    pub(crate) options: OutputOptions,
     /// The warnings of the plan.
     pub(crate) warnings: Vec<ResultWarning>,
     /// Which warnings withhold the results.
@@ -370,9 +376,9 @@ pub(crate) fn write_distributed_results(
     judge: impl FnOnce() -> Result<FinishedCall, genuma_somatic::pipeline::Error>,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
-    let DistributedOutputs { out, tables, warnings, rule } = outputs;
+    let DistributedOutputs { out, options, warnings, rule } = outputs;
     let _folder = OutputFolder::open(out)?;
-    let outputs = CallOutputs::create(out, tables)?;
+    let outputs = CallOutputs::create(out, options)?;
     let mut finished = judge()?;
     let warnings = result_check::check_result(&finished, warnings, rule)?;
     let outcome = outputs.write_result_files(job, &mut finished, warnings, watched)?;
@@ -403,8 +409,8 @@ impl Args {
         WarningRule::from_options(self.force, self.strict)
     }
 
-    fn table_paths(&self) -> TablePaths {
-        TablePaths { maf: self.maf.clone(), bedpe: self.bedpe.clone() }
+    fn output_options(&self) -> anyhow::Result<OutputOptions> {
+        OutputOptions::new(self.maf.clone(), self.bedpe.clone(), self.signatures.as_deref())
     }
 
     /// The resources of the call, or of one step of a distributed call, which may run on another machine.
@@ -503,6 +509,7 @@ impl Args {
             known: known.as_ref(),
             targets: targets.as_ref(),
             gff: self.gff.as_deref(),
+            signatures: self.signatures.as_deref(),
             platform: self.platform.as_deref(),
         }
         .describe_provenance()?;

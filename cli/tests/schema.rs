@@ -138,7 +138,7 @@ fn text(path: &Path) -> &str {
 
 /// Asserts that `output` fits the schema, and that the schema notices when any key at the top is renamed or missing.
 #[track_caller]
-fn assert_fits(name: &str, output: &Value) {
+pub(crate) fn assert_fits(name: &str, output: &Value) {
     let schema = Schema::load(name);
     let errors = schema.errors(output);
     assert!(errors.is_empty(), "{name}: {errors:#?}");
