@@ -7,4 +7,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo build --release --locked --quiet
-"${CARGO_TARGET_DIR:-target}/release/genuma" advise --replay "${1:-strategy/data/lenis2017.csv}"
+"${CARGO_TARGET_DIR:-target}/release/genuma" machine advise --replay "${1:-strategy/data/lenis2017.csv}"

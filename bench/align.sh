@@ -2,7 +2,7 @@
 # Times `genuma align` beside other aligners, samtools sort and markdup: same reads, same threads; and counts whose reads are where they come from and whose mapping qualities can be believed.
 #
 # usage: bench/align.sh [--data DIR] [--pairs N] [--genome-length BP] [--repeats SHARE] [--reads SET] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
-#   --data DIR           genome.fa, normal_1.fq.gz and normal_2.fq.gz as `genuma simulate --true-positions` writes them; single reads where
+#   --data DIR           genome.fa, normal_1.fq.gz and normal_2.fq.gz as `genuma bench simulate --true-positions` writes them; single reads where
 #                        there is no normal_2.fq.gz. Without it pairs are simulated:
 #   --pairs N            read pairs (1000000)
 #   --genome-length BP   of the made genome that they come from (100000000)
@@ -93,7 +93,7 @@ else
 fi
 if [ ! -f "$data/normal_1.fq.gz" ]; then
   depth=$(awk -v p="$pairs" -v b="$bases" -v l="$length" 'BEGIN { printf "%.4f", p * 2 * b / l }')
-  "$genuma" simulate --genome-length "$length" --repeats "$repeats" --true-positions --snvs 0 --indels 0 --svs 0 \
+  "$genuma" bench simulate --genome-length "$length" --repeats "$repeats" --true-positions --snvs 0 --indels 0 --svs 0 \
     --germline-svs 0 --depth-tumor 0.0001 --depth-normal "$depth" "${changes[@]}" -o "$data"
 fi
 times=$out/times.tsv

@@ -23,7 +23,7 @@ WGS_3MB = "--genome-length 3000000 --snvs 150 --indels 80 --svs 30"
 WGS_1MB = "--genome-length 1200000 --snvs 100 --indels 50 --svs 20"
 RAW_UMI = "--umi 3M1S+T 3M1S+T"
 
-# name: options of `genuma simulate`, options of `genuma call`
+# name: options of `genuma bench simulate`, options of `genuma call`
 SETS = {
     "amp1000": ("--library amplicon --capture panel --genome-length 3000000 --depth-tumor 1000 --depth-normal 500 --purity 0.5 --subclones 0.2 --seed 301", ""),
     "amp300": ("--library amplicon --capture panel --genome-length 3000000 --depth-tumor 300 --depth-normal 150 --purity 0.5 --subclones 0.2 --seed 302", ""),
@@ -76,7 +76,7 @@ def score_set(args, name, data):
     simulate_options, call_options = SETS[name]
     folder = os.path.join(data, f"{name}.{args.seed_offset}")
     if not os.path.exists(os.path.join(folder, "truth.vcf")):
-        run_checked([args.genuma, "simulate", "-q", *shift_seed(simulate_options, args.seed_offset), "-o", folder])
+        run_checked([args.genuma, "bench", "simulate", "-q", *shift_seed(simulate_options, args.seed_offset), "-o", folder])
     calls = os.path.join(folder, f"calls_{args.caller}")
     shutil.rmtree(calls, ignore_errors=True)
     command = [args.genuma, "call", "-q", "-o", calls]
@@ -87,7 +87,7 @@ def score_set(args, name, data):
         command += ["--targets", f"{folder}/targets.bed"]
     seconds = run_checked(command)
     scores = f"{calls}/scores.json"
-    run_checked([args.genuma, "evaluate", f"{folder}/truth.vcf", f"{calls}/somatic.vcf.gz", "--reference", f"{folder}/genome.fa", "--json", scores])
+    run_checked([args.genuma, "bench", "evaluate", f"{folder}/truth.vcf", f"{calls}/somatic.vcf.gz", "--reference", f"{folder}/genome.fa", "--json", scores])
     with open(scores) as opened:
         return json.load(opened), seconds
 

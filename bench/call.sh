@@ -3,7 +3,7 @@
 # Mutect2 and Delly on what `genuma align` writes.
 #
 # usage: bench/call.sh [--data DIR] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
-#   --data DIR     genome.fa, truth.vcf, {tumor,normal}_{1,2}.fq.gz as `genuma simulate` writes them; without it, a pair is
+#   --data DIR     genome.fa, truth.vcf, {tumor,normal}_{1,2}.fq.gz as `genuma bench simulate` writes them; without it, a pair is
 #                  simulated: a made genome of 5 Mbp, 30x/30x, purity 0.7, seed 1
 #   --rounds N     how often everything is run; the table shows medians (1)
 #   --threads N    threads of each contender, all held to the same N cores (2)
@@ -41,7 +41,7 @@ genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
 versions=$(bench/peers.sh)
 if [ -z "$data" ]; then
   data=$out/pair
-  [ -f "$data/truth.vcf" ] || "$genuma" simulate --genome-length 5000000 --snvs 400 --indels 200 --svs 60 \
+  [ -f "$data/truth.vcf" ] || "$genuma" bench simulate --genome-length 5000000 --snvs 400 --indels 200 --svs 60 \
     --depth-tumor 30 --depth-normal 30 --purity 0.7 --seed 1 -o "$data"
 fi
 data=$(realpath "$data")
@@ -144,12 +144,12 @@ for round in $(seq 1 "$rounds"); do
   if runs genuma; then genuma_call "$round"; fi
 done
 
-# score TITLE VCF: what `genuma evaluate` says of the calls.
+# score TITLE VCF: what `genuma bench evaluate` says of the calls.
 score() {
   local germline=()
   if [ -f "$data/germline.vcf" ]; then germline=(--germline "$data/germline.vcf"); fi
   printf '\n%s:\n\n```\n' "$1"
-  "$genuma" evaluate "$data/truth.vcf" "$2" --reference "$reference" "${germline[@]}" --list 0
+  "$genuma" bench evaluate "$data/truth.vcf" "$2" --reference "$reference" "${germline[@]}" --list 0
   printf '```\n'
 }
 

@@ -54,11 +54,11 @@ scored() {
   local pair=$1 dir=$out/$1 program
   shift
   [ -f "$dir/pair/truth.vcf" ] ||
-    "$genuma" simulate "$@" --snvs "$snvs" --indels "$indels" --svs "$svs" --largest-sv 20000 --depth-tumor 60 --depth-normal 30 --purity 0.7 \
+    "$genuma" bench simulate "$@" --snvs "$snvs" --indels "$indels" --svs "$svs" --largest-sv 20000 --depth-tumor 60 --depth-normal 30 --purity 0.7 \
       -t "$threads" -o "$dir/pair" >&2
   GENUMA=$genuma bench/call.sh --data "$dir/pair" --only peers,engine --threads "$threads" --out "$dir" >"$dir.md"
   for program in peers engine; do
-    "$genuma" evaluate "$dir/pair/truth.vcf" "$dir/$program-1/calls.vcf.gz" --reference "$dir/pair/genome.fa" \
+    "$genuma" bench evaluate "$dir/pair/truth.vcf" "$dir/$program-1/calls.vcf.gz" --reference "$dir/pair/genome.fa" \
       --germline "$dir/pair/germline.vcf" --list 1000000 >"$dir/$program.eval"
     listed $program >"$dir/$program.listed"
   done

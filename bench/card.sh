@@ -37,7 +37,7 @@ genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
 mkdir -p "$out"
 data=$out/data-$length
 [ -f "$data/truth.vcf" ] ||
-  "$genuma" simulate --quiet -o "$data" --genome-length "$length" --repeats 0.5 --depth-normal 30 --depth-tumor 30
+  "$genuma" bench simulate --quiet -o "$data" --genome-length "$length" --repeats 0.5 --depth-normal 30 --depth-tumor 30
 normal=("$data"/normal_[12].fq.gz) tumor=("$data"/tumor_[12].fq.gz) genome=$data/genome.fa
 
 table=$out/scaling.tsv
@@ -74,7 +74,7 @@ for n in $list; do
   grep -v '^@PG' "$out/x.sam" >"$out/y.sam"
   same "$out/first.sam" "$out/y.sam"
   timed 'align to marked BAM' "$n" "$genuma" align --quiet -t "$n" --mark-duplicates --memory 4G "$genome" "${normal[@]}" -o "$out/x.bam"
-  timed count "$n" "$genuma" count --quiet -t "$n" --memory 8G --normal "${normal[@]}" --tumor "${tumor[@]}" -o "$out/x.gkt"
+  timed count "$n" "$genuma" kmers count --quiet -t "$n" --memory 8G --normal "${normal[@]}" --tumor "${tumor[@]}" -o "$out/x.gkt"
   same "$out/first.gkt" "$out/x.gkt"
   rm -rf "$out/call"
   timed call "$n" "$genuma" call --quiet -t "$n" --memory 8G --normal "${normal[@]}" --tumor "${tumor[@]}" --reference "$genome" -o "$out/call"
@@ -84,7 +84,7 @@ done
 rm -rf "$out/call" "$out"/first.* "$out"/x.* "$out"/last.*
 cat "$table"
 
-if [ "$gpu_length" -gt 0 ] && "$genuma" topology | grep -q ': GPU,'; then
+if [ "$gpu_length" -gt 0 ] && "$genuma" machine show | grep -q ': GPU,'; then
   GENUMA=$genuma bench/gpu.sh --genome-length "$gpu_length" --rounds 1 --memory 48 --out "$out/gpu" | tee "$out/gpu.md"
 else
   echo "card: no GPU is measured"

@@ -42,7 +42,7 @@ table=$out/table.tsv
 variants=(--snvs 300 --indels 240 --svs 60)
 none=(--snvs 0 --indels 0 --svs 0)
 
-# list: every cell with what `genuma simulate` makes it of.
+# list: every cell with what `genuma bench simulate` makes it of.
 list() {
   local tumour normal purity library
   for tumour in 30 60 100 200; do
@@ -71,7 +71,7 @@ list() {
 # score CELL CALLER VCF TIMES: three lines of the table.
 score() {
   local dir=$out/$1
-  "$genuma" evaluate "$dir/pair/truth.vcf" "$3" --reference "$dir/pair/genome.fa" --germline "$dir/pair/germline.vcf" --list 1000000 >"$dir/$2.eval"
+  "$genuma" bench evaluate "$dir/pair/truth.vcf" "$3" --reference "$dir/pair/genome.fa" --germline "$dir/pair/germline.vcf" --list 1000000 >"$dir/$2.eval"
   awk -v cell="$1" -v caller="$2" -v times="$4" -v OFS='\t' '$2 == "all" { print cell, caller, $1, $3, $4, $6, $7, $8, $9, times }' "$dir/$2.eval" |
     tee -a "$table"
 }
@@ -96,7 +96,7 @@ list | while read -r kind cell options; do
   dir=$out/$cell
   read -ra options <<<"$options"
   [ -f "$dir/pair/truth.vcf" ] ||
-    "$genuma" simulate --genome-length "$bases" "${options[@]}" --seed "$seed" -t "$threads" -o "$dir/pair" >&2
+    "$genuma" bench simulate --genome-length "$bases" "${options[@]}" --seed "$seed" -t "$threads" -o "$dir/pair" >&2
   reads=(--tumor "$dir"/pair/tumor_{1,2}.fq.gz --normal "$dir"/pair/normal_{1,2}.fq.gz)
   if ! grep -q "^$cell"$'\t'genuma$'\t' "$table"; then
     /usr/bin/time -o "$dir/time" -f '%e\t%M' \

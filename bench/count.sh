@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Times `genuma count` beside KMC 3 on the same reads, in turns: k-mers seen twice or more, same k, threads and memory cap. Then tumour
+# Times `genuma kmers count` beside KMC 3 on the same reads, in turns: k-mers seen twice or more, same k, threads and memory cap. Then tumour
 # and normal jointly with selection, as the somatic caller counts, beside KMC on one after the other.
 #
 # usage: bench/count.sh [--reads FILE,...] [--tumor FILE,...] [--k K] [--memory GB,...] [--threads N] [--rounds N]
@@ -51,7 +51,7 @@ cc -O3 -march=native -fopenmp -o "$out/stream" bench/stream.c
 if [ -z "$reads" ]; then
   data=$out/data-$length
   if [ ! -f "$data/truth.vcf" ]; then
-    "$genuma" simulate --quiet -o "$data" --genome-length "$length" --depth-normal 30 --depth-tumor 30
+    "$genuma" bench simulate --quiet -o "$data" --genome-length "$length" --depth-normal 30 --depth-tumor 30
   fi
   reads=$data/normal_1.fq.gz,$data/normal_2.fq.gz tumor=$data/tumor_1.fq.gz,$data/tumor_2.fq.gz
 fi
@@ -87,7 +87,7 @@ for ((round = 1; round <= rounds; round++)); do
   echo "count: round $round of $rounds" >&2
   timed igzip - xargs -P "$threads" -n 1 sh -c 'igzip -dc "$0" >/dev/null' < <(printf '%s\n' "${reads[@]}")
   for cap in "${memory[@]}"; do
-    timed "genuma count" "$cap" "$genuma" count --quiet -k "$k" --min-count 2 -t "$threads" --memory "${cap}G" --work "$out/work" -o "$out/table.gkt" \
+    timed "genuma kmers count" "$cap" "$genuma" kmers count --quiet -k "$k" --min-count 2 -t "$threads" --memory "${cap}G" --work "$out/work" -o "$out/table.gkt" \
       --json "$out/genuma-$cap.json" "${reads[@]}"
     [ "$cap" -lt 2 ] || by_kmc normal "$cap" "${reads[@]}"
     if [ ${#tumor[@]} -gt 0 ]; then
@@ -125,7 +125,7 @@ number() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" "$out/genuma-$cap.json"; }
     sort -t $'\t' -k4,4g "$times" | awk -F '\t' -v cap="$cap" -v kmers="$kmers" -v packed="$(number packed_bytes)" -v spilled="$(number spilled_bytes)" \
       -v memory="$in_memory" -v written="$written" -v read_back="$read_back" '
       $1 == "igzip" { inflating[++n] = $4 }
-      $1 == "genuma count" && $2 == cap { wall[++m] = $4; cpu[m] = $5 }
+      $1 == "genuma kmers count" && $2 == cap { wall[++m] = $4; cpu[m] = $5 }
       END {
         held = packed > spilled ? packed - spilled : 0
         floor = inflating[int((n + 1) / 2)] + 2 * held / memory + spilled / written + spilled / read_back

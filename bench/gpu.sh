@@ -3,7 +3,7 @@
 # the device alone, then calls it without and with the device. Results are compared byte by byte; a difference ends the bench.
 #
 # usage: bench/gpu.sh [--device DEVICE] [--genome-length BP] [--k K] [--memory GB] [--threads N] [--rounds N] [--out DIR]
-#   --device DEVICE      number or name, as `genuma topology` shows it (the first GPU; 0 if there is none)
+#   --device DEVICE      number or name, as `genuma machine show` shows it (the first GPU; 0 if there is none)
 #   --genome-length BP   of the made genome, at 30x each (100000000: 3 Gbp of reads a sample)
 #   --k K                length of k-mers (31)
 #   --memory GB          of the process (16)
@@ -42,11 +42,11 @@ done
 genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
 [ -n "${GENUMA:-}" ] || cargo build --quiet --release --locked --package genuma
 # PoCL presents the CPUs as a device, often as device 0.
-[ -n "$device" ] || device=$("$genuma" topology | awk '/: GPU,/ { print $1; found = 1; exit } END { if (!found) print 0 }')
+[ -n "$device" ] || device=$("$genuma" machine show | awk '/: GPU,/ { print $1; found = 1; exit } END { if (!found) print 0 }')
 mkdir -p "$out"
 data=$out/data-$length
 if [ ! -f "$data/truth.vcf" ]; then
-  "$genuma" simulate --quiet -o "$data" --genome-length "$length" --depth-normal 30 --depth-tumor 30
+  "$genuma" bench simulate --quiet -o "$data" --genome-length "$length" --depth-normal 30 --depth-tumor 30
 fi
 normal=("$data"/normal_[12].fq.gz) tumor=("$data"/tumor_[12].fq.gz)
 runs=$out/runs.tsv
@@ -109,7 +109,7 @@ measured() {
 
 # count WHO TRIAL GPU
 count() {
-  GENUMA_GPU_TRIAL=$2 measured "count, $1" "$genuma" count -k "$k" -t "$threads" --memory "${memory}G" --normal "${normal[@]}" \
+  GENUMA_GPU_TRIAL=$2 measured "count, $1" "$genuma" kmers count -k "$k" -t "$threads" --memory "${memory}G" --normal "${normal[@]}" \
     --tumor "${tumor[@]}" -o "$out/x.tsv" --json "$out/count-$1-$round.json" --gpu "$3"
   if [ -f "$out/first.tsv" ]; then
     cmp "$out/first.tsv" "$out/x.tsv"
@@ -171,7 +171,7 @@ print(f"| joules of the device | {joules('call, threads', 3)} | {joules('call, b
 P
 # Where the CPUs stop, if there is a profiler.
 if command -v perf >/dev/null; then
-  perf record -q -o "$out/perf.data" -g "$genuma" count -k "$k" -t "$threads" --memory "${memory}G" --normal "${normal[@]}" -o "$out/x.tsv" --gpu "$device" >/dev/null 2>&1 &&
+  perf record -q -o "$out/perf.data" -g "$genuma" kmers count -k "$k" -t "$threads" --memory "${memory}G" --normal "${normal[@]}" -o "$out/x.tsv" --gpu "$device" >/dev/null 2>&1 &&
     perf report -i "$out/perf.data" --no-children --stdio -g none 2>/dev/null | grep -v '^#' | grep . | head -n 20
 else
   echo "no profile: perf is not installed; the tables above say in which step time goes"

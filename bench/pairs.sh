@@ -29,7 +29,7 @@ while [ "$i" -lt "$people" ]; do
         tumours='' normals='' r=1
         while [ "$r" -le "$reads" ]; do
             # shellcheck disable=SC2086 # several words on purpose
-            "$genuma" simulate -q -t 1 --genome-length "$length" --depth-tumor "$depth" --depth-normal "$depth" --svs 0 \
+            "$genuma" bench simulate -q -t 1 --genome-length "$length" --depth-tumor "$depth" --depth-normal "$depth" --svs 0 \
                 --seed $((seed + i)) --reads-seed $((1000 * r + seed)) $foreign "$@" -o "$work/$r"
             tumours="$tumours $work/$r/tumor" normals="$normals $work/$r/normal" r=$((r + 1))
         done

@@ -41,7 +41,7 @@ genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
 
 data=$out/data-$length
 if [ ! -f "$data/normal_2.b.fq.gz" ]; then
-  "$genuma" simulate --quiet -o "$data" --genome-like human --genome-length "$length" --depth-tumor 30 --depth-normal 30 \
+  "$genuma" bench simulate --quiet -o "$data" --genome-like human --genome-length "$length" --depth-tumor 30 --depth-normal 30 \
     --library wgs --seed 7322 --snvs $((length / 250000)) --indels $((length / 1250000)) --svs $((length / 3700000)) --purity 0.8
   # In blocks, so that they can be cut.
   for reads in tumor_1 tumor_2 normal_1 normal_2; do

@@ -27,7 +27,7 @@ trap 'rm -rf "$work"' EXIT
 for share in $shares; do
     for seed in $seeds; do
         # shellcheck disable=SC2086 # several words on purpose
-        "$genuma" simulate -q -t "$threads" $made --library "$library" --depth-tumor "${depths% *}" --depth-normal "${depths#* }" --purity "$purity" $option "$share" \
+        "$genuma" bench simulate -q -t "$threads" $made --library "$library" --depth-tumor "${depths% *}" --depth-normal "${depths#* }" --purity "$purity" $option "$share" \
             --seed "$seed" "$@" -o "$work/pair" >/dev/null 2>&1
         "$genuma" call -q -t "$threads" --tumor "$work"/pair/tumor_?.fq.gz --normal "$work"/pair/normal_?.fq.gz --reference "$work/pair/genome.fa" \
             -o "$work/calls" >/dev/null 2>&1

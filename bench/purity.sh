@@ -36,7 +36,7 @@ for kind in $kinds; do
             while [ "$i" -lt "$seeds" ]; do
                 own=$((seed + i))
                 # shellcheck disable=SC2086 # several words on purpose
-                "$genuma" simulate -q -t "$threads" --library wgs --genome-length "$length" --contigs $((5 + own * 7 % 16)) --snvs 150 --indels 40 --svs 4 \
+                "$genuma" bench simulate -q -t "$threads" --library wgs --genome-length "$length" --contigs $((5 + own * 7 % 16)) --snvs 150 --indels 40 --svs 4 \
                     --depth-tumor "${both%/*}" --depth-normal "${both#*/}" --purity "$purity" --seed "$own" $options -o "$work/pair"
                 "$genuma" check -q -t "$threads" --tumor "$work"/pair/tumor_?.fq.gz --normal "$work"/pair/normal_?.fq.gz \
                     --reference "$work/pair/genome.fa" --json "$work/pair.json" >/dev/null

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the recall of rare alleles in deep libraries with reads of a simulator that shares no code with `genuma simulate`.
+"""Measures the recall of rare alleles in deep libraries with reads of a simulator that shares no code with `genuma bench simulate`.
 
 Each set is a piece of a genome with heterozygous germline substitutions, and somatic substitutions and indels of one allele
 fraction, 100 bp or more apart. Fragments have random ends, or those of amplicons. Base qualities fall along the read, and a base is wrong

@@ -53,7 +53,7 @@ data=$out/data-$length-$repeats
 genome=$data/genome.fa
 if [ ! -f "$data/normal_2.fq.gz" ]; then
   depth=$(awk -v p="$most" -v l="$length" 'BEGIN { printf "%.4f", p * 300 / l + 0.1 }')
-  "$genuma" simulate --genome-length "$length" --repeats "$repeats" --snvs 0 --indels 0 --svs 0 --germline-svs 0 \
+  "$genuma" bench simulate --genome-length "$length" --repeats "$repeats" --snvs 0 --indels 0 --svs 0 --germline-svs 0 \
     --depth-tumor 0.0001 --depth-normal "$depth" -o "$data"
 fi
 

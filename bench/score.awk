@@ -1,4 +1,4 @@
-# SAM of reads named by `genuma simulate --true-positions` to one line a mapping quality: quality, reads, wrong ones.
+# SAM of reads named by `genuma bench simulate --true-positions` to one line a mapping quality: quality, reads, wrong ones.
 # A primary record is right when it is on the true contig and strand and one of its ends, clipped bases counted, is at most
 # 10 bp from the truth: one, as an indel in the sample moves the other. Unmapped reads have quality -1.
 BEGIN { FS = "\t" }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Times `genuma table` beside copying its input with cat, and beside kmc_tools on KMC's databases of the same reads, in turns: union, intersection,
+# Times `genuma kmers` beside copying its input with cat, and beside kmc_tools on KMC's databases of the same reads, in turns: union, intersection,
 # subtraction of two samples, and the panel of all of them. Input is in the page cache as far as the file system has one for it.
 #
 # usage: bench/table.sh [--samples N] [--genome-length BP] [--depth X] [--threads N] [--rounds N] [--kmc yes|no] [--out DIR]
@@ -51,9 +51,9 @@ for ((i = 1; i <= samples; i++)); do
     source=(--genome "$out/genome.fa")
     continue
   fi
-  "$genuma" simulate --quiet -o "$out/data" "${source[@]}" --seed "$i" --depth-normal "$depth" --depth-tumor 1
+  "$genuma" bench simulate --quiet -o "$out/data" "${source[@]}" --seed "$i" --depth-normal "$depth" --depth-tumor 1
   [ "$i" -gt 1 ] || cp "$out/data/genome.fa" "$out/genome.fa"
-  "$genuma" count --quiet -k 31 --min-count 1 -t "$threads" -o "$out/$i.gkt" "$out/data/normal_1.fq.gz" "$out/data/normal_2.fq.gz"
+  "$genuma" kmers count --quiet -k 31 --min-count 1 -t "$threads" -o "$out/$i.gkt" "$out/data/normal_1.fq.gz" "$out/data/normal_2.fq.gz"
   if [ "$kmc" = yes ]; then
     printf '%s\n' "$out"/data/normal_[12].fq.gz >"$out/data/list"
     kmc -k31 -ci1 -cs1000000 -m4 -t"$threads" "@$out/data/list" "$out/$i" "$out/work" >/dev/null 2>&1
@@ -83,14 +83,14 @@ for ((round = 1; round <= rounds; round++)); do
   for what in union intersect subtract; do
     copy "$what" cat '' "${two[@]}"
     copy "$what" 'cat, to the disk' yes "${two[@]}"
-    timed "$what" genuma "$genuma" table "$what" --quiet -t "$threads" "${two[@]}" -o "$out/result.gkt"
+    timed "$what" genuma "$genuma" kmers "$what" --quiet -t "$threads" "${two[@]}" -o "$out/result.gkt"
     theirs=$what
     [ "$what" != subtract ] || theirs=kmers_subtract
     [ "$kmc" = no ] || timed "$what" kmc_tools kmc_tools -t"$threads" simple "$out/1" -ci1 "$out/2" -ci1 "$theirs" "$out/result" -ci1
   done
   copy panel cat '' "${tables[@]}"
   copy panel 'cat, to the disk' yes "${tables[@]}"
-  timed panel genuma "$genuma" table union --counts samples --quiet -t "$threads" "${tables[@]}" -o "$out/result.gkt"
+  timed panel genuma "$genuma" kmers union --counts samples --quiet -t "$threads" "${tables[@]}" -o "$out/result.gkt"
 done
 
 bytes() { du -cb "$@" | tail -n 1 | cut -f 1; }

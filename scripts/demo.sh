@@ -18,10 +18,10 @@ genuma=$target/release/genuma
 rm -rf "$out"
 mkdir -p "$out"
 
-run "$genuma" simulate --genome-length 1000000 --snvs 60 --indels 30 --svs 10 \
+run "$genuma" bench simulate --genome-length 1000000 --snvs 60 --indels 30 --svs 10 \
   --depth-tumor 30 --depth-normal 30 --purity 0.7 --seed 1 -o "$out/pair"
 run "$genuma" call --tumor "$out"/pair/tumor_{1,2}.fq.gz --normal "$out"/pair/normal_{1,2}.fq.gz \
   --reference "$out/pair/genome.fa" -o "$out/calls"
-run "$genuma" evaluate "$out/pair/truth.vcf" "$out/calls/somatic.vcf.gz" --reference "$out/pair/genome.fa"
+run "$genuma" bench evaluate "$out/pair/truth.vcf" "$out/calls/somatic.vcf.gz" --reference "$out/pair/genome.fa"
 
 printf '\nThe calls, each with its tumour and normal reads side by side: %s\n' "$(realpath "$out/calls/report.html")"

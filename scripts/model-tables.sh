@@ -15,6 +15,7 @@ PAGES = {
     'event': 'genomics/somatic/src/event_model.rs',
     'genotype': 'genomics/somatic/src/genotype_params.rs',
     'slippage': 'genomics/somatic/src/slippage.rs',
+    'signatures': 'genomics/somatic/src/signatures.rs',
 }
 HEAD = '| name in code | meaning | value | unit | source | effect of raising it |\n|---|---|---|---|---|---|\n'
 DOC = re.compile(r'(.*)\. Unit: (.*?)\. Source: (.*)\. If higher: (.*)\.$')

@@ -23,7 +23,7 @@ guest() {
   [ "$wanted" = "  " ] || [[ "$wanted" == *" $name "* ]] || return 0
   echo "recording $name" >&2
   NUMAVM_OUT="$tmp/out" scripts/numavm.sh "$nodes" "$cpus" 256 "$tmp/guest" \
-    "$before; ./genuma topology --record /out/$name.txt" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+    "$before; ./genuma machine show --record /out/$name.txt" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
   mv "$tmp/out/$name.txt" "$machines/"
 }
 

@@ -1,4 +1,4 @@
-//! `genuma advise`: recommends a memory strategy for an aligner on this machine.
+//! `genuma machine advise`: recommends a memory strategy for an aligner on this machine.
 
 mod sweep;
 mod trials;
@@ -49,13 +49,13 @@ use trials::{TrialRunner, TrialSettings};
 #[command(
     about = "Recommend how to divide and place an aligner on the NUMA nodes of this machine",
     after_help = "Examples:\n  \
-    genuma advise -- bwa mem -t {threads} ref.fa R_1.fq.gz R_2.fq.gz\n  \
-    genuma advise --machine server7/machine.json --explain advice.html --sweep times.csv -- \\\n    \
+    genuma machine advise -- bwa mem -t {threads} ref.fa R_1.fq.gz R_2.fq.gz\n  \
+    genuma machine advise --machine server7/machine.json --explain advice.html --sweep times.csv -- \\\n    \
     bowtie2 -p 64 -x ref -1 R_1.fq.gz -2 R_2.fq.gz\n  \
-    genuma advise --replay strategy/data/lenis2017.csv"
+    genuma machine advise --replay strategy/data/lenis2017.csv"
 )]
 pub(crate) struct Args {
-    /// Measured profile of this machine: the machine.json that `genuma probe` wrote [default: the file that the
+    /// Measured profile of this machine: the machine.json that `genuma machine measure` wrote [default: the file that the
     /// environment variable GENUMA_MACHINE names, else an estimate from the node distances that the firmware reports]
     #[arg(long, value_name = "FILE", help_heading = "Method")]
     machine: Option<PathBuf>,
@@ -221,8 +221,8 @@ impl AdvisedRun {
         };
         let Some(machine) = machine else { return Ok(None) };
         let source = match profile {
-            Some(_) => "measured by `genuma probe`",
-            None => "estimated from the node distances that the firmware reports; `genuma probe` measures it",
+            Some(_) => "measured by `genuma machine measure`",
+            None => "estimated from the node distances that the firmware reports; `genuma machine measure` measures it",
         };
         let index_bytes = invocation.index.as_ref().map_or(Ok(0), AlignerIndex::total_index_bytes)?;
         Ok(Some(AdvisedRun {

@@ -160,7 +160,7 @@ pub(crate) struct Args {
     /// Where the index is stored on a machine with several NUMA nodes; does not change the alignments
     #[arg(long, value_enum, default_value_t = IndexPlacement::Auto, help_heading = "Resources")]
     placement: IndexPlacement,
-    /// Measured profile of this machine for --placement auto: the machine.json that `genuma probe` wrote [default: the
+    /// Measured profile of this machine for --placement auto: the machine.json that `genuma machine measure` wrote [default: the
     /// file that the environment variable GENUMA_MACHINE names]
     #[arg(long, value_name = "FILE", help_heading = "Resources")]
     machine: Option<PathBuf>,

@@ -5,6 +5,7 @@ mod header_check;
 mod provenance;
 mod read_lengths;
 pub(crate) mod result_check;
+mod signature_fit;
 mod summary;
 mod targets;
 pub(crate) mod result_files;
@@ -56,7 +57,7 @@ use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::{CallInputs, SAM_PLATFORMS};
 use result_check::WarningRule;
-use result_files::{CallOutputs, ResultTablePaths};
+use result_files::{CallOutputs, OutputOptions};
 use sample_options::{SampleNameOptions, TumourReads};
 use watcher::CallWatcher;
 
@@ -105,12 +106,12 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    tumor: TumourReads<true>,
+    pub(crate) tumor: TumourReads<true>,
     /// Reads of the normal sample of the same person, given in the same way. Without it the call is tumour-only: the
     /// reference takes the place of the normal, and --reference is needed. Germline variants are then distinguished from somatic
     /// ones by their allele fraction and by --known, so that calls are less certain
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
-    normal: Vec<PathBuf>,
+    pub(crate) normal: Vec<PathBuf>,
     /// Name of the normal in VCF and BAM files [default: the SM of BAM or CRAM input, else NORMAL]
     #[arg(long, value_name = "NAME", requires = "normal", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
     normal_name: Option<String>,
@@ -122,19 +123,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", ignore_case = true, value_parser = PossibleValuesParser::new(SAM_PLATFORMS).map(|name| name.to_uppercase()), hide_possible_values = true, help_heading = "Input")]
     platform: Option<String>,
     #[command(flatten)]
-    layout: ReadLayoutOptions,
+    pub(crate) layout: ReadLayoutOptions,
     /// Reference genome, plain or gzipped FASTA, no index needed. Without it calls are placed on the assembled contigs
     /// of the normal
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
-    reference: Option<PathBuf>,
+    pub(crate) reference: Option<PathBuf>,
     /// Sequences to screen both samples for, in addition to the reference, such as viruses: plain or gzipped FASTA.
     /// summary.json reports how much of each sequence the samples contain
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     screen: Option<PathBuf>,
-    /// Panel of normals: a k-mer table made by `genuma table union --counts samples`, with the same k. A call whose
+    /// Panel of normals: a k-mer table made by `genuma kmers union --counts samples`, with the same k. A call whose
     /// variant several of these normals have (see --panel-min-samples) gets the FILTER `panel`
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
-    panel: Option<PathBuf>,
+    pub(crate) panel: Option<PathBuf>,
     /// Known variants of the population, such as those of gnomAD: VCF with AF (or AC and AN), plain or compressed; a tabix
     /// index makes it fast. Alleles that are common in the population need more evidence against a germline origin,
     /// alleles that are not listed need less. Most useful if the normal has a depth below 15x
@@ -144,6 +145,10 @@ pub(crate) struct Args {
     /// VCF then gets consequences (BCSQ), HGVS names and gene fusions, MAF and report get genes and protein changes
     #[arg(long, value_name = "GFF3", requires = "reference", help_heading = "Input")]
     gff: Option<PathBuf>,
+    /// Mutational signatures, such as those of COSMIC: text file of the probabilities of the 96 contexts. The report and
+    /// summary.json then have the share of the SNVs that each signature explains
+    #[arg(long, value_name = "FILE", requires = "reference", help_heading = "Input")]
+    signatures: Option<PathBuf>,
     /// Target intervals of an exome or a panel of genes: BED, plain or gzipped, or a Picard interval list. Calls outside
     /// the targets and their padding are not written. The depth of each target is reported
     #[arg(short = 'L', long, value_name = "FILE", requires = "reference", help_heading = "Input")]
@@ -155,7 +160,7 @@ pub(crate) struct Args {
 
     /// Folder for the results; it is created if missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
-    out: PathBuf,
+    pub(crate) out: PathBuf,
     /// Also write small variants with FILTER PASS as MAF, for programs that do not read VCF. Genes and consequences are
     /// those of --gff, without it Unknown
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -196,39 +201,43 @@ pub(crate) struct Args {
     /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
     /// [default: 31; for a mean read length below 52 bases, the largest odd number up to 0.6 of it, at least 17]
     #[arg(short, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
-    k: Option<u32>,
+    pub(crate) k: Option<u32>,
     /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
     #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Method")]
     min_base_quality: u8,
 
     /// Threads [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
-    threads: Option<u16>,
+    pub(crate) threads: Option<u16>,
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
-    memory: Option<u64>,
+    pub(crate) memory: Option<u64>,
     /// Work folder for data that does not fit in memory and for the results of finished units (see --resume), best on a
     /// fast disk; it is removed on success [default: .work in the output folder]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
-    work: Option<PathBuf>,
+    pub(crate) work: Option<PathBuf>,
     /// Maximum disk space in the work folder for k-mers that do not fit in memory and for packed reads (a compact copy
     /// of the input), such as 100G; with too little space the input files are read more often [default: the free space
     /// there, less 5% or 1G, whichever is more]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
-    scratch: Option<u64>,
+    pub(crate) scratch: Option<u64>,
     #[command(flatten)]
-    gpu: gpu::GpuOptions,
+    pub(crate) gpu: gpu::GpuOptions,
     #[command(flatten)]
     fpga: fpga::FpgaOptions,
     /// Resume an interrupted run: the units of the call (count, assemble, recruit) that it finished are not computed
     /// again. Inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
     resume: bool,
+    /// Do not call: print the time, memory and disk space that this call will need, as `genuma plan` does with the same
+    /// arguments. The exit code is 1 if the call does not fit
+    #[arg(long, conflicts_with_all = ["plan", "resume"], help_heading = "Resources")]
+    pub(crate) dry_run: bool,
 
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --threads
     /// and --memory are those of one task [default: 4 threads, or all CPUs if there are fewer; 16G]
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe"], help_heading = "Distributed call")]
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "signatures"], help_heading = "Distributed call")]
     plan: Option<String>,
     /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of stretches of
     /// plain or BGZF files [default: one for each 25 Gbases]
@@ -290,6 +299,7 @@ fn parse_quality(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let counting = args.counters.then(RunCounterRecorder::start);
+    let options = args.output_options()?;
     let mut job = args.build_job()?;
     let input_files = InputFiles::from_paths(job.input_paths())?;
     if let Some(run) = &args.plan {
@@ -316,7 +326,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let outputs = disk_space::choose_scratch_bytes(&job.store.work_folder, args.scratch).and_then(|scratch| {
         job.resources.scratch = scratch;
         log_forecast(&job, reference)?;
-        Ok(CallOutputs::create(&args.out, &args.table_paths())?)
+        Ok(CallOutputs::create(&args.out, options)?)
     });
     let done = outputs.and_then(|outputs| {
         let watched = CallWatcher::start(counting);
@@ -350,8 +360,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 pub(crate) struct DistributedOutputs<'a> {
     /// Folder of the results; it is created if it is missing.
     pub(crate) out: &'a Path,
-    /// Optional tables.
-    pub(crate) tables: &'a ResultTablePaths,
+    /// Optional tables and signatures.
+    pub(crate) options: OutputOptions,
     /// The warnings of the plan.
     pub(crate) warnings: Vec<ResultWarning>,
     /// Which warnings withhold the results.
@@ -366,9 +376,9 @@ pub(crate) fn write_distributed_results(
     judge: impl FnOnce() -> Result<FinishedCall, genuma_somatic::pipeline::Error>,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
-    let DistributedOutputs { out, tables, warnings, rule } = outputs;
+    let DistributedOutputs { out, options, warnings, rule } = outputs;
     let _folder = OutputFolder::open(out)?;
-    let outputs = CallOutputs::create(out, tables)?;
+    let outputs = CallOutputs::create(out, options)?;
     let mut finished = judge()?;
     let warnings = result_check::check_call_result(&finished, warnings, rule)?;
     let outcome = outputs.write_result_files(job, &mut finished, warnings, watched)?;
@@ -399,8 +409,8 @@ impl Args {
         WarningRule::from_options(self.force, self.strict)
     }
 
-    fn table_paths(&self) -> ResultTablePaths {
-        ResultTablePaths { maf: self.maf.clone(), bedpe: self.bedpe.clone() }
+    fn output_options(&self) -> anyhow::Result<OutputOptions> {
+        OutputOptions::new(self.maf.clone(), self.bedpe.clone(), self.signatures.as_deref())
     }
 
     /// The resources of the call, or of one step of a distributed call, which may run on another machine.
@@ -499,6 +509,7 @@ impl Args {
             known: known.as_ref(),
             targets: targets.as_ref(),
             gff: self.gff.as_deref(),
+            signatures: self.signatures.as_deref(),
             platform: self.platform.as_deref(),
         }
         .describe_provenance()?;

@@ -1,4 +1,4 @@
-//! `genuma count`: counts the k-mers of one or several samples and writes them to a table or to text.
+//! `genuma kmers count`: counts the k-mers of one or several samples and writes them to a table or to text.
 
 pub(crate) mod outputs;
 mod resume;
@@ -43,7 +43,7 @@ const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
 /// independently: mate files need not be paired.
 ///
 /// Writes, in the order of the k-mers:
-///   -o x.gkt   a k-mer table on disk, which `genuma query` and `genuma table` read
+///   -o x.gkt   a k-mer table on disk, which the other commands of `genuma kmers` read
 ///   -o x.tsv   text: the k-mer, and a column with its count for each sample
 ///
 /// The same reads and parameters give the same bytes, whatever the number of threads and the memory.
@@ -53,14 +53,14 @@ const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
     verbatim_doc_comment,
     after_help = "Examples:\n  \
     The table and the k-mer spectrum of one sample:\n    \
-    genuma count -k 31 --memory 8G S_1.fq.gz S_2.fq.gz -o S.gkt --histogram S.hist\n  \
+    genuma kmers count -k 31 --memory 8G S_1.fq.gz S_2.fq.gz -o S.gkt --histogram S.hist\n  \
     Tumour and normal jointly; k-mers that do not fit in memory are spilled to a fast disk:\n    \
-    genuma count -k 31 --memory 8G --work /scratch --tumor T_*.fq.gz --normal N_*.fq.gz -o pair.gkt\n  \
+    genuma kmers count -k 31 --memory 8G --work /scratch --tumor T_*.fq.gz --normal N_*.fq.gz -o pair.gkt\n  \
     A trio:\n    \
-    genuma count --sample mother=M_1.fq.gz,M_2.fq.gz --sample father=F_1.fq.gz,F_2.fq.gz \\\n      \
+    genuma kmers count --sample mother=M_1.fq.gz,M_2.fq.gz --sample father=F_1.fq.gz,F_2.fq.gz \\\n      \
     --sample child=C_1.fq.gz,C_2.fq.gz -o trio.gkt\n  \
     A long count: if it is interrupted, the same command resumes it:\n    \
-    genuma count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
+    genuma kmers count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
 )]
 pub(crate) struct Args {
     /// Reads, if there is only one sample: FASTQ, plain, gzipped or BGZF, or BAM or CRAM; `-` is standard input. Pipes

@@ -1,4 +1,4 @@
-//! `genuma evaluate`: scores calls against the truth.
+//! `genuma bench evaluate`: scores calls against the truth.
 
 use std::path::PathBuf;
 
@@ -22,11 +22,11 @@ use crate::{json_file, logging};
 /// separately.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n  \
-    genuma evaluate pair/truth.vcf mutect2.vcf.gz --reference pair/genome.fa \\\n    \
+    genuma bench evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n  \
+    genuma bench evaluate pair/truth.vcf mutect2.vcf.gz --reference pair/genome.fa \\\n    \
       --germline pair/germline.vcf --regions pair/repeats.bed --json scores.json")]
 pub(crate) struct Args {
-    /// True variants: truth.vcf of `genuma simulate`
+    /// True variants: truth.vcf of `genuma bench simulate`
     truth: PathBuf,
     /// Calls: VCF of any caller, plain or gzipped
     calls: PathBuf,
@@ -38,11 +38,11 @@ pub(crate) struct Args {
     /// calls]
     #[arg(long, value_name = "FASTA")]
     contigs: Option<PathBuf>,
-    /// Germline variants, such as germline.vcf of `genuma simulate`: false calls at these variants are marked
+    /// Germline variants, such as germline.vcf of `genuma bench simulate`: false calls at these variants are marked
     #[arg(long, value_name = "VCF")]
     germline: Option<PathBuf>,
     /// Count false calls and missed variants also by region class: BED file with the class of each region in column 4,
-    /// such as repeats.bed of `genuma simulate --genome-like`
+    /// such as repeats.bed of `genuma bench simulate --genome-like`
     #[arg(long, alias = "kinds", value_name = "BED")]
     regions: Option<PathBuf>,
     /// Score all calls, not only those with FILTER PASS

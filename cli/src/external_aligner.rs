@@ -1,4 +1,4 @@
-//! The command of an external aligner in the arguments of `genuma run` and `genuma advise`, and reads given with
+//! The command of an external aligner in the arguments of `genuma run` and `genuma machine advise`, and reads given with
 //! `--reads`.
 
 use std::ffi::OsString;

@@ -9,27 +9,27 @@ use serde::Serialize;
 /// Schema numbers of the JSON outputs. Raise the number of an output when its keys change in a way that breaks
 /// programs that read it: a key is removed or renamed, or a value changes its type or meaning.
 pub(crate) mod schema {
-    /// Schema number of the output of `genuma advise --json`.
+    /// Schema number of the output of `genuma machine advise --json`.
     pub(crate) const ADVICE_SCHEMA: u32 = 1;
     /// Schema number of the output of `genuma align --json`.
     pub(crate) const ALIGN_SCHEMA: u32 = 1;
     /// Schema number of the output of `genuma check --json`.
     pub(crate) const CHECK_SCHEMA: u32 = 1;
-    /// Schema number of the output of `genuma count --json`.
+    /// Schema number of the output of `genuma kmers count --json`.
     pub(crate) const COUNT_SCHEMA: u32 = 1;
     /// Schema number of `plan.json`, the plan of a distributed call.
     pub(crate) const DISTRIBUTED_PLAN_SCHEMA: u32 = 1;
-    /// Schema number of the output of `genuma evaluate --json`.
+    /// Schema number of the output of `genuma bench evaluate --json`.
     pub(crate) const EVALUATION_SCHEMA: u32 = 1;
     /// Schema number of the output of `genuma plan --json`.
     pub(crate) const FORECAST_SCHEMA: u32 = 1;
-    /// Schema number of the output of `genuma probe --placement --json`.
+    /// Schema number of the output of `genuma machine measure --placement --json`.
     pub(crate) const PLACEMENT_SCHEMA: u32 = 1;
     /// Schema number of the output of `genuma run --json`.
     pub(crate) const RUN_SCHEMA: u32 = 1;
     /// Schema number of `summary.json`, which `genuma call` writes.
     pub(crate) const SUMMARY_SCHEMA: u32 = 1;
-    /// Schema number of the output of `genuma topology --json`.
+    /// Schema number of the output of `genuma machine show --json`.
     pub(crate) const TOPOLOGY_SCHEMA: u32 = 1;
     /// Schema number of the output of `genuma track --json`.
     pub(crate) const TRACK_SCHEMA: u32 = 1;

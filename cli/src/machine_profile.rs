@@ -1,4 +1,4 @@
-//! Finds the machine profile that `genuma probe` wrote, for commands that place threads and memory.
+//! Finds the machine profile that `genuma machine measure` wrote, for commands that place threads and memory.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -46,13 +46,13 @@ fn warn_of_unfit_profile(profile: MachineProfile, path: &Path, topology: &Topolo
     if let Some(load) = &profile.load {
         warn!(
             "{}: was measured while other programs used the machine ({load}): results are the same, but may take longer; run \
-             `genuma probe` on the idle machine",
+             `genuma machine measure` on the idle machine",
             path.display()
         );
     }
     if let Some(differs) = describe_mismatch(&profile, topology) {
         warn!(
-            "{}: {differs}, so it is not used: results are the same, but may take longer; run `genuma probe` here",
+            "{}: {differs}, so it is not used: results are the same, but may take longer; run `genuma machine measure` here",
             path.display()
         );
         return None;
@@ -69,7 +69,7 @@ pub(crate) fn load_matching_profile(path: &Path, topology: &Topology, force: boo
     let profile = MachineProfile::read_file(path)?;
     check_load(&profile, path, force)?;
     match describe_mismatch(&profile, topology) {
-        Some(differs) => bail!("{}: {differs}; run `genuma probe` here", path.display()),
+        Some(differs) => bail!("{}: {differs}; run `genuma machine measure` here", path.display()),
         None => Ok(profile),
     }
 }

@@ -4,6 +4,7 @@
 mod advise;
 mod align;
 mod aligned_files;
+mod bench;
 mod external_aligner;
 mod call;
 mod check;
@@ -21,6 +22,8 @@ mod index;
 mod input_files;
 mod json_file;
 mod kmer_length;
+mod kmers;
+mod machine;
 mod machine_profile;
 mod man;
 mod allocator;
@@ -28,6 +31,7 @@ mod multiqc;
 mod table_note;
 mod device_list;
 mod distributed;
+mod earlier_words;
 mod plan;
 mod probe;
 mod progress;
@@ -44,10 +48,11 @@ mod topology;
 mod track;
 mod logging;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use genuma_work::signals;
 
 /// Find somatic variants in tumour and normal reads, without aligning the reads.
@@ -55,10 +60,10 @@ use genuma_work::signals;
 #[command(name = "genuma", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
     after_help = "Start with `genuma call --help`. To try genuma without data of your own, simulate a tumour/normal pair:\n\n  \
-    genuma simulate -o pair\n  \
+    genuma bench simulate -o pair\n  \
     genuma call --tumor pair/tumor_{1,2}.fq.gz --normal pair/normal_{1,2}.fq.gz \\\n    \
       --reference pair/genome.fa -o calls\n  \
-    genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n\n\
+    genuma bench evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n\n\
     Exit codes: 0 success, 1 failure, 2 wrong usage; 129, 130 and 143 interrupted by a signal."
 )]
 struct Cli {
@@ -72,22 +77,42 @@ struct Cli {
 enum Command {
     Call(Box<call::Args>),
     Check(check::Args),
-    Step(step::Args),
-    Plan(Box<plan::Args>),
-    Count(count::Args),
-    Query(query::Args),
-    Table(table::Args),
-    Index(index::Args),
-    Align(align::Args),
-    Run(run::Args),
-    Advise(advise::Args),
     Track(track::Args),
-    Simulate(Box<simulate::Args>),
-    Evaluate(evaluate::Args),
-    Topology(topology::Args),
-    Probe(probe::Args),
+    Align(align::Args),
+    Index(index::Args),
+    Run(run::Args),
+    Kmers(kmers::Args),
+    Machine(machine::Args),
+    Plan(Box<plan::Args>),
+    Step(step::Args),
+    Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),
+}
+
+/// Commands that the help lists apart from those that users need first.
+const MORE_COMMANDS: [&str; 5] = ["plan", "step", "bench", "completions", "man"];
+
+/// The command with a help that lists [`MORE_COMMANDS`] apart.
+fn command_with_two_lists() -> clap::Command {
+    let mut genuma = Cli::command();
+    let mut more = String::new();
+    for name in MORE_COMMANDS {
+        genuma = genuma.mut_subcommand(name, |command| {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            more.push_str(&format!("  {name:<11}  {about}\n"));
+            command.hide(true)
+        });
+    }
+    let after_help = genuma.get_after_help().map(ToString::to_string).unwrap_or_default();
+    genuma.after_help(format!("More commands:\n{more}\n{after_help}"))
+}
+
+/// Parses a command line, which may have the earlier words of commands.
+fn parse_command_line(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut command = command_with_two_lists();
+    let matches = command.try_get_matches_from_mut(earlier_words::with_present_words(args))?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 fn main() -> ExitCode {
@@ -95,7 +120,7 @@ fn main() -> ExitCode {
     if let Some(done) = device_list::list_devices_if_child() {
         return done;
     }
-    let cli = match Cli::try_parse() {
+    let cli = match parse_command_line(std::env::args_os()) {
         Ok(cli) => cli,
         Err(parse_error) => return errors::print_clap_message(&parse_error),
     };
@@ -103,22 +128,18 @@ fn main() -> ExitCode {
     errors::report_thread_spawn_failures();
     let result =
         signals::handle_signals().context("cannot install the signal handlers").and_then(|()| match cli.command {
+            Command::Call(args) if args.dry_run => plan::run(&(*args).into()),
             Command::Call(args) => call::run(*args),
             Command::Check(args) => check::run(&args),
-            Command::Step(args) => step::run(&args),
-            Command::Plan(args) => plan::run(&args),
-            Command::Count(args) => count::run(&args),
-            Command::Query(args) => query::run(&args),
-            Command::Table(args) => table::run(&args),
-            Command::Index(args) => index::run(&args),
-            Command::Align(args) => align::run(&args),
-            Command::Run(args) => run::run(&args),
-            Command::Advise(args) => advise::run(&args),
             Command::Track(args) => track::run(&args),
-            Command::Simulate(args) => simulate::run(*args),
-            Command::Evaluate(args) => evaluate::run(args),
-            Command::Topology(args) => topology::run(&args),
-            Command::Probe(args) => probe::run(&args),
+            Command::Align(args) => align::run(&args),
+            Command::Index(args) => index::run(&args),
+            Command::Run(args) => run::run(&args),
+            Command::Kmers(args) => kmers::run(&args),
+            Command::Machine(args) => machine::run(&args),
+            Command::Plan(args) => plan::run(&args),
+            Command::Step(args) => step::run(&args),
+            Command::Bench(args) => bench::run(args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         });
@@ -197,13 +218,21 @@ mod tests {
         collect_markdown_files(&root.join("docs"), &mut pages);
         let (mut num_parsed, mut failures) = (0, Vec::new());
         for page in pages {
+            // Dated pages keep the words that were typed then.
+            let is_dated =
+                ["evidence", "decisions"].iter().any(|folder| page.parent().is_some_and(|p| p.ends_with(folder)));
             for command in genuma_commands_of_page(&fs::read_to_string(&page).expect("a page")) {
                 // Skip commands with placeholders, and the first line of a topology recording.
                 if command.contains('…') || command.contains("...") || command == "genuma recording 1" {
                     continue;
                 }
                 num_parsed += 1;
-                if let Err(error) = Cli::try_parse_from(split_like_shell(&command))
+                let args = split_like_shell(&command);
+                let parsed = match is_dated {
+                    true => parse_command_line(args.into_iter().map(OsString::from)),
+                    false => Cli::try_parse_from(args),
+                };
+                if let Err(error) = parsed
                     && !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
                 {
                     failures.push(format!("{}: {command}\n{error}", page.display()));

@@ -424,7 +424,7 @@ pub(crate) fn build_align_sections(aligned: &AlignedSample) -> Vec<MultiqcSectio
     vec![general]
 }
 
-/// Statistics of one sample of `genuma count`.
+/// Statistics of one sample of `genuma kmers count`.
 pub(crate) struct CountedSample<'a> {
     pub(crate) sample: &'a str,
     pub(crate) bases: u64,
@@ -432,7 +432,7 @@ pub(crate) struct CountedSample<'a> {
     pub(crate) spectrum: &'a [u64],
 }
 
-/// Sections of `genuma count`.
+/// Sections of `genuma kmers count`.
 pub(crate) fn build_count_sections<'a>(samples: impl IntoIterator<Item = CountedSample<'a>>) -> Vec<MultiqcSection> {
     let mut general = MultiqcSection::new(
         "count",

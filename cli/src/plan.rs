@@ -15,7 +15,7 @@ use genuma_work::publish::FileSet;
 use serde::Serialize;
 
 use crate::call::sample_options::{SampleNameOptions, TumourReads, choose_normal_reads};
-use crate::call::{disk_space, memory_limits, panel};
+use crate::call::{self, disk_space, memory_limits, panel};
 use crate::errors::UsageError;
 use crate::forecast::calibrate::{EarlierRun, calibrate_rates};
 use crate::forecast::input;
@@ -24,6 +24,9 @@ use crate::forecast::rates::{CostRates, MEASURED_RATES};
 use crate::kmer_length::{choose_kmer_length, kmer_length_for_reads};
 use crate::read_layout::ReadLayoutOptions;
 use crate::{command_line, gpu, json_file, logging, size_format};
+
+/// Default of `--read-length` in bp: usual for Illumina sequencers.
+const DEFAULT_READ_LENGTH_BP: u32 = 150;
 
 /// Predict the resources of a call: time, memory, disk space, energy, cost.
 ///
@@ -44,7 +47,7 @@ use crate::{command_line, gpu, json_file, logging, size_format};
     after_help = "Examples:\n  \
     A human genome at 30x/30x, from sizes:\n    \
     genuma plan --genome 3.1G --depth 30,30 --threads 16 --memory 16G --scratch 200G\n  \
-    `genuma call` with these arguments on this machine, calibrated with an earlier run:\n    \
+    `genuma call` with these arguments on this machine (as `genuma call --dry-run`), calibrated with an earlier run:\n    \
     genuma plan --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
     --reference ref.fa --memory 8G -o calls --from earlier/summary.json\n  \
     Energy and cost:\n    \
@@ -63,7 +66,7 @@ pub(crate) struct Args {
     /// Reference genome, plain or gzipped FASTA; if it has an index (.fai), only the index is read
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
-    /// Panel of normals, if the call uses one: a k-mer table made by `genuma table union --counts samples`, with the
+    /// Panel of normals, if the call uses one: a k-mer table made by `genuma kmers union --counts samples`, with the
     /// same k
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
@@ -74,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "T,N", value_parser = parse_depths, requires = "genome", help_heading = "Input")]
     depth: Option<[f64; 2]>,
     /// Length of a read in bases; only with --genome
-    #[arg(long, value_name = "BASES", default_value_t = 150, value_parser = value_parser!(u32).range(24..=1_000_000), requires = "genome", help_heading = "Input")]
+    #[arg(long, value_name = "BASES", default_value_t = DEFAULT_READ_LENGTH_BP, value_parser = value_parser!(u32).range(24..=1_000_000), requires = "genome", help_heading = "Input")]
     read_length: u32,
 
     /// Length of k-mers in bases, 17 to 32 [default: 31; for a mean read length below 52
@@ -118,6 +121,34 @@ pub(crate) struct Args {
     /// Also write the forecast as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
+}
+
+impl From<call::Args> for Args {
+    /// The forecast of a call with these arguments (`genuma call --dry-run`).
+    fn from(call: call::Args) -> Self {
+        Args {
+            tumor: call.tumor.into_optional(),
+            normal: call.normal,
+            layout: call.layout,
+            reference: call.reference,
+            panel: call.panel,
+            genome: None,
+            depth: None,
+            read_length: DEFAULT_READ_LENGTH_BP,
+            k: call.k,
+            from: Vec::new(),
+            threads: call.threads,
+            memory: call.memory,
+            work: call.work,
+            scratch: call.scratch,
+            gpu: call.gpu,
+            watts: None,
+            price_per_kwh: None,
+            price_per_hour: None,
+            out: Some(call.out),
+            json: None,
+        }
+    }
 }
 
 /// Parses the depths of tumour and normal, such as `30,30`.

@@ -1,4 +1,4 @@
-//! `genuma probe`: measures the memory of this machine.
+//! `genuma machine measure`: measures the memory of this machine.
 
 mod machine_load;
 mod summary;
@@ -29,7 +29,7 @@ use machine_load::CpuPressureMeter;
 /// Measure this machine's memory: latency, bandwidth, contention.
 ///
 /// The results describe how fast each NUMA node reaches the memory of each other node. `genuma align`
-/// and `genuma advise` (--machine), and `genuma run` (environment variable GENUMA_MACHINE), use them to
+/// and `genuma machine advise` (--machine), and `genuma run` (environment variable GENUMA_MACHINE), use them to
 /// choose where threads and memory are placed.
 ///
 /// Measures the latency of the caches, the latency and bandwidth of each node's memory from each node's
@@ -52,10 +52,10 @@ use machine_load::CpuPressureMeter;
     about = "Measure this machine's memory: latency, bandwidth, contention",
     verbatim_doc_comment,
     after_help = "Examples:\n  \
-    genuma probe --quick\n  \
-    genuma probe -o server7\n  \
-    genuma probe --from server7/machine.json -o server7\n  \
-    genuma probe --placement\n\n\
+    genuma machine measure --quick\n  \
+    genuma machine measure -o server7\n  \
+    genuma machine measure --from server7/machine.json -o server7\n  \
+    genuma machine measure --placement\n\n\
     Exit code of --placement: 1 if the kernel accepts a request but places memory or threads elsewhere."
 )]
 pub(crate) struct Args {
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     /// policy and each CPU, and shows on which NUMA nodes and CPUs the kernel put memory and threads
     #[arg(long, conflicts_with_all = ["quick", "from", "out"])]
     placement: bool,
-    /// Measure although other programs use the machine. The profile is then marked, and `genuma advise` refuses it
+    /// Measure although other programs use the machine. The profile is then marked, and `genuma machine advise` refuses it
     /// without --force
     #[arg(long, conflicts_with_all = ["from", "placement"])]
     force: bool,

@@ -1,4 +1,4 @@
-//! `genuma query`: prints the counts of the k-mers of sequences.
+//! `genuma kmers query`: prints the counts of the k-mers of sequences.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -27,21 +27,21 @@ const CACHE_ONE_ENTRY_IN: u64 = 20;
 /// Name of the only column for a dictionary without counts.
 const PRESENCE_COLUMN: &str = "present";
 
-/// Look up k-mers in a table that `genuma count` made, or in a dictionary.
+/// Look up k-mers in a table that `genuma kmers count` made, or in a dictionary.
 ///
 /// Prints a line for each k-mer of the sequences: name of the sequence, position of the k-mer (from 1), the k-mer on
 /// the strand of the sequence, and a count for each sample. K-mers that are not in the table have counts of 0. K-mers
 /// with other letters than A, C, G and T are skipped. The entries of k-mers that were found are kept in a cache in memory (--cache).
-/// A dictionary (`genuma table compact`) is read into memory.
+/// A dictionary (`genuma kmers compact`) is read into memory.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Look up k-mers in a table that `genuma count` made, or in a dictionary",
+    about = "Look up k-mers in a table that `genuma kmers count` made, or in a dictionary",
     after_help = "Examples:\n  \
-    genuma query S.gkt genes.fa > counts.tsv\n  \
-    echo -e '>x\\nACGTTGCAACGTTGCAACGTTGCAACGTTGCAC' | genuma query S.gkt -"
+    genuma kmers query S.gkt genes.fa > counts.tsv\n  \
+    echo -e '>x\\nACGTTGCAACGTTGCAACGTTGCAACGTTGCAC' | genuma kmers query S.gkt -"
 )]
 pub(crate) struct Args {
-    /// Table that `genuma count -o x.gkt` made, or dictionary that `genuma table compact` made
+    /// Table that `genuma kmers count -o x.gkt` made, or dictionary that `genuma kmers compact` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
     /// Sequences: FASTA or FASTQ, plain, gzipped or BGZF; `-` is standard input
@@ -77,7 +77,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     let table = Table::open(&args.table, &TableOptions::default())?;
     let Some(note) = TableNote::parse(table.note()).filter(|note| note.value_bytes() == table.value_bytes()) else {
-        bail!("{}: is a table, but not of k-mer counts: make one with `genuma count`", args.table.display());
+        bail!("{}: is a table, but not of k-mer counts: make one with `genuma kmers count`", args.table.display());
     };
     let threads = command_line::threads_or_all_cpus(args.threads);
     let mut sequences = open_sequences(args)?;

@@ -1,4 +1,4 @@
-//! `genuma simulate`: simulates tumour and normal reads with known somatic variants.
+//! `genuma bench simulate`: simulates tumour and normal reads with known somatic variants.
 
 mod library_args;
 
@@ -28,20 +28,20 @@ use crate::{command_line, logging, size_format};
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     A genome of 1 Mbp, both samples at 30x, a tumour sample without normal cells:\n    \
-    genuma simulate -o pair\n  \
+    genuma bench simulate -o pair\n  \
     Only the reads of the tumour, counted while they are made:\n    \
-    genuma simulate -o - --sample tumor | genuma count - -o tumor.gkt\n  \
+    genuma bench simulate -o - --sample tumor | genuma kmers count - -o tumor.gkt\n  \
     Purity of 50%, two subclones, 15% PCR duplicates, from your own genome:\n    \
-    genuma simulate --genome ref.fa --purity 0.5 --subclones 2 --duplicates 0.15 -o pair\n  \
+    genuma bench simulate --genome ref.fa --purity 0.5 --subclones 2 --duplicates 0.15 -o pair\n  \
     No somatic variants at all, to count false calls:\n    \
-    genuma simulate --snvs 0 --indels 0 --svs 0 -o same\n  \
+    genuma bench simulate --snvs 0 --indels 0 --svs 0 -o same\n  \
     Reads of fixed tissue (FFPE), but with fewer duplicates:\n    \
-    genuma simulate --library ffpe --duplicates 0.2 -o fixed\n  \
+    genuma bench simulate --library ffpe --duplicates 0.2 -o fixed\n  \
     A panel at 500x from a genome of 5 Mbp:\n    \
-    genuma simulate --library panel --genome-length 5M \\\n      \
+    genuma bench simulate --library panel --genome-length 5M \\\n      \
     --depth-tumor 500 --depth-normal 200 -o panel\n  \
     A genome as large and repetitive as the human one, at 8x:\n    \
-    genuma simulate --genome-like human --genome-length 3.1G --library wgs \\\n      \
+    genuma bench simulate --genome-like human --genome-length 3.1G --library wgs \\\n      \
     --depth-tumor 8 --depth-normal 8 -o human")]
 pub(crate) struct Args {
     /// Folder to write into; `-` writes only the reads of one --sample to standard output, as plain FASTQ in which
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     /// Number of somatic single-nucleotide variants [default: 300; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     snvs: Option<usize>,
-    /// Number of somatic insertions and deletions of 1-50 bp; `genuma evaluate` counts those of 50 bp as structural variants
+    /// Number of somatic insertions and deletions of 1-50 bp; `genuma bench evaluate` counts those of 50 bp as structural variants
     /// [default: 150; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
     indels: Option<usize>,

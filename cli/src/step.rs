@@ -15,7 +15,7 @@ use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
 use crate::call::result_check::WarningRule;
-use crate::call::result_files::ResultTablePaths;
+use crate::call::result_files::OutputOptions;
 use crate::call::watcher::CallWatcher;
 use crate::call::{DistributedOutputs, write_distributed_results};
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
@@ -89,6 +89,9 @@ pub(crate) struct Args {
     /// For `finish`: also write structural variants with FILTER PASS as BEDPE
     #[arg(long, value_name = "FILE")]
     bedpe: Option<PathBuf>,
+    /// For `finish`: mutational signatures whose exposures are estimated (see genuma call --help)
+    #[arg(long, value_name = "FILE")]
+    signatures: Option<PathBuf>,
 
     /// Threads [default: as planned]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
@@ -181,8 +184,8 @@ fn run_step(
         provenance: plan.provenance.clone(),
     };
     let rule = WarningRule::from_options(args.force, args.strict);
-    let tables = ResultTablePaths { maf: args.maf.clone(), bedpe: args.bedpe.clone() };
-    let outputs = DistributedOutputs { out, tables: &tables, warnings: plan.warnings.clone(), rule };
+    let options = OutputOptions::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref())?;
+    let outputs = DistributedOutputs { out, options, warnings: plan.warnings.clone(), rule };
     write_distributed_results(&job, outputs, &watched, || runner.run_finish_step())?;
     Ok(format!("; the run store {run_store} is no longer needed"))
 }

@@ -1,4 +1,4 @@
-//! `genuma table`: combines, filters and describes k-mer tables.
+//! `genuma kmers union`, `intersect`, `subtract`, `filter`, `compact` and `info`: combine, filter and describe k-mer tables.
 
 mod compact;
 mod read_ahead;
@@ -42,27 +42,9 @@ const RANGE_ENTRY_BYTES: u64 = 512 << 10;
 /// Size of a table page (bytes).
 const PAGE_BYTES: u64 = 4096;
 
-/// Combine, filter and describe k-mer tables that `genuma count` made.
-#[derive(Debug, clap::Args)]
-#[command(
-    about = "Combine, filter and describe k-mer tables that `genuma count` made",
-    after_help = "Examples:\n  \
-    A panel of normals: the number of normals with each k-mer, if at least two have it:\n    \
-    genuma table union --counts samples --min 2 normals/*.gkt -o panel.gkt\n  \
-    The k-mers of a child that neither parent has:\n    \
-    genuma table subtract child.gkt mother.gkt father.gkt -o new.gkt\n  \
-    The k-mers with counts of at least 10, as text:\n    \
-    genuma table filter --min 10 S.gkt -o S.tsv\n  \
-    The k-mers as a dictionary, a fifth of the bytes, to be looked up in memory:\n    \
-    genuma table compact S.gkt -o S.gkd"
-)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    what: TableCommand,
-}
-
+/// Commands that combine, filter and describe k-mer tables.
 #[derive(Debug, Subcommand)]
-enum TableCommand {
+pub(crate) enum Command {
     /// Write the k-mers that are in any of the tables
     #[command(mut_arg("counts", |arg| SetOperation::Union.describe_count_modes(arg)))]
     Union(CombineArgs),
@@ -82,8 +64,8 @@ enum TableCommand {
 
 /// Arguments of `union`, `intersect` and `subtract`.
 #[derive(Debug, clap::Args)]
-struct CombineArgs {
-    /// Tables that `genuma count` or `genuma table` made, all with the same k
+pub(crate) struct CombineArgs {
+    /// Tables that `genuma kmers` made, all with the same k
     #[arg(value_name = "TABLE", required = true, num_args = 1..)]
     tables: Vec<PathBuf>,
     /// File for the result: x.gkt for a table, x.tsv for text
@@ -109,8 +91,8 @@ struct CombineArgs {
 
 /// Arguments of `filter`.
 #[derive(Debug, clap::Args)]
-struct FilterArgs {
-    /// Table that `genuma count` or `genuma table` made
+pub(crate) struct FilterArgs {
+    /// Table that `genuma kmers` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
     /// File for the result: x.gkt for a table, x.tsv for text
@@ -151,14 +133,14 @@ struct ResourceArgs {
 }
 
 /// Combines, filters or describes tables.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    match &args.what {
-        TableCommand::Union(several) => several.run(SetOperation::Union),
-        TableCommand::Intersect(several) => several.run(SetOperation::Intersect),
-        TableCommand::Subtract(several) => several.run(SetOperation::Subtract),
-        TableCommand::Filter(one) => one.run(),
-        TableCommand::Compact(args) => compact::run(args),
-        TableCommand::Info(args) => info::run(args),
+pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::Union(several) => several.run(SetOperation::Union),
+        Command::Intersect(several) => several.run(SetOperation::Intersect),
+        Command::Subtract(several) => several.run(SetOperation::Subtract),
+        Command::Filter(one) => one.run(),
+        Command::Compact(args) => compact::run(args),
+        Command::Info(args) => info::run(args),
     }
 }
 
@@ -168,7 +150,10 @@ fn read_count_note(scan: &TableScan) -> anyhow::Result<TableNote> {
         .filter(|note| note.value_bytes() == scan.value_bytes())
         .filter(|_| scan.min_and_max_key().is_none_or(|(_, last)| last < INVALID_KMER))
         .with_context(|| {
-            format!("{}: is a table, but not of k-mer counts: make one with `genuma count`", scan.path().display())
+            format!(
+                "{}: is a table, but not of k-mer counts: make one with `genuma kmers count`",
+                scan.path().display()
+            )
         })
 }
 

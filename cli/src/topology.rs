@@ -1,4 +1,4 @@
-//! `genuma topology`: shows the topology of this or another machine.
+//! `genuma machine show`: shows the topology of this or another machine.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ use crate::{device_list, logging, size_format};
 /// what could not be read, and what was assumed instead. For this machine OpenCL devices are shown too.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    genuma topology\n  \
-    genuma topology --json | jq '.nodes[].memory'\n  \
-    genuma topology --record server.txt\n  \
-    genuma topology --from server.txt\n  \
-    genuma topology --synthetic '8 nodes x 8 cores, 2 threads, 16 GiB'")]
+    genuma machine show\n  \
+    genuma machine show --json | jq '.nodes[].memory'\n  \
+    genuma machine show --record server.txt\n  \
+    genuma machine show --from server.txt\n  \
+    genuma machine show --synthetic '8 nodes x 8 cores, 2 threads, 16 GiB'")]
 pub(crate) struct Args {
     /// Print JSON instead of a table; sizes are in bytes
     #[arg(long)]

@@ -16,6 +16,7 @@ fn most_variants_are_found_and_few_others() {
     let file = |name: &str| data.folder.join(name).to_str().expect("UTF-8").to_owned();
     let calls = called().join("somatic.vcf.gz");
     let tables = run([
+        "bench",
         "evaluate",
         &file("truth.vcf"),
         calls.to_str().expect("UTF-8"),
@@ -67,11 +68,12 @@ fn without_a_reference_calls_lie_on_the_contigs_of_the_normal() {
     let file = |name: &str| data().folder.join(name).to_str().expect("UTF-8").to_owned();
     let (calls, json) = (out.join("somatic.vcf.gz"), scratch("alone-scores").join("scores.json"));
     let [truth, calls, json] = [data().folder.join("truth.vcf"), calls, json].map(|path| path.display().to_string());
-    let unplaced = run(["evaluate", &truth, &calls]).assert_success().stdout;
+    let unplaced = run(["bench", "evaluate", &truth, &calls]).assert_success().stdout;
     assert!(unplaced.contains("calls are on sequences that the truth does not have, such as n"), "{unplaced}");
     assert!(unplaced.contains("to the reference, give --reference"), "{unplaced}");
-    let tables =
-        run(["evaluate", &truth, &calls, "--reference", &file("genome.fa"), "--json", &json]).assert_success().stdout;
+    let tables = run(["bench", "evaluate", &truth, &calls, "--reference", &file("genome.fa"), "--json", &json])
+        .assert_success()
+        .stdout;
     assert!(tables.contains("were mapped to the reference by the sequence of their contigs"), "{tables}");
     let report: Value = serde_json::from_slice(&fs::read(json).expect("scores")).expect("JSON");
     // Some indels in repeats are called as pairs of breakends, which score as false.

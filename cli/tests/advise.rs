@@ -1,4 +1,4 @@
-//! `genuma advise`: advice for a real aligner, the score on published run times, and refused input.
+//! `genuma machine advise`: advice for a real aligner, the score on published run times, and refused input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn line<'a>(table: &'a str, word: &str) -> Vec<&'a str> {
 
 #[test]
 fn the_score_is_printed() {
-    let said = run(["advise", "--replay", TABLE]).assert_success().stdout;
+    let said = run(["machine", "advise", "--replay", TABLE]).assert_success().stdout;
     for aligner in ["bowtie2", "bwa-mem", "gem", "snap"] {
         assert_eq!(said.lines().filter(|line| line.starts_with(aligner)).count(), 4, "{said}");
     }
@@ -75,7 +75,8 @@ fn a_real_aligner_is_tried() {
     let [json, page, table] = ["advice.json", "advice.html", "times.csv"].map(|name| out.join(name));
     let [json_text, page_text, table_text] = [&json, &page, &table].map(|path| path.to_str().expect("UTF-8"));
     let outputs = ["--json", json_text, "--explain", page_text, "--sweep", table_text];
-    let asked = ["advise", "--threads", "2", "--trial-budget", "1000", "--strategies", "2xdefault", "default"];
+    let asked =
+        ["machine", "advise", "--threads", "2", "--trial-budget", "1000", "--strategies", "2xdefault", "default"];
     let ended = in_folder(folder, "tried-tmp", &[&asked[..], &outputs, &BWA].concat()).assert_success();
     // Columns: strategy, prediction, interval, measured seconds, trials, verdict.
     for strategy in ["default", "2xdefault"] {
@@ -132,7 +133,7 @@ fn without_time_there_are_no_trials() {
     for (budget, said) in
         [("0", "No trials: the model decided alone."), ("1e-9", "No trials: the first would take more than")]
     {
-        let asked = ["advise", "--threads", "2", "--strategies", "2xdefault", "--trial-budget", budget];
+        let asked = ["machine", "advise", "--threads", "2", "--strategies", "2xdefault", "--trial-budget", budget];
         let ended = in_folder(folder, "untried-tmp", &[&asked[..], &BWA].concat()).assert_success();
         assert!(ended.stdout.contains(said), "{}", ended.stdout);
         assert_eq!(line(&ended.stdout, "2xdefault")[5..7], ["-", "0"]);
@@ -143,7 +144,7 @@ fn without_time_there_are_no_trials() {
 fn what_cannot_be_had_is_said() {
     let Some(folder) = folder() else { return };
     // There are more instances than threads.
-    let asked = ["advise", "--threads", "2", "--trial-budget", "0", "--strategies", "8xdefault"];
+    let asked = ["machine", "advise", "--threads", "2", "--trial-budget", "0", "--strategies", "8xdefault"];
     let ended = in_folder(folder, "refused-tmp", &[&asked[..], &BWA].concat()).assert_success();
     assert!(ended.stdout.contains("8xdefault      not possible: more instances than threads"), "{}", ended.stdout);
     assert!(ended.stdout.contains("Do nothing"), "{}", ended.stdout);
@@ -172,7 +173,7 @@ fn what_is_wrong_is_one_line() {
     profile(other_machine(), &other);
     let missing = text(&out.join("missing.json"));
     let with = |args: &[&str], command: &[&str]| -> Vec<String> {
-        [&["advise"], args, &["--"], command].concat().iter().map(|arg| (*arg).to_owned()).collect()
+        [&["machine", "advise"], args, &["--"], command].concat().iter().map(|arg| (*arg).to_owned()).collect()
     };
     let bwa = &BWA[1..];
     let no_reads = ["bwa", "mem", "genome.fa", "nowhere.fq"];
@@ -190,8 +191,8 @@ fn what_is_wrong_is_one_line() {
         (with(&[], &piped), 1, "no sample of its reads can be taken"),
         (with(&["--trial-budget=-1"], bwa), 2, "give a share of the run's time"),
         (with(&["--strategies", "4xfast"], bwa), 2, "4xfast"),
-        (vec!["advise".to_owned()], 2, "COMMAND"),
-        (vec!["advise".to_owned(), "--replay".to_owned(), text(&no_profile)], 1, "line 1"),
+        (vec!["machine".to_owned(), "advise".to_owned()], 2, "COMMAND"),
+        (vec!["machine".to_owned(), "advise".to_owned(), "--replay".to_owned(), text(&no_profile)], 1, "line 1"),
     ] {
         let words: Vec<&str> = args.iter().map(String::as_str).collect();
         let ended = in_folder(folder, "wrong-tmp", &words);
@@ -229,9 +230,9 @@ fn a_profile_of_this_machine_is_used() {
     let path = scratch("profiled").join("machine.json");
     profile(Sysfs::new().topology().expect("this machine"), &path);
     let machine = path.to_str().expect("UTF-8");
-    let asked = ["advise", "--machine", machine, "--trial-budget", "0"];
+    let asked = ["machine", "advise", "--machine", machine, "--trial-budget", "0"];
     let ended = in_folder(folder, "profiled-tmp", &[&asked[..], &BWA].concat()).assert_success();
-    assert!(ended.stdout.contains("measured by `genuma probe`"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("measured by `genuma machine measure`"), "{}", ended.stdout);
     assert!(ended.stderr.is_empty(), "{}", ended.stderr);
 }
 
@@ -245,12 +246,12 @@ fn a_profile_measured_under_load_is_refused_unless_forced() {
     marked["load"] = "the load average is 9.0 on 2 CPUs".into();
     fs::write(&path, marked.to_string()).expect("a file");
     let machine = path.to_str().expect("UTF-8");
-    let asked = ["advise", "--machine", machine, "--trial-budget", "0"];
+    let asked = ["machine", "advise", "--machine", machine, "--trial-budget", "0"];
     let ended = in_folder(folder, "under-load-tmp", &[&asked[..], &BWA].concat());
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     for part in ["machine.json: was measured while other programs used the machine", "9.0 on 2 CPUs", "--force"] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
     let forced = in_folder(folder, "under-load-tmp", &[&asked[..], &["--force"], &BWA].concat()).assert_success();
-    assert!(forced.stdout.contains("measured by `genuma probe`"), "{}", forced.stdout);
+    assert!(forced.stdout.contains("measured by `genuma machine measure`"), "{}", forced.stdout);
 }

@@ -1,4 +1,4 @@
-//! In a virtual machine of four nodes, `genuma advise` tries strategies of several nodes with a real aligner, and
+//! In a virtual machine of four nodes, `genuma machine advise` tries strategies of several nodes with a real aligner, and
 //! `genuma run` uses its advice. Times of an emulated machine are meaningless; the tests check what is tried,
 //! reported and left behind.
 
@@ -25,7 +25,7 @@ fn strategies_of_four_nodes_are_tried() {
          mkdir t; export TMPDIR=$PWD/t
          sum() { echo \"SUM $(grep -v '^@' x.sam | wc -l) $(grep -v '^@' x.sam | md5sum)\"; }
          $bwa >x.sam 2>log || exit 1; sum
-         ./genuma advise --trial-budget 8 --json a.json --explain a.html -- $bwa || exit 1
+         ./genuma machine advise --trial-budget 8 --json a.json --explain a.html -- $bwa || exit 1
          echo \"JSON $(tr -d '\\n' <a.json)\"; echo \"PAGE $(grep -c 'class=\"measured\"' a.html)\"
          ./genuma run -o x.sam --json x.json -- $bwa 2>said || exit 1; sum
          sed 's/^/SAID /' said; echo \"JSON $(tr -d '\\n' <x.json)\"

@@ -122,7 +122,7 @@ fn cram_is_called_as_what_it_was_made_of() {
     // Counts of the reads as samtools decodes them.
     let counted = |file: &Path, more: &[&str]| {
         let tsv = folder.join("counted.tsv");
-        run([&["count", text(file), "-o", text(&tsv)], more].concat()).assert_success();
+        run([&["kmers", "count", text(file), "-o", text(&tsv)], more].concat()).assert_success();
         fs::read(tsv).expect("a table")
     };
     let fastq = folder.join("samtools.fq");
@@ -133,7 +133,7 @@ fn cram_is_called_as_what_it_was_made_of() {
     // Errors in the reference are reported.
     let said = |reference: Option<&Path>| {
         let tsv = folder.join("none.tsv");
-        let mut args = vec!["count", text(&crams[0]), "-o", text(&tsv)];
+        let mut args = vec!["kmers", "count", text(&crams[0]), "-o", text(&tsv)];
         args.extend(reference.iter().flat_map(|path| ["--reference", text(path)]));
         let ended = run(args);
         assert_eq!(ended.code, Some(1));
@@ -186,7 +186,7 @@ fn a_cram_reference_is_found_by_ref_path() {
     let tsv = folder.join("counted.tsv");
     let count = |variable: &str, value: &str, more: &[&str]| {
         let mut command = genuma();
-        command.args(["count", text(&cram), "-o", text(&tsv)]).args(more);
+        command.args(["kmers", "count", text(&cram), "-o", text(&tsv)]).args(more);
         let output = command.env_remove("REF_CACHE").env_remove("REF_PATH").env(variable, value).output();
         let output = output.expect("genuma starts");
         let table = output.status.success().then(|| fs::read(&tsv).expect("a table"));
@@ -302,7 +302,7 @@ fn bam_and_cram_of_pipes_are_read_as_those_of_files() {
 
     let tsv = folder.join("counted.tsv");
     let expected = counted(&folder, &[&sorted[0]]);
-    let count = ["count", "-", "-o", text(&tsv), "-t", "2"];
+    let count = ["kmers", "count", "-", "-o", text(&tsv), "-t", "2"];
     run_with_stdin(&count, &bam).assert_success();
     assert!(fs::read(&tsv).expect("a table") == expected);
     let file = fs::File::open(&sorted[0]).expect("a file");
@@ -395,8 +395,8 @@ fn other_verbs_say_the_same_of_them() {
     let [one, two] = [text(&data().tumor[0]), text(&data().tumor[1])];
     let [normal, bam] = [text(&sorted[0]), text(&sorted[1])];
     let (ours, theirs) = (path("bam.tsv"), path("fastq.tsv"));
-    run(["count", bam, "-o", text(&ours), "--json", text(&path("count.json"))]).assert_success();
-    run(["count", one, two, "-o", text(&theirs)]).assert_success();
+    run(["kmers", "count", bam, "-o", text(&ours), "--json", text(&path("count.json"))]).assert_success();
+    run(["kmers", "count", one, two, "-o", text(&theirs)]).assert_success();
     assert!(fs::read(&ours).expect("a table") == fs::read(&theirs).expect("a table"));
     let records = &json(&path("count.json"))["aligned"][0]["records"];
     assert!(records["supplementary"].as_u64().expect("a number") > 0 && records["mate_missing"]["num_reads"] == 0);
@@ -561,7 +561,7 @@ fn sam(reads: &[&Path], more: &[&str]) -> Vec<String> {
 fn counted(folder: &Path, files: &[&Path]) -> Vec<u8> {
     let tsv = folder.join("counted.tsv");
     let files: Vec<&str> = files.iter().map(|path| text(path)).collect();
-    run([&["count"], &files[..], &["-o", text(&tsv)]].concat()).assert_success();
+    run([&["kmers", "count"], &files[..], &["-o", text(&tsv)]].concat()).assert_success();
     fs::read(tsv).expect("a table")
 }
 
@@ -666,7 +666,7 @@ fn bq_and_two_bits_are_read_as_fasta_of_their_bases() {
     assert!(counted(&folder, &[&path]) == counted(&folder, &[&files[0], &files[1]]));
     // The error where qualities are required.
     binseq(&path, &[&mates[0], &mates[1]], BQ);
-    let ended = run(["count", text(&path), "-o", text(&folder.join("none.tsv"))]);
+    let ended = run(["kmers", "count", text(&path), "-o", text(&folder.join("none.tsv"))]);
     assert!(ended.code == Some(1) && ended.stderr.contains("has no qualities"), "{}", ended.stderr);
 }
 
@@ -701,7 +701,7 @@ impl Faulty {
     /// Asserts that counting fails with these words and leaves no files.
     fn failed(&self, bytes: &[u8], words: &[&str]) {
         fs::write(&self.path, bytes).expect("a file");
-        let ended = run(["count", text(&self.path), "-o", text(&self.tsv)]);
+        let ended = run(["kmers", "count", text(&self.path), "-o", text(&self.tsv)]);
         assert_eq!(ended.code, Some(1), "{words:?}: {}", ended.stderr);
         assert!(words.iter().all(|word| ended.stderr.contains(word)), "{words:?}: {}", ended.stderr);
         let name = self.path.file_name().and_then(|name| name.to_str()).expect("a name");
@@ -716,7 +716,7 @@ impl Faulty {
     fn survives(&self, at: impl Iterator<Item = usize>) {
         for at in at {
             fs::write(&self.path, self.changed(at, &[self.whole[at] ^ 0x55])).expect("a file");
-            let ended = run(["count", text(&self.path), "-o", text(&self.tsv)]);
+            let ended = run(["kmers", "count", text(&self.path), "-o", text(&self.tsv)]);
             assert!(
                 matches!(ended.code, Some(0 | 1)) && !ended.stderr.contains("panicked"),
                 "byte {at}: {}",

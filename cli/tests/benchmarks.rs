@@ -1,4 +1,4 @@
-//! Other programs that compare calls with the truth score them as `genuma evaluate` does.
+//! Other programs that compare calls with the truth score them as `genuma bench evaluate` does.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ fn truvari_finds_the_structural_variants_that_evaluate_finds() {
     let (calls, scores) = (called().join("somatic.vcf.gz"), folder.join("scores.json"));
     let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
     let reference = ["--reference".to_owned(), text(&genome), "--json".to_owned(), text(&scores)];
-    run(["evaluate".to_owned(), text(&truth), text(&calls)].into_iter().chain(reference)).assert_success();
+    run(["bench".to_owned(), "evaluate".to_owned(), text(&truth), text(&calls)].into_iter().chain(reference))
+        .assert_success();
     let own = read_json(&scores)["classes"]["SV"]["all"]["f1"].as_f64().expect("F1");
 
     let [packed, result] = ["truth.vcf.gz", "bench"].map(|name| folder.join(name));

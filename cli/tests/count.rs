@@ -1,4 +1,4 @@
-//! `genuma count` and `genuma query`: table and text have the same counts, whatever the number of threads and the
+//! `genuma kmers count` and `genuma kmers query`: table and text have the same counts, whatever the number of threads and the
 //! memory.
 
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ fn text_and_table_hold_every_kmer() {
     let reads = [fastq(0, 400), fastq(1, 300)];
     let [normal, tumor] = [0, 1].map(|i| write(&folder, &format!("{i}.fq"), &reads[i]));
     let (tsv, gkt) = (folder.join("pair.tsv"), folder.join("pair.gkt"));
-    let input = ["count", "--normal", name(&normal), "--tumor", name(&tumor), "-o"];
+    let input = ["kmers", "count", "--normal", name(&normal), "--tumor", name(&tumor), "-o"];
     run(input.iter().chain(&[name(&tsv)])).assert_success();
     let expected = expected([&reads[0], &reads[1]], 2);
     assert!(expected.len() > 4000);
@@ -95,7 +95,7 @@ fn text_and_table_hold_every_kmer() {
     // A sequence that contains all counted k-mers, absent k-mers between them, and N.
     let sequence = expected.keys().map(String::as_str).collect::<Vec<_>>().join("N");
     let fasta = write(&folder, "all.fa", &format!(">all of them\n{sequence}\n>none\n{}\n", "AC".repeat(20)));
-    let answers = run(["query", name(&gkt), name(&fasta)]).assert_success().stdout;
+    let answers = run(["kmers", "query", name(&gkt), name(&fasta)]).assert_success().stdout;
     let mut lines = answers.lines();
     assert_eq!(lines.next(), Some("sequence\tposition\tkmer\tnormal\ttumor"));
     for (i, (kmer, [normal, tumor])) in expected.iter().enumerate() {
@@ -108,7 +108,7 @@ fn text_and_table_hold_every_kmer() {
     let copy = fs::read_to_string(&fasta).expect("sequences").replace("of them", "once more");
     let copy = write(&folder, "again.fa", &copy);
     for (cache, remembered) in [("0", 0..=0), ("1G", expected.len() * 99 / 100..=expected.len())] {
-        let twice = run(["query", "--cache", cache, name(&gkt), name(&fasta), name(&copy)]).assert_success();
+        let twice = run(["kmers", "query", "--cache", cache, name(&gkt), name(&fasta), name(&copy)]).assert_success();
         assert_eq!(twice.stdout, format!("{answers}{}", answers.split_once('\n').expect("lines").1));
         let told = twice.stderr.split_once(&format!("{} found, ", 2 * expected.len())).expect("what was found").1;
         let of_cache = told.split_once(" of them in the cache").expect("what was remembered").0;
@@ -131,10 +131,15 @@ fn text_and_table_hold_every_kmer() {
     }
 }
 
-/// Runs `genuma count` with `input` on its standard input.
+/// Runs `genuma kmers count` with `input` on its standard input.
 fn piped(args: &[&str], input: &str) -> std::process::Output {
-    let mut child =
-        genuma().arg("count").args(args).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut child = genuma()
+        .args(["kmers", "count"])
+        .args(args)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     // genuma stops reading after an error.
     let _ = stdin.write_all(input.as_bytes());
@@ -172,7 +177,7 @@ fn pipes_are_read_once() {
     // An error in another file is reported although the pipe, whose reading has begun, never ends.
     let broken = write(&folder, "broken.fq", &(reads[1].clone() + &fastq(3, 30_000) + "@r\nACGT\n+\nIII\n"));
     let mut child = genuma()
-        .args(["count", "--normal", "-", "--tumor", name(&broken), "-t", "2", "-o", name(&out)])
+        .args(["kmers", "count", "--normal", "-", "--tumor", name(&broken), "-t", "2", "-o", name(&out)])
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -204,7 +209,7 @@ fn threads_memory_and_packing_do_not_show() {
     .enumerate()
     {
         let out = folder.join(format!("{i}.gkt"));
-        run(["count", name(file), "-o", name(&out)].iter().chain(options)).assert_success();
+        run(["kmers", "count", name(file), "-o", name(&out)].iter().chain(options)).assert_success();
         tables.push(fs::read(out).expect("a table"));
     }
     assert!(tables.windows(2).all(|two| two[0] == two[1]));
@@ -224,7 +229,7 @@ fn the_least_memory_does_not_show() {
     let reads = write(&folder, "a.fq", &reads);
     let count = |threads: &str, memory: &str| {
         let out = folder.join(format!("{threads}-{memory}.gkt"));
-        let args = ["count", name(&reads), "-o", name(&out), "--min-count", "1", "-t", threads];
+        let args = ["kmers", "count", name(&reads), "-o", name(&out), "--min-count", "1", "-t", threads];
         let ended = run(args.iter().chain(&["--memory", memory]));
         (ended.code == Some(0)).then(|| fs::read(out).expect("a table"))
     };
@@ -246,7 +251,7 @@ fn samples_have_names_and_files() {
     let both = format!("b={},{}", name(&a), name(&b));
     let other = format!("a={}", name(&c));
     let args = ["--min-count", "3", "-o", name(&out)];
-    run(["count", "--sample", &both, "--sample", &other].iter().chain(&args)).assert_success();
+    run(["kmers", "count", "--sample", &both, "--sample", &other].iter().chain(&args)).assert_success();
     let joined = reads[0].clone() + &reads[1];
     let expected = text(["b", "a"], &expected([&joined, &reads[2]], 3));
     assert_eq!(fs::read_to_string(out).expect("text"), expected);
@@ -260,7 +265,7 @@ fn extreme_reads_are_counted() {
     let cases = [one(&"A".repeat(100), 20_000), one(&repeated, 20_000), one(&"N".repeat(100), 50), one("ACGT", 9)];
     for (i, reads) in cases.iter().enumerate() {
         let (file, out) = (write(&folder, "a.fq", reads), folder.join("x.tsv"));
-        run(["count", name(&file), "-o", name(&out), "--memory", "100M"]).assert_success();
+        run(["kmers", "count", name(&file), "-o", name(&out), "--memory", "100M"]).assert_success();
         let text = fs::read_to_string(out).expect("text");
         assert_eq!(text, self::text(["reads"], &expected([reads], 2)), "case {i}");
     }
@@ -286,23 +291,23 @@ fn faults_are_told_and_leave_nothing() {
     fs::write(&cut, &bytes[..bytes.len() / 2]).expect("written");
     let out = folder.join("x.gkt");
     let (reads, cut, x) = (name(&reads), name(&cut), name(&out));
-    refused(&["count", cut, "-o", x], 1, &["c.fq.gz", "truncated"]);
-    refused(&["count", reads, "-o", "x.kmc"], 2, &[".gkt or .tsv"]);
-    refused(&["count", reads, "-o", x, "--memory", "1M"], 2, &["too little", "raise --memory"]);
-    refused(&["count", reads, reads, "-o", x], 1, &["a.fq"]);
-    refused(&["count", reads, "-o", x, "--work", "/no/such"], 2, &["/no/such: is not a folder"]);
+    refused(&["kmers", "count", cut, "-o", x], 1, &["c.fq.gz", "truncated"]);
+    refused(&["kmers", "count", reads, "-o", "x.kmc"], 2, &[".gkt or .tsv"]);
+    refused(&["kmers", "count", reads, "-o", x, "--memory", "1M"], 2, &["too little", "raise --memory"]);
+    refused(&["kmers", "count", reads, reads, "-o", x], 1, &["a.fq"]);
+    refused(&["kmers", "count", reads, "-o", x, "--work", "/no/such"], 2, &["/no/such: is not a folder"]);
     let many: Vec<String> = (0..9).flat_map(|i| ["--sample".into(), format!("s{i}={reads}")]).collect();
-    let many: Vec<&str> = ["count", "-o", x].into_iter().chain(many.iter().map(String::as_str)).collect();
+    let many: Vec<&str> = ["kmers", "count", "-o", x].into_iter().chain(many.iter().map(String::as_str)).collect();
     refused(&many, 2, &["9 samples", "at most 8"]);
     assert_eq!(names(&folder), ["a.fq", "b.fq.gz", "c.fq.gz"]);
 
-    refused(&["query", x, reads], 1, &["x.gkt", "cannot open"]);
-    refused(&["query", reads, reads], 1, &["a.fq"]);
-    run(["count", reads, "-o", x]).assert_success();
+    refused(&["kmers", "query", x, reads], 1, &["x.gkt", "cannot open"]);
+    refused(&["kmers", "query", reads, reads], 1, &["a.fq"]);
+    run(["kmers", "count", reads, "-o", x]).assert_success();
     let mut table = fs::read(&out).expect("a table");
     table[5000] ^= 4;
     fs::write(&out, table).expect("written");
-    refused(&["query", x, reads], 1, &["x.gkt", "damaged"]);
+    refused(&["kmers", "query", x, reads], 1, &["x.gkt", "damaged"]);
 }
 
 #[test]
@@ -311,7 +316,7 @@ fn a_killed_count_is_no_harm_to_the_next() {
     let reads = folder.join("a.fq.gz");
     gzip(reads.clone(), fastq(5, 60_000).as_bytes());
     let out = folder.join("x.gkt");
-    let args = ["count", name(&reads), "-o", name(&out), "--memory", "90M"];
+    let args = ["kmers", "count", name(&reads), "-o", name(&out), "--memory", "90M"];
     run(args).assert_success();
     let whole = fs::read(&out).expect("a table");
     fs::remove_file(&out).expect("removed");

@@ -1,4 +1,4 @@
-//! In a virtual machine of four nodes, `genuma count` keeps its threads on all nodes and the memory of each bin on
+//! In a virtual machine of four nodes, `genuma kmers count` keeps its threads on all nodes and the memory of each bin on
 //! its node; the k-mers are the same as on this machine.
 
 mod common;
@@ -20,7 +20,7 @@ fn bins_are_on_the_nodes_of_their_threads() {
     // Text, because the table's filter for absent k-mers depends on the memory.
     let expected = data.folder.join("expected.tsv");
     let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
-    let mut here = vec!["count".to_owned(), "-o".to_owned(), text(&expected)];
+    let mut here = vec!["kmers".to_owned(), "count".to_owned(), "-o".to_owned(), text(&expected)];
     here.extend(reads.iter().map(|path| text(path)));
     run(here.iter().map(String::as_str)).assert_success();
     let md5 = Command::new("md5sum").stdin(fs::File::open(&expected).expect("there")).output().expect("run");
@@ -29,7 +29,7 @@ fn bins_are_on_the_nodes_of_their_threads() {
     let files: Vec<&Path> = std::iter::once(program).chain(reads.iter().map(AsRef::as_ref)).collect();
     // With six threads, two nodes have two threads each; in the second run most data is spilled.
     let command = "for with in '-t 4 --memory 300M' '-t 6 --memory 130M'; do \
-           ./genuma count $with --json x.json -o x.tsv reads_1.fq reads_2.fq || exit 1; \
+           ./genuma kmers count $with --json x.json -o x.tsv reads_1.fq reads_2.fq || exit 1; \
            echo \"JSON $(tr -d '\\n' <x.json)\"; echo \"MD5 $(md5sum <x.tsv)\"; \
          done";
     let guest = Guest { nodes: 4, cpus: 2, memory: 512, more: &[] };

@@ -1,4 +1,4 @@
-//! `genuma count --resume`: a count killed at any time resumes with the same command and gives the same bytes;
+//! `genuma kmers count --resume`: a count killed at any time resumes with the same command and gives the same bytes;
 //! damaged files are reported.
 
 mod common;
@@ -16,7 +16,7 @@ const WORK: &str = ".x.gkt.work";
 /// Arguments of a count of the pair into `folder`.
 fn count(folder: &Path, options: &[&str]) -> Vec<String> {
     let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
-    let mut args = vec!["count".to_owned(), "--tumor".to_owned()];
+    let mut args = vec!["kmers".to_owned(), "count".to_owned(), "--tumor".to_owned()];
     args.extend(data().tumor.iter().map(|path| text(path)));
     args.push("--normal".to_owned());
     args.extend(data().normal.iter().map(|path| text(path)));

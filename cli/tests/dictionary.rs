@@ -1,4 +1,4 @@
-//! `genuma table compact`, and `genuma query` of dictionaries: the same output as from the table.
+//! `genuma kmers compact`, and `genuma kmers query` of dictionaries: the same output as from the table.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn table_and_sequences(folder: &Path, k: &str) -> (PathBuf, PathBuf) {
     let fasta_text: String = sequences.iter().enumerate().map(|(i, bases)| format!(">s{i}\n{bases}\n")).collect();
     fs::write(&fasta, fasta_text).expect("written");
     let [a, b] = [format!("one={}", text(&a)), format!("two={}", text(&b))];
-    run(["count", "-q", "-k", k, "--min-count", "2", "--sample", &a, "--sample", &b, "-o", text(&table)])
+    run(["kmers", "count", "-q", "-k", k, "--min-count", "2", "--sample", &a, "--sample", &b, "-o", text(&table)])
         .assert_success();
     (table, fasta)
 }
@@ -59,9 +59,9 @@ fn queries_of_both_forms_give_the_same() {
         let folder = scratch(&format!("dictionary-{k}"));
         let (table, fasta) = table_and_sequences(&folder, k);
         let [dictionary, bare] = ["t.gkd", "bare.gkd"].map(|name| folder.join(name));
-        run(["table", "compact", "-q", text(&table), "-o", text(&dictionary)]).assert_success();
-        run(["table", "compact", "-q", text(&table), "--no-counts", "-o", text(&bare)]).assert_success();
-        let query = |form: &Path| run(["query", "-q", text(form), text(&fasta)]).assert_success().stdout;
+        run(["kmers", "compact", "-q", text(&table), "-o", text(&dictionary)]).assert_success();
+        run(["kmers", "compact", "-q", text(&table), "--no-counts", "-o", text(&bare)]).assert_success();
+        let query = |form: &Path| run(["kmers", "query", "-q", text(form), text(&fasta)]).assert_success().stdout;
         let expected = query(&table);
         let found = expected.lines().skip(1).filter(|line| !line.ends_with("\t0\t0")).count();
         assert!(found > 6000 && expected.lines().count() > found + 400, "{found} k-mers found");
@@ -82,7 +82,7 @@ fn queries_of_both_forms_give_the_same() {
         let [bytes, bare_bytes] = [&dictionary, &bare].map(|path| fs::metadata(path).expect("a file").len());
         assert!(bare_bytes < bytes && bytes < fs::metadata(&table).expect("a file").len());
 
-        let info = |form: &Path| run(["table", "info", text(form)]).assert_success().stdout;
+        let info = |form: &Path| run(["kmers", "info", text(form)]).assert_success().stdout;
         let (of_table, of_dictionary) = (info(&table), info(&dictionary));
         let is_shared = |line: &&str| !line.starts_with("hot_kmers") && !line.starts_with("bytes");
         of_table.lines().filter(is_shared).for_each(|line| assert!(of_dictionary.contains(line), "{line}"));
@@ -106,27 +106,27 @@ fn faults_of_dictionaries_give_one_error_and_leave_nothing() {
     let (table, fasta) = table_and_sequences(&folder, "31");
     let [dictionary, other] = ["t.gkd", "x.gkd"].map(|name| folder.join(name));
     let (t, d, x, s) = (text(&table), text(&dictionary), text(&other), text(&fasta));
-    run(["table", "compact", "-q", t, "-o", d]).assert_success();
+    run(["kmers", "compact", "-q", t, "-o", d]).assert_success();
     let before = names(&folder);
-    assert_refused(&["table", "compact", t, "-o", "x.gkt"], 2, &["x.gkt", ".gkd"]);
-    assert_refused(&["table", "compact", t, "-o", x, "--memory", "50M"], 2, &["too little", "t.gkt", "raise --memory"]);
-    assert_refused(&["table", "compact", t, "-o", "/no/such/x.gkd"], 2, &["/no/such: is not a folder"]);
-    assert_refused(&["table", "compact", s, "-o", x], 1, &["s.fa", "not a genuma table"]);
-    assert_refused(&["table", "compact", d, "-o", d], 1, &["t.gkd", "not a genuma table"]);
-    assert_refused(&["query", d, s, "--cache", "1M"], 2, &["t.gkd", "--cache"]);
-    assert_refused(&["query", x, s], 1, &["x.gkd", "cannot open"]);
+    assert_refused(&["kmers", "compact", t, "-o", "x.gkt"], 2, &["x.gkt", ".gkd"]);
+    assert_refused(&["kmers", "compact", t, "-o", x, "--memory", "50M"], 2, &["too little", "t.gkt", "raise --memory"]);
+    assert_refused(&["kmers", "compact", t, "-o", "/no/such/x.gkd"], 2, &["/no/such: is not a folder"]);
+    assert_refused(&["kmers", "compact", s, "-o", x], 1, &["s.fa", "not a genuma table"]);
+    assert_refused(&["kmers", "compact", d, "-o", d], 1, &["t.gkd", "not a genuma table"]);
+    assert_refused(&["kmers", "query", d, s, "--cache", "1M"], 2, &["t.gkd", "--cache"]);
+    assert_refused(&["kmers", "query", x, s], 1, &["x.gkd", "cannot open"]);
     assert_eq!(names(&folder), before);
 
     let whole = fs::read(&dictionary).expect("a file");
     let mut damaged = whole.clone();
     damaged[5000] ^= 1;
     fs::write(&dictionary, damaged).expect("written");
-    assert_refused(&["query", d, s], 1, &["t.gkd", "bases damaged", "table compact"]);
-    assert_refused(&["table", "info", d], 1, &["t.gkd", "bases damaged"]);
+    assert_refused(&["kmers", "query", d, s], 1, &["t.gkd", "bases damaged", "kmers compact"]);
+    assert_refused(&["kmers", "info", d], 1, &["t.gkd", "bases damaged"]);
     fs::write(&dictionary, &whole[..whole.len() - 8]).expect("written");
-    assert_refused(&["query", d, s], 1, &["t.gkd", "bytes instead of"]);
+    assert_refused(&["kmers", "query", d, s], 1, &["t.gkd", "bytes instead of"]);
     let mut newer = whole;
     newer[8] = 9;
     fs::write(&dictionary, newer).expect("written");
-    assert_refused(&["query", d, s], 1, &["t.gkd", "version 9"]);
+    assert_refused(&["kmers", "query", d, s], 1, &["t.gkd", "version 9"]);
 }

@@ -31,6 +31,7 @@ fn scores(data: &Data, out: &Path) -> ([[f64; 2]; 3], String) {
     let file = |path: &Path| path.to_str().expect("UTF-8").to_owned();
     let scored = out.join("scores.json");
     let arguments = [
+        "bench".to_owned(),
         "evaluate".to_owned(),
         file(&data.folder.join("truth.vcf")),
         file(&out.join("somatic.vcf.gz")),
@@ -202,8 +203,9 @@ fn a_genome_like_the_human_one_is_a_mans_with_its_mitochondrion() {
     // Germline variants are false calls, and each has a named region.
     let file = |name: &str| data.folder.join(name).to_str().expect("UTF-8").to_owned();
     let scores = scratch("kinds").join("scores.json");
-    let scored = ["evaluate", &file("truth.vcf"), &file("germline.vcf"), "--regions", &file("repeats.bed"), "--json"]
-        .map(str::to_owned);
+    let scored =
+        ["bench", "evaluate", &file("truth.vcf"), &file("germline.vcf"), "--regions", &file("repeats.bed"), "--json"]
+            .map(str::to_owned);
     let said = run(scored.into_iter().chain([scores.to_str().expect("UTF-8").to_owned()])).assert_success().stdout;
     assert!(said.contains("\nalu ") && said.contains("\nelsewhere "), "{said}");
     let scores = json(&scores);
@@ -219,7 +221,7 @@ fn fixed_tissue_is_called_without_a_reference() {
     let folder = scratch("fixed-bare");
     let out = folder.to_str().expect("UTF-8");
     let made = ["--genome-length", "600000", "--library", "ffpe", "--depth-tumor", "52", "--depth-normal", "26"];
-    run(["simulate", "--seed", "16", "-o", out].iter().chain(&made)).assert_success();
+    run(["bench", "simulate", "--seed", "16", "-o", out].iter().chain(&made)).assert_success();
     let reads = |sample: &str| [1, 2].map(|mate| format!("{out}/{sample}_{mate}.fq.gz"));
     let ([t1, t2], [n1, n2]) = (reads("tumor"), reads("normal"));
     let calls = folder.join("calls");

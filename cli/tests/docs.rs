@@ -125,7 +125,7 @@ fn commands_of_the_readme_run() {
     assert!(indexed, "{said}");
     for command in commands {
         // Takes half a minute on an otherwise idle machine; cli/tests/probe.rs runs it.
-        if command.starts_with("genuma probe") {
+        if command.starts_with("genuma machine measure") {
             continue;
         }
         let command = command.replace("--memory 8G", "--memory 1G");
@@ -137,10 +137,10 @@ fn commands_of_the_readme_run() {
 /// Commands of pages that are not run here: how they begin, and the reason. Commands with `…` or `...` are
 /// placeholders and are not run either.
 const NOT_RUN: [(&str, &str); 8] = [
-    ("genuma probe -o server7", "takes a minute; cli/tests/probe.rs runs --quick"),
-    ("genuma probe --quick", "half a minute in which nothing else may run; cli/tests/probe.rs runs it"),
-    ("genuma advise --machine", "wants what a probe measured here; cli/tests/advise.rs makes it up"),
-    ("genuma probe --placement", "is a defect of the machine where it fails; cli/tests/probe.rs runs it"),
+    ("genuma machine measure -o server7", "takes a minute; cli/tests/probe.rs runs --quick"),
+    ("genuma machine measure --quick", "half a minute in which nothing else may run; cli/tests/probe.rs runs it"),
+    ("genuma machine advise --machine", "wants what a probe measured here; cli/tests/advise.rs makes it up"),
+    ("genuma machine measure --placement", "is a defect of the machine where it fails; cli/tests/probe.rs runs it"),
     ("genuma step run", "goes on with what sbatch has begun; cli/tests/slurm.rs runs it"),
     ("bcftools view out/somatic.vcf.gz | sed", "needs vcftools; cli/tests/accepted.rs runs it"),
     ("genuma recording 1", "the first line of a file, no command"),
@@ -191,7 +191,7 @@ fn shrunk(command: &str) -> String {
         ("--partitions", 2),
         ("-t", 2),
     ];
-    let simulated = command.starts_with("genuma simulate ");
+    let simulated = command.starts_with("genuma bench simulate ");
     let mut words: Vec<String> = command.split(' ').map(str::to_owned).collect();
     for i in 1..words.len() {
         let unit = |text: &str| match text.strip_suffix(['M', 'G']) {
@@ -285,9 +285,9 @@ fn world(folder: &Path) {
         bwa mem ref.fa R_1.fq R_2.fq | samtools sort -o R.bam -; samtools view -C -T ref.fa -o R.cram R.bam
         cp R.bam T.bam; bwa mem ref.fa N_1.fq.gz N_2.fq.gz | samtools sort -O cram --reference ref.fa -o N.cram -
         head -c 6000 ref.fa | tr 'ACGT' 'CTAG' > virus.fa; cp virus.fa viruses.fa
-        mkdir normals; genuma count -q N01_1.fq.gz N01_2.fq.gz -o a.gkt; genuma count -q N02_1.fq.gz N02_2.fq.gz -o b.gkt
+        mkdir normals; genuma kmers count -q N01_1.fq.gz N01_2.fq.gz -o a.gkt; genuma kmers count -q N02_1.fq.gz N02_2.fq.gz -o b.gkt
         cp a.gkt normals/1.gkt; cp b.gkt normals/2.gkt; cp a.gkt child.gkt; cp b.gkt mother.gkt; cp b.gkt father.gkt; cp a.gkt S.gkt
-        genuma table union -q --counts samples a.gkt b.gkt -o panel.gkt
+        genuma kmers union -q --counts samples a.gkt b.gkt -o panel.gkt
         genuma call -q --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz -o alone");
 }
 

@@ -41,7 +41,7 @@ fn run_with_simulators(args: &[&str], folder: &Path) -> (bool, String) {
 /// Counts one or two samples into a table; returns its bytes and the messages.
 fn count(k: &str, samples: usize, fpga: &str, folder: &Path) -> (Vec<u8>, String) {
     let out = scratch(&format!("fpga-count-{k}-{samples}-{fpga}")).join("counted.gkt");
-    let mut args = vec!["count", "-k", k, "--threads", "2", "--gpu", "off", "--fpga", fpga, "-o", text(&out)];
+    let mut args = vec!["kmers", "count", "-k", k, "--threads", "2", "--gpu", "off", "--fpga", fpga, "-o", text(&out)];
     args.push("--normal");
     args.extend(pair().normal.iter().map(|path| text(path)));
     if samples == 2 {
@@ -100,7 +100,7 @@ fn a_missing_or_foreign_simulator_is_refused() {
     let reads = text(&pair().normal[0]);
     let refuse = |k: &str, reason: &str| {
         let out = folder.join("x.gkt");
-        let args = ["count", reads, "-k", k, "-o", text(&out), "--gpu", "off", "--fpga", "sim"];
+        let args = ["kmers", "count", reads, "-k", k, "-o", text(&out), "--gpu", "off", "--fpga", "sim"];
         let (succeeded, said) = run_with_simulators(&args, &folder);
         assert!(!succeeded && said.contains(reason) && !out.exists(), "{said}");
     };

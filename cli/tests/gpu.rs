@@ -35,7 +35,7 @@ impl Tried {
 
 /// Whether OpenCL finds no device here; then reports that the test is skipped.
 fn lacks_devices() -> bool {
-    let shown = run_with_trial(&["topology", "--json"], "").assert_success();
+    let shown = run_with_trial(&["machine", "show", "--json"], "").assert_success();
     let shown: serde_json::Value = serde_json::from_slice(&shown.output.stdout).expect("JSON");
     let found = &shown["devices"];
     let lacks = found["devices"].as_array().is_none_or(Vec::is_empty);
@@ -81,7 +81,7 @@ fn text(path: &Path) -> &str {
 fn count(name: &str, k: &str, samples: usize, options: &[&str], trial: &str) -> (Vec<u8>, String) {
     let out = scratch(&format!("gpu-count-{name}")).join("counted.tsv");
     let (tumor, normal) = (&pair().tumor, &pair().normal);
-    let mut args = vec!["count", "-k", k, "--threads", "2", "-o", text(&out), "--normal"];
+    let mut args = vec!["kmers", "count", "-k", k, "--threads", "2", "-o", text(&out), "--normal"];
     args.extend(normal.iter().map(|path| text(path)));
     if samples == 2 {
         args.push("--tumor");
@@ -181,7 +181,7 @@ fn machines_without_devices_count_all_the_same() {
     let (without, _) = count("none-off", "31", 1, &["--gpu", "off"], "");
     let nowhere = scratch("gpu-none");
     let out = nowhere.join("x.tsv");
-    let mut args = vec!["count", "-k", "31", "--gpu", "0", "-o", text(&out), "--normal"];
+    let mut args = vec!["kmers", "count", "-k", "31", "--gpu", "0", "-o", text(&out), "--normal"];
     args.extend(pair().normal.iter().map(|path| text(path)));
     // No driver, an invalid driver, an invalid library.
     let broken = nowhere.join("drivers");
@@ -209,14 +209,14 @@ fn a_cpu_is_never_taken_for_a_gain_and_unknown_devices_are_refused() {
     assert!(!said.contains("bins were counted by"), "{said}");
     let reads = text(&pair().normal[0]);
     let out = scratch("gpu-unknown").join("x.tsv");
-    let refused = run_with_trial(&["count", reads, "-o", text(&out), "--gpu", "no such card"], "");
+    let refused = run_with_trial(&["kmers", "count", reads, "-o", text(&out), "--gpu", "no such card"], "");
     assert_eq!(refused.output.status.code(), Some(2));
     assert!(
         refused.stderr().contains("--gpu no such card: no such device; the devices are 0 ("),
         "{}",
         refused.stderr()
     );
-    let refused = run_with_trial(&["count", reads, "-o", text(&out), "--gpu", "0"], "memory=much");
+    let refused = run_with_trial(&["kmers", "count", reads, "-o", text(&out), "--gpu", "0"], "memory=much");
     assert!(refused.stderr().contains("GENUMA_GPU_TRIAL: 'memory=much' is not understood"), "{}", refused.stderr());
 }
 
@@ -225,11 +225,11 @@ fn devices_are_shown_and_planned_with() {
     if lacks_devices() {
         return;
     }
-    let shown = run_with_trial(&["topology"], "").assert_success();
+    let shown = run_with_trial(&["machine", "show"], "").assert_success();
     let shown = String::from_utf8_lossy(&shown.output.stdout).into_owned();
     let (_, devices) = shown.split_once("\ndevices\n").expect("devices");
     assert!(devices.trim_start().starts_with("0  "), "{shown}");
-    let json = run_with_trial(&["topology", "--json"], "").assert_success();
+    let json = run_with_trial(&["machine", "show", "--json"], "").assert_success();
     let json: serde_json::Value = serde_json::from_slice(&json.output.stdout).expect("JSON");
     let device = &json["devices"]["devices"][0];
     assert!(device["memory"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{json}");

@@ -352,7 +352,7 @@ fn inputs_that_change_while_they_are_read_are_noticed() {
     let calls = data().folder.join("truth.vcf");
     let reference = data().reference.as_ref().expect("a reference");
     for args in [
-        vec!["count", text(&one), text(&two), "-t", "1", "-o", text(&table)],
+        vec!["kmers", "count", text(&one), text(&two), "-t", "1", "-o", text(&table)],
         vec!["check", "--single", "--normal", text(&one), "--tumor", text(&two), "-t", "1", "--json", text(&out)],
         vec![
             "track",

@@ -5,29 +5,31 @@ use std::fs;
 
 use crate::common::{names, run, scratch};
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 26] = [
     "call",
     "check",
-    "step",
-    "plan",
-    "count",
-    "query",
-    "table",
-    "table union",
-    "table intersect",
-    "table subtract",
-    "table filter",
-    "table compact",
-    "table info",
-    "index",
-    "align",
-    "run",
-    "advise",
     "track",
-    "simulate",
-    "evaluate",
-    "topology",
-    "probe",
+    "align",
+    "index",
+    "run",
+    "kmers",
+    "kmers count",
+    "kmers query",
+    "kmers union",
+    "kmers intersect",
+    "kmers subtract",
+    "kmers filter",
+    "kmers compact",
+    "kmers info",
+    "machine",
+    "machine show",
+    "machine measure",
+    "machine advise",
+    "plan",
+    "step",
+    "bench",
+    "bench simulate",
+    "bench evaluate",
     "completions",
     "man",
 ];
@@ -104,18 +106,51 @@ fn manual_pages_tell_every_option() {
 }
 
 #[test]
+fn the_first_list_of_commands_is_short() {
+    let said = run(["--help"]).assert_success().stdout;
+    let first = said.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("a list");
+    let listed: Vec<&str> = first.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(listed, ["call", "check", "track", "align", "index", "run", "kmers", "machine", "help"]);
+    let more = said.split("More commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("a list");
+    let all = listed.len() - 1 + more.lines().count();
+    assert_eq!(all, COMMANDS.iter().filter(|command| !command.contains(' ')).count());
+}
+
+#[test]
+fn earlier_command_names_are_accepted() {
+    let earlier = [
+        ("count", "kmers count"),
+        ("query", "kmers query"),
+        ("table", "kmers"),
+        ("table union", "kmers union"),
+        ("table info", "kmers info"),
+        ("topology", "machine show"),
+        ("probe", "machine measure"),
+        ("advise", "machine advise"),
+        ("simulate", "bench simulate"),
+        ("evaluate", "bench evaluate"),
+    ];
+    for (earlier, present) in earlier {
+        assert_eq!(help(earlier), help(present), "{earlier}");
+        assert_eq!(run(["-q", "help"].into_iter().chain(earlier.split(' '))).assert_success().stdout, help(present));
+    }
+    // A user who mistypes an option learns the present name.
+    assert!(run(["count", "--no-such"]).stderr.contains("Usage: genuma kmers count"));
+}
+
+#[test]
 fn earlier_option_names_are_accepted() {
     let earlier = [
         "call --panel-least 3",
         "call --parts 2",
-        "table union --least 2",
-        "table intersect --most 9",
+        "kmers union --least 2",
+        "kmers intersect --most 9",
         "align --least-score 20",
         "align --pieces-secondary",
         "align --named-places 5",
-        "advise --pilot-budget 0.1",
-        "evaluate --kinds x.bed",
-        "simulate --contamination 0.1",
+        "machine advise --pilot-budget 0.1",
+        "bench evaluate --kinds x.bed",
+        "bench simulate --contamination 0.1",
     ];
     for words in earlier {
         run(words.split(' ').chain(["--help"])).assert_success();

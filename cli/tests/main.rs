@@ -37,6 +37,7 @@ mod run;
 mod same_bytes;
 mod schema;
 mod several;
+mod signatures;
 mod supply;
 mod table;
 mod targets;

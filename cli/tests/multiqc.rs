@@ -68,7 +68,7 @@ fn multiqc_shows_a_folder_of_results() {
     }
     let (reads, out) = (text(&data().tumor[0]), folder.join("x.gkt"));
     let sample = format!("x={reads}");
-    run(["count", "-t", "1", "--sample", &sample, "-o", text(&out), "--multiqc", text(&folder.join("x"))])
+    run(["kmers", "count", "-t", "1", "--sample", &sample, "-o", text(&out), "--multiqc", text(&folder.join("x"))])
         .assert_success();
     let Some(program) = python_peer("multiqc") else { return };
     let output = Command::new(program)

@@ -23,7 +23,7 @@ fn refused(args: &[impl AsRef<std::ffi::OsStr>], code: i32, parts: &[&str]) {
 
 /// Arguments of a count of some reads.
 fn count<'a>(out: &'a Path, options: &[&'a str]) -> Vec<&'a str> {
-    let mut args = vec!["count", "-t", "1", "--memory", "200M", text(&data().normal[0]), "-o", text(out)];
+    let mut args = vec!["kmers", "count", "-t", "1", "--memory", "200M", text(&data().normal[0]), "-o", text(out)];
     args.extend(options);
     args
 }
@@ -182,7 +182,8 @@ fn several_outputs_appear_together_or_not_at_all() {
     let (pair, calls) = (folder.join("pair"), folder.join("calls"));
     fs::create_dir_all(pair.join("simulate.json")).expect("a folder");
     let small = ["--genome-length", "20000", "--snvs", "2", "--indels", "0", "--svs", "0"];
-    let args = [&["simulate", "-o", text(&pair), "--depth-tumor", "1", "--depth-normal", "1"][..], &small].concat();
+    let args =
+        [&["bench", "simulate", "-o", text(&pair), "--depth-tumor", "1", "--depth-normal", "1"][..], &small].concat();
     refused(&args, 1, &["simulate.json: cannot write: Is a directory"]);
     assert_eq!(names(&pair), ["simulate.json"]);
 
@@ -256,7 +257,7 @@ fn names_that_sam_forbids_are_refused_at_once() {
 fn more_memory_than_there_is_is_taken_as_all_of_it() {
     let folder = scratch("memory");
     let out = folder.join("x.tsv");
-    let said = run(["count", "-t", "1", "--memory", "20000T", text(&data().normal[0]), "-o", text(&out)])
+    let said = run(["kmers", "count", "-t", "1", "--memory", "20000T", text(&data().normal[0]), "-o", text(&out)])
         .assert_success()
         .stderr;
     assert!(said.contains("--memory: ") && said.contains("of this machine"), "{said}");
@@ -286,7 +287,7 @@ fn the_reads_of_one_simulated_sample_go_to_a_pipe() {
     let small = ["--genome-length", "60000", "--depth-tumor", "30", "--depth-normal", "40", "--snvs", "3"];
     let small = [&small[..], &["--indels", "0", "--svs", "0"]].concat();
     let simulate = |out: &str, more: &[&str]| -> Vec<String> {
-        let all = [&["simulate", "-o", out][..], &small, more].concat();
+        let all = [&["bench", "simulate", "-o", out][..], &small, more].concat();
         all.into_iter().map(str::to_owned).collect()
     };
     run(simulate(text(&folder.join("pair")), &[])).assert_success();
@@ -311,13 +312,13 @@ fn the_reads_of_one_simulated_sample_go_to_a_pipe() {
     let mut made =
         genuma().args(simulate("-", &["--sample", "tumor"])).stdout(Stdio::piped()).spawn().expect("genuma starts");
     let counted = genuma()
-        .args(["count", "-", "-o", text(&table("pipe.tsv"))])
+        .args(["kmers", "count", "-", "-o", text(&table("pipe.tsv"))])
         .stdin(made.stdout.take().expect("a pipe"))
         .output()
         .expect("genuma starts");
     assert!(counted.status.success() && made.wait().expect("an end").success());
     let files = [1, 2].map(|mate| folder.join(format!("pair/tumor_{mate}.fq.gz")));
-    run(["count", text(&files[0]), text(&files[1]), "-o", text(&table("files.tsv"))]).assert_success();
+    run(["kmers", "count", text(&files[0]), text(&files[1]), "-o", text(&table("files.tsv"))]).assert_success();
     assert!(fs::read(table("pipe.tsv")).expect("a table") == fs::read(table("files.tsv")).expect("a table"));
 
     // The reader closes the pipe early; and the disk is full.

@@ -33,20 +33,31 @@ fn pair() -> &'static Pair {
             .map(|person| {
                 let folder = data.folder.join("person");
                 let seed = (100 + person).to_string();
-                let args =
-                    ["simulate", "-q", "-t", "2", "--genome", text(&genome), "--seed", &seed, "-o", text(&folder)];
+                let args = [
+                    "bench",
+                    "simulate",
+                    "-q",
+                    "-t",
+                    "2",
+                    "--genome",
+                    text(&genome),
+                    "--seed",
+                    &seed,
+                    "-o",
+                    text(&folder),
+                ];
                 let normal =
                     ["--snvs", "0", "--indels", "0", "--svs", "0", "--depth-tumor", "0.5", "--depth-normal", "22"];
                 run(args.iter().chain(&normal).chain(&RECURRENT)).assert_success();
                 let table = data.folder.join(format!("n{person}.gkt"));
                 let reads = [1, 2].map(|mate| folder.join(format!("normal_{mate}.fq.gz")));
-                run(["count", "-q", text(&reads[0]), text(&reads[1]), "-o", text(&table)]).assert_success();
+                run(["kmers", "count", "-q", text(&reads[0]), text(&reads[1]), "-o", text(&table)]).assert_success();
                 table
             })
             .collect();
         let panel = data.folder.join("panel.gkt");
         let tables = tables.iter().map(|table| text(table));
-        let args = ["table", "union", "-q", "--counts", "samples", "-o", text(&panel)];
+        let args = ["kmers", "union", "-q", "--counts", "samples", "-o", text(&panel)];
         run(args.into_iter().chain(tables)).assert_success();
         Pair { data, panel }
     })
@@ -168,9 +179,10 @@ fn what_is_no_panel_of_this_call_is_refused() {
     let out = scratch("refused").join("calls");
     let counts = data.folder.join("n0.gkt");
     let other = data.folder.join("other.gkt");
-    run(["count", "-q", "-k", "24", text(&data.normal[0]), "-o", text(&data.folder.join("k24.gkt"))]).assert_success();
+    run(["kmers", "count", "-q", "-k", "24", text(&data.normal[0]), "-o", text(&data.folder.join("k24.gkt"))])
+        .assert_success();
     let k24 = data.folder.join("k24.gkt");
-    run(["table", "union", "-q", "--counts", "samples", text(&k24), text(&k24), "-o", text(&other)]).assert_success();
+    run(["kmers", "union", "-q", "--counts", "samples", text(&k24), text(&k24), "-o", text(&other)]).assert_success();
     for (options, code, parts) in [
         (&["--panel", text(&other)][..], 2, &["other.gkt", "24-mers", "31-mers", "-k 24"][..]),
         (&["--panel", text(&counts)], 1, &["n0.gkt", "not a panel", "--counts samples"]),

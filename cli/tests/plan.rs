@@ -150,8 +150,8 @@ fn memory_is_as_planned() {
     let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
     run(["index".to_owned(), text(&reference)]).assert_success();
     let [one, panel] = ["one.gkt", "panel.gkt"].map(|name| text(&made.folder.join(name)));
-    run(["count", "-q", &text(&made.normal[0]), &text(&made.normal[1]), "-o", &one]).assert_success();
-    run(["table", "union", "-q", "--counts", "samples", &one, &one, "-o", &panel]).assert_success();
+    run(["kmers", "count", "-q", &text(&made.normal[0]), &text(&made.normal[1]), "-o", &one]).assert_success();
+    run(["kmers", "union", "-q", "--counts", "samples", &one, &one, "-o", &panel]).assert_success();
     let lanes = |name, mates: &[PathBuf]| in_two_lanes(&made.folder, name, &reference, mates);
     let (normal, tumor) = (lanes("normal", &made.normal), lanes("tumor", &made.tumor));
     let data = Data { normal, tumor, ..made.clone() };
@@ -193,6 +193,20 @@ fn earlier_runs_say_what_this_machine_does() {
     // The forecast of the same reads, calibrated with the run, is what the run took.
     let [planned, took] = [cpu(&plan["forecast"]["units"]), cpu(&ran["units"])];
     assert!((planned / took - 1.0).abs() < 0.1, "{planned} {took}");
+}
+
+#[test]
+fn a_dry_run_of_a_call_says_what_plan_says() {
+    let out = scratch("dry").join("calls");
+    let options = ["--threads", "2", "--memory", "2G", "--scratch", "1G"];
+    let call = data().call_with(&out, &[&options[..], &["--why", "chr1:9:A>C", "--dry-run"]].concat());
+    let mut plan = data().call_with(&out, &options);
+    plan[0] = "plan".to_owned();
+    let said = run(&call).assert_success().stdout;
+    assert_eq!(said, run(&plan).assert_success().stdout);
+    assert!(!out.exists());
+    let refused = run(call.iter().map(String::as_str).chain(["--resume"]));
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
 }
 
 #[test]

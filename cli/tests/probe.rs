@@ -1,4 +1,4 @@
-//! `genuma probe`: the placement check, the page of an earlier profile, and errors.
+//! `genuma machine measure`: the placement check, the page of an earlier profile, and errors.
 
 mod common;
 #[path = "../../hardware/machine/tests/guest/mod.rs"]
@@ -54,12 +54,13 @@ fn rows(report: &Value, outcome: &str) -> (usize, usize) {
 #[test]
 fn placement_is_checked_on_this_machine() {
     let report: Value =
-        serde_json::from_str(&run(["probe", "--placement", "--json"]).assert_success().stdout).expect("JSON");
+        serde_json::from_str(&run(["machine", "measure", "--placement", "--json"]).assert_success().stdout)
+            .expect("JSON");
     let (memory, threads) = (&report["memory"], &report["threads"]);
     assert!(memory.as_array().is_some_and(|rows| rows.len() >= 12), "{memory}");
     assert!(threads.as_array().is_some_and(|rows| !rows.is_empty()), "{threads}");
     assert_eq!((rows(&report, "elsewhere"), &report["bytes"]), ((0, 0), &Value::from(64 << 20)));
-    let table = run(["probe", "--placement"]).assert_success().stdout;
+    let table = run(["machine", "measure", "--placement"]).assert_success().stdout;
     assert!(table.contains("\n  interleave ") && table.contains("\n  CPU "), "{table}");
     assert!(table.trim_end().ends_with("0 elsewhere than asked"), "{table}");
 }
@@ -73,7 +74,7 @@ fn in_a_guest_of_four_nodes_all_is_as_asked() {
         fs::copy(env!("CARGO_BIN_EXE_genuma"), &small).expect("a copy");
     }
     let guest = Guest { nodes: 4, cpus: 2, memory: 512, more: &[] };
-    let command = "./genuma probe --placement --json";
+    let command = "./genuma machine measure --placement --json";
     let Some(outcome) = guest.run("in_a_guest_of_four_nodes_all_is_as_asked", &[&small], command) else {
         return;
     };
@@ -89,13 +90,14 @@ fn in_a_guest_of_four_nodes_all_is_as_asked() {
 fn an_earlier_profile_is_drawn_again() {
     let folder = scratch("from");
     let (earlier, out) = (profile(&folder), folder.join("new/page"));
-    let ended = run(["probe", "--from", text(&earlier), "-o", text(&out)]).assert_success();
+    let ended = run(["machine", "measure", "--from", text(&earlier), "-o", text(&out)]).assert_success();
     assert!(ended.stdout.contains("node 0 to memory 1"), "{}", ended.stdout);
     assert!(ended.stdout.contains(" ns (median of ") && ended.stdout.contains(" GB/s (median of "));
     assert_eq!(names(&out), ["machine.html"]);
     let page = fs::read_to_string(out.join("machine.html")).expect("a page");
     assert!(page.contains("server &lt;7&gt;") && page.trim_end().ends_with("</html>"));
-    let json = run(["probe", "--from", text(&earlier), "-o", text(&out), "--json"]).assert_success().stdout;
+    let json =
+        run(["machine", "measure", "--from", text(&earlier), "-o", text(&out), "--json"]).assert_success().stdout;
     assert_eq!(json, fs::read_to_string(&earlier).expect("a profile"));
 }
 
@@ -111,12 +113,12 @@ fn a_bad_profile_is_told_and_nothing_is_written() {
         (String::new(), "not JSON"),
     ] {
         fs::write(&bad, damaged).expect("a file");
-        let ended = run(["probe", "--from", text(&bad), "-o", text(&folder.join("out"))]);
+        let ended = run(["machine", "measure", "--from", text(&bad), "-o", text(&folder.join("out"))]);
         assert_eq!((ended.code, ended.stderr.lines().count()), (Some(1), 1), "{}", ended.stderr);
         assert!(ended.stderr.contains(told) && ended.stderr.contains("bad.json"), "{told}: {}", ended.stderr);
         assert!(!folder.join("out").exists());
     }
-    let ended = run(["probe", "--from", "/nonexistent.json", "-o", text(&folder.join("out"))]);
+    let ended = run(["machine", "measure", "--from", "/nonexistent.json", "-o", text(&folder.join("out"))]);
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("/nonexistent.json: cannot be read"), "{}", ended.stderr);
 }
@@ -125,7 +127,7 @@ fn a_bad_profile_is_told_and_nothing_is_written() {
 fn a_folder_that_cannot_be_made_is_told() {
     let folder = scratch("folder");
     let earlier = profile(&folder);
-    let ended = run(["probe", "--from", text(&earlier), "-o", text(&earlier.join("below"))]);
+    let ended = run(["machine", "measure", "--from", text(&earlier), "-o", text(&earlier.join("below"))]);
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("earlier.json/below: cannot create the folder"), "{}", ended.stderr);
 }
@@ -133,7 +135,7 @@ fn a_folder_that_cannot_be_made_is_told() {
 #[test]
 fn options_that_exclude_each_other_are_wrong_usage() {
     for args in [["--placement", "--quick"], ["--quick", "--from=x"], ["--placement", "--out=x"]] {
-        let ended = run(["probe"].iter().chain(&args));
+        let ended = run(["machine", "measure"].iter().chain(&args));
         assert_eq!(ended.code, Some(2), "{args:?}: {}", ended.stderr);
     }
 }
@@ -141,8 +143,11 @@ fn options_that_exclude_each_other_are_wrong_usage() {
 #[test]
 fn an_interrupted_run_leaves_nothing() {
     let out = scratch("interrupted").join("out");
-    let mut child =
-        genuma().args(["probe", "--force", "-o", text(&out)]).stderr(Stdio::piped()).spawn().expect("genuma starts");
+    let mut child = genuma()
+        .args(["machine", "measure", "--force", "-o", text(&out)])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("genuma starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
     while !said.contains("% done") {

@@ -14,7 +14,7 @@ fn pair(name: &str) -> PathBuf {
     let out = folder.to_str().expect("UTF-8").to_owned();
     let size = ["--genome-length", "50000", "--contigs", "1", "--snvs", "4", "--indels", "0", "--svs", "0"];
     let depth = ["--depth-tumor", "2", "--depth-normal", "2", "--threads", "2", "-o", &out];
-    run(["simulate"].iter().chain(&size).chain(&depth)).assert_success();
+    run(["bench", "simulate"].iter().chain(&size).chain(&depth)).assert_success();
     run(["index".as_ref(), folder.join("genome.fa").as_os_str()]).assert_success();
     folder
 }
@@ -47,10 +47,10 @@ fn messages_that_nobody_hears_are_lost_and_nothing_else() {
     let folder = pair("unheard");
     for (line, code) in [
         (format!("{ALIGN} -o {{}}.sam"), 0),
-        ("genuma count normal_1.fq.gz normal_2.fq.gz -o {}.tsv".to_owned(), 0),
-        ("genuma simulate --genome-length 20000 --contigs 1 --snvs 2 --indels 0 --svs 0 -o {}".to_owned(), 0),
+        ("genuma kmers count normal_1.fq.gz normal_2.fq.gz -o {}.tsv".to_owned(), 0),
+        ("genuma bench simulate --genome-length 20000 --contigs 1 --snvs 2 --indels 0 --svs 0 -o {}".to_owned(), 0),
         ("genuma call --tumor tumor_{1,2}.fq.gz --normal normal_{1,2}.fq.gz --reference genome.fa -o {}".to_owned(), 0),
-        ("genuma topology --from nowhere".to_owned(), 1),
+        ("genuma machine show --from nowhere".to_owned(), 1),
         ("genuma align genome.fa".to_owned(), 2),
     ] {
         let heard = shell(&folder, &line.replace("{}", "heard"));
@@ -75,7 +75,7 @@ fn messages_that_nobody_hears_are_lost_and_nothing_else() {
 #[test]
 fn results_that_cannot_be_written_are_a_failure() {
     let folder = pair("unread");
-    for line in [ALIGN, "genuma topology", "genuma completions bash", "genuma evaluate truth.vcf truth.vcf"] {
+    for line in [ALIGN, "genuma machine show", "genuma completions bash", "genuma bench evaluate truth.vcf truth.vcf"] {
         for to in [">/dev/full", ">&-"] {
             let ended = shell(&folder, &format!("{line} {to}"));
             assert_eq!(ended.code, Some(1), "{line} {to}: {}", ended.stderr);
@@ -178,9 +178,9 @@ fn the_default_memory_keeps_to_the_limit_on_address_space() {
 fn names_do_not_command_the_terminal() {
     let folder = scratch("names");
     for line in [
-        "genuma topology --from $'\\e[2Jx'",
-        "genuma evaluate $'\\e]0;t\\a' $'\\e[2J'",
-        "printf '@r\\e[2J 1\\nACGT\\n+\\nFFF\\n' > r.fq; genuma count r.fq -o x.tsv",
+        "genuma machine show --from $'\\e[2Jx'",
+        "genuma bench evaluate $'\\e]0;t\\a' $'\\e[2J'",
+        "printf '@r\\e[2J 1\\nACGT\\n+\\nFFF\\n' > r.fq; genuma kmers count r.fq -o x.tsv",
         "printf '>c\\e[2J\\nACGT\\n>c\\e[2J\\nACGT\\n' > g.fa; genuma index g.fa",
     ] {
         let ended = shell(&folder, line);

@@ -138,7 +138,7 @@ fn text(path: &Path) -> &str {
 
 /// Asserts that `output` fits the schema, and that the schema notices when any key at the top is renamed or missing.
 #[track_caller]
-fn assert_fits(name: &str, output: &Value) {
+pub(crate) fn assert_fits(name: &str, output: &Value) {
     let schema = Schema::load(name);
     let errors = schema.errors(output);
     assert!(errors.is_empty(), "{name}: {errors:#?}");
@@ -328,7 +328,7 @@ fn outputs_on_samples_fit_their_schema() {
     let bam = called().join("supporting.bam");
     let table = scratch("tables").join("x.gkt");
     for reads in [vec![text(&tumor[0]), text(&tumor[1])], vec![text(&bam)]] {
-        let count = [&["count", "-t", "2", "-o", text(&table)], &reads[..]].concat();
+        let count = [&["kmers", "count", "-t", "2", "-o", text(&table)], &reads[..]].concat();
         assert_fits("count", &output_of("count", &count));
     }
     let track = ["track", &file("truth.vcf"), text(&tumor[0]), text(&tumor[1]), "--reference", &genome];
@@ -340,7 +340,8 @@ fn outputs_on_samples_fit_their_schema() {
     let contig = contig.split('\t').next().expect("a name");
     fs::write(&regions, format!("{contig}\t0\t50000\tfirst\n")).expect("a file");
     let calls = called().join("somatic.vcf.gz");
-    let evaluate = ["evaluate", &file("truth.vcf"), text(&calls), "--reference", &genome, "--regions", text(&regions)];
+    let evaluate =
+        ["bench", "evaluate", &file("truth.vcf"), text(&calls), "--reference", &genome, "--regions", text(&regions)];
     assert_fits("evaluate", &output_of("evaluate", &evaluate));
 }
 
@@ -366,7 +367,7 @@ fn outputs_of_the_aligners_fit_their_schema() {
     for (name, verb) in [
         ("run", vec!["run", "--strategy", "default", "-o", text(&out)]),
         ("run", vec!["run", "--strategy", "2xdefault", "--counters", "-o", text(&out)]),
-        ("advise", vec!["advise", "--trial-budget", "0"]),
+        ("advise", vec!["machine", "advise", "--trial-budget", "0"]),
     ] {
         let json = folder.join(format!("{name}.json"));
         let args = [&verb[..], &["--reads", text(&few), "--json", text(&json)], &aligner].concat();
@@ -404,11 +405,11 @@ fn plans_fit_their_schema() {
 fn descriptions_of_machines_fit_their_schema() {
     let parsed = |text: &str| -> Value { serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}")) };
     let numa = "2 nodes x 4 cores, 2 threads, 16 GiB, 1 memory-only node";
-    for args in [vec!["topology", "--json"], vec!["topology", "--json", "--synthetic", numa]] {
+    for args in [vec!["machine", "show", "--json"], vec!["machine", "show", "--json", "--synthetic", numa]] {
         assert_fits("topology", &parsed(&run(args).assert_success().stdout));
     }
     // Exit code 1 reports that the kernel placed something elsewhere.
-    assert_fits("placement", &parsed(&run(["probe", "--placement", "--json"]).stdout));
+    assert_fits("placement", &parsed(&run(["machine", "measure", "--placement", "--json"]).stdout));
 
     let machine: SyntheticMachine = "2 nodes x 4 cores, 16 GiB".parse().expect("a description");
     let topology = machine.topology().expect("a topology");

@@ -1,4 +1,4 @@
-//! `genuma table`: results compared with the same operations on text, and with KMC.
+//! `genuma kmers`: results compared with the same operations on text, and with KMC.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,7 +41,7 @@ fn text(path: &Path) -> &str {
 fn count(folder: &Path, name: &str, reads: &str, options: &[&str]) -> PathBuf {
     let (file, table) = (folder.join(format!("{name}.fq")), folder.join(format!("{name}.gkt")));
     fs::write(&file, reads).expect("written");
-    run(["count", "-q", text(&file), "-o", text(&table)].iter().chain(options)).assert_success();
+    run(["kmers", "count", "-q", text(&file), "-o", text(&table)].iter().chain(options)).assert_success();
     table
 }
 
@@ -59,7 +59,7 @@ fn parsed(tsv: &str) -> Counts {
 
 fn counts_of(table: &Path) -> Counts {
     let tsv = table.with_extension("dump.tsv");
-    run(["table", "filter", "-q", text(table), "-o", text(&tsv)]).assert_success();
+    run(["kmers", "filter", "-q", text(table), "-o", text(&tsv)]).assert_success();
     parsed(&fs::read_to_string(tsv).expect("text"))
 }
 
@@ -68,7 +68,7 @@ fn made(folder: &Path, what: &[&str], tables: &[&Path]) -> Counts {
     let (gkt, tsv) = (folder.join("made.gkt"), folder.join("made.tsv"));
     for out in [&gkt, &tsv] {
         let tables = tables.iter().map(|table| text(table));
-        let args = ["table"].into_iter().chain(what.iter().copied()).chain(tables);
+        let args = ["kmers"].into_iter().chain(what.iter().copied()).chain(tables);
         run(args.chain(["-q", "-o", text(out)])).assert_success();
     }
     let told = parsed(&fs::read_to_string(tsv).expect("text"));
@@ -148,7 +148,7 @@ fn samples_are_kept_apart() {
     });
     let pair = |name: &str, a: usize, b: usize| {
         let table = folder.join(name);
-        run(["count", "-q", "--normal", &files[a], "--tumor", &files[b], "-o", text(&table)]).assert_success();
+        run(["kmers", "count", "-q", "--normal", &files[a], "--tumor", &files[b], "-o", text(&table)]).assert_success();
         table
     };
     let (x, y) = (pair("x.gkt", 0, 1), pair("y.gkt", 1, 2));
@@ -168,13 +168,13 @@ fn samples_are_kept_apart() {
     assert!(made(&folder, &["union", "--counts", "samples", "--least", "2"], &tables) == samples);
     let panel = folder.join("panel.gkt");
     fs::rename(folder.join("made.gkt"), &panel).expect("renamed");
-    let told = run(["table", "info", text(&panel)]).assert_success().stdout;
+    let told = run(["kmers", "info", text(&panel)]).assert_success().stdout;
     for line in ["k\t31", "samples\tsamples", "counts\tsamples", "of_tables\t2", "of_samples\t4", "made_by\tunion"] {
         assert!(told.lines().any(|told| told == line), "{line}: {told}");
     }
     // The sum of two panels is a panel.
     made(&folder, &["union"], &[&panel, &panel]);
-    assert!(run(["table", "info", text(&folder.join("made.gkt"))]).assert_success().stdout.contains("of_samples\t8"));
+    assert!(run(["kmers", "info", text(&folder.join("made.gkt"))]).assert_success().stdout.contains("of_samples\t8"));
 
     let columns = made(&folder, &["union", "--counts", "columns"], &tables);
     assert!(columns == by(&|row| row));
@@ -183,7 +183,7 @@ fn samples_are_kept_apart() {
 
     let filtered = |options: &[&str]| {
         let out = folder.join("filtered.gkt");
-        run(["table", "filter", "-q", text(&x), "-o", text(&out)].iter().chain(options)).assert_success();
+        run(["kmers", "filter", "-q", text(&x), "-o", text(&out)].iter().chain(options)).assert_success();
         counts_of(&out)
     };
     let kept = |of: &dyn Fn(&[u32]) -> bool| -> Counts {
@@ -207,7 +207,7 @@ fn threads_and_memory_do_not_show() {
         for means in [&["-t", "1", "--memory", "80M"][..], &["-t", "4"], &["-t", "2", "--memory", "1G"]] {
             let out = folder.join("out.gkt");
             let ends = ["-q", "-o", text(&out)];
-            run(["table"].iter().chain(what).chain(&tables).chain(&ends).chain(means)).assert_success();
+            run(["kmers"].iter().chain(what).chain(&tables).chain(&ends).chain(means)).assert_success();
             made.push(fs::read(out).expect("a table"));
         }
         assert!(made[0].len() > 1 << 20);
@@ -215,12 +215,12 @@ fn threads_and_memory_do_not_show() {
     }
     // Lookups find every k-mer: the filter contains all of them.
     let out = folder.join("panel.gkt");
-    run(["table", "union", "--counts", "samples", "-q", "-o", text(&out)].iter().chain(&tables)).assert_success();
+    run(["kmers", "union", "--counts", "samples", "-q", "-o", text(&out)].iter().chain(&tables)).assert_success();
     let fasta = folder.join("reads.fa");
     let reads = fs::read_to_string(folder.join("t1.fq")).expect("reads");
     let seqs = reads.lines().skip(1).step_by(4).take(2000);
     fs::write(&fasta, seqs.map(|seq| format!(">s\n{seq}\n")).collect::<String>()).expect("written");
-    let answers = run(["query", text(&out), text(&fasta)]).assert_success().stdout;
+    let answers = run(["kmers", "query", text(&out), text(&fasta)]).assert_success().stdout;
     let counts: Vec<u32> =
         answers.lines().skip(1).map(|l| l.rsplit('\t').next().expect("a count").parse().expect("a number")).collect();
     assert_eq!(counts.len(), 2000 * 70);
@@ -263,13 +263,13 @@ fn tables_of_version_2_are_read() {
     for what in [&["union"][..], &["intersect", "--counts", "columns", "--names", "x,y"], &["subtract"]] {
         let made = [[&a, &b], [&old[0], &b], [&a, &old[1]], [&old[0], &old[1]]].map(|tables| {
             let tables = tables.map(|table| text(table));
-            run(["table"].iter().chain(what).chain(&tables).chain(&["-q", "-o", text(&out)])).assert_success();
+            run(["kmers"].iter().chain(what).chain(&tables).chain(&["-q", "-o", text(&out)])).assert_success();
             assert_eq!(version(&out), 3);
             fs::read(&out).expect("a table")
         });
         assert!(made.windows(2).all(|two| two[0] == two[1]), "{what:?}");
     }
-    let answers = [&a, &old[0]].map(|table| run(["query", text(table), text(&fasta)]).assert_success().stdout);
+    let answers = [&a, &old[0]].map(|table| run(["kmers", "query", text(table), text(&fasta)]).assert_success().stdout);
     assert!(answers[0] == answers[1] && answers[0].lines().count() > 10_000);
 }
 
@@ -319,7 +319,7 @@ fn tables_of_any_size_and_place_by_any_threads() {
                 .iter()
                 .map(|threads| {
                     let ends = ["-q", "-t", threads, "-o", text(&out)];
-                    run(["table", what].iter().chain(&tables).chain(&ends)).assert_success();
+                    run(["kmers", what].iter().chain(&tables).chain(&ends)).assert_success();
                     fs::read(&out).expect("a table")
                 })
                 .collect();
@@ -341,13 +341,13 @@ fn a_table_and_itself() {
     let nothing = folder.join("made.gkt");
     assert!(made(&folder, &["union"], &[&table]) == own);
     // Empty tables can be combined too.
-    run(["table", "subtract", text(&table), text(&table), "-q", "-o", text(&folder.join("none.gkt"))]).assert_success();
+    run(["kmers", "subtract", text(&table), text(&table), "-q", "-o", text(&folder.join("none.gkt"))]).assert_success();
     let none = folder.join("none.gkt");
     assert!(made(&folder, &["union"], &[&none, &table]) == own);
     assert!(made(&folder, &["intersect"], &[&none, &table]).is_empty());
     assert!(made(&folder, &["union"], &[&none, &none, &none]).is_empty());
     // The same k-mers give the same file, except the note, whichever command made it.
-    run(["table", "filter", text(&table), "-q", "-o", text(&nothing)]).assert_success();
+    run(["kmers", "filter", text(&table), "-q", "-o", text(&nothing)]).assert_success();
     assert!(fs::read(&nothing).expect("a table") == fs::read(&table).expect("a table"));
 }
 
@@ -372,26 +372,26 @@ fn faults_are_told_and_leave_nothing() {
     let before = names(&folder);
     let out = folder.join("x.gkt");
     let (a, b, c, x) = (text(&a), text(&b), text(&c), text(&out));
-    refused(&["table", "union", a, b, "-o", x], 2, &["b.gkt", "24-mers", "a.gkt", "31-mers"]);
-    refused(&["table", "subtract", a, "-o", x], 2, &["two tables"]);
-    refused(&["table", "union", a, c, "--counts", "difference", "-o", x], 2, &["'difference'", "--counts"]);
-    refused(&["table", "subtract", a, c, "--counts", "sum", "-o", x], 2, &["'sum'", "--counts"]);
-    refused(&["table", "union", a, a, "--counts", "columns", "-o", x], 2, &["two samples", "named a", "--names"]);
-    refused(&["table", "union", a, c, "--names", "s,t", "-o", x], 2, &["2 names for 1 sample"]);
-    refused(&["table", "union", a, c, "--counts", "columns", "--names", "s,s", "-o", x], 2, &["named s"]);
-    refused(&["table", "union", a, c, "-o", "x.kmc"], 2, &[".gkt or .tsv"]);
-    refused(&["table", "union", a, c, "-o", c], 2, &["c.gkt", "is also an input"]);
-    refused(&["table", "union", a, c, "-o", x, "--memory", "1M"], 2, &["too little", "raise --memory"]);
-    refused(&["table", "union", a, c, "-o", x, "--min", "5", "--max", "4"], 2, &["--max 4", "--min 5"]);
-    refused(&["table", "union", a, text(&fq), "-o", x], 1, &["a.fq", "not a genuma table"]);
-    refused(&["table", "union", a, x, "-o", text(&folder.join("y.gkt"))], 1, &["x.gkt", "cannot open"]);
-    refused(&["table", "filter", a, "--sample", "tumor", "-o", x], 2, &["no sample tumor", "reads"]);
-    refused(&["table", "union", a, c, "-o", "/no/such/x.gkt"], 2, &["/no/such: is not a folder"]);
-    refused(&["table", "info", text(&fq)], 1, &["a.fq", "not a genuma table"]);
-    let nine: Vec<&str> = ["table", "union", "--counts", "columns", "-o", x].into_iter().chain([a; 9]).collect();
+    refused(&["kmers", "union", a, b, "-o", x], 2, &["b.gkt", "24-mers", "a.gkt", "31-mers"]);
+    refused(&["kmers", "subtract", a, "-o", x], 2, &["two tables"]);
+    refused(&["kmers", "union", a, c, "--counts", "difference", "-o", x], 2, &["'difference'", "--counts"]);
+    refused(&["kmers", "subtract", a, c, "--counts", "sum", "-o", x], 2, &["'sum'", "--counts"]);
+    refused(&["kmers", "union", a, a, "--counts", "columns", "-o", x], 2, &["two samples", "named a", "--names"]);
+    refused(&["kmers", "union", a, c, "--names", "s,t", "-o", x], 2, &["2 names for 1 sample"]);
+    refused(&["kmers", "union", a, c, "--counts", "columns", "--names", "s,s", "-o", x], 2, &["named s"]);
+    refused(&["kmers", "union", a, c, "-o", "x.kmc"], 2, &[".gkt or .tsv"]);
+    refused(&["kmers", "union", a, c, "-o", c], 2, &["c.gkt", "is also an input"]);
+    refused(&["kmers", "union", a, c, "-o", x, "--memory", "1M"], 2, &["too little", "raise --memory"]);
+    refused(&["kmers", "union", a, c, "-o", x, "--min", "5", "--max", "4"], 2, &["--max 4", "--min 5"]);
+    refused(&["kmers", "union", a, text(&fq), "-o", x], 1, &["a.fq", "not a genuma table"]);
+    refused(&["kmers", "union", a, x, "-o", text(&folder.join("y.gkt"))], 1, &["x.gkt", "cannot open"]);
+    refused(&["kmers", "filter", a, "--sample", "tumor", "-o", x], 2, &["no sample tumor", "reads"]);
+    refused(&["kmers", "union", a, c, "-o", "/no/such/x.gkt"], 2, &["/no/such: is not a folder"]);
+    refused(&["kmers", "info", text(&fq)], 1, &["a.fq", "not a genuma table"]);
+    let nine: Vec<&str> = ["kmers", "union", "--counts", "columns", "-o", x].into_iter().chain([a; 9]).collect();
     refused(&nine, 2, &["9 samples", "at most 8"]);
     // Only a warning reports different minimum counts.
-    let told = run(["table", "union", a, c, "-o", x]).assert_success().stderr;
+    let told = run(["kmers", "union", a, c, "-o", x]).assert_success().stderr;
     assert!(told.contains("--min-count") && told.contains("2 and 3"), "{told}");
     fs::remove_file(&out).expect("removed");
 
@@ -399,10 +399,10 @@ fn faults_are_told_and_leave_nothing() {
     let whole = table.clone();
     table[4096 + 40] ^= 1;
     fs::write(a, &table).expect("written");
-    refused(&["table", "union", a, c, "-o", x], 1, &["a.gkt", "page 1 damaged"]);
-    refused(&["table", "filter", a, "-o", text(&folder.join("x.tsv"))], 1, &["a.gkt", "page 1 damaged"]);
+    refused(&["kmers", "union", a, c, "-o", x], 1, &["a.gkt", "page 1 damaged"]);
+    refused(&["kmers", "filter", a, "-o", text(&folder.join("x.tsv"))], 1, &["a.gkt", "page 1 damaged"]);
     fs::write(a, &whole[..whole.len() - 4096]).expect("written");
-    refused(&["table", "union", a, c, "-o", x], 1, &["a.gkt", "bytes instead of"]);
+    refused(&["kmers", "union", a, c, "-o", x], 1, &["a.gkt", "bytes instead of"]);
     assert_eq!(names(&folder), before);
 }
 

@@ -1,4 +1,4 @@
-//! `genuma topology`: recordings, synthetic machines and limits of control groups.
+//! `genuma machine show`: recordings, synthetic machines and limits of control groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn json(text: &str) -> Value {
 fn recordings_are_shown_as_table_and_json() {
     for (option, golden) in [(None, "cpuset.table"), (Some("--json"), "cpuset.json")] {
         let recording = machine("cpuset.txt");
-        let args = ["topology", "--from", &recording].into_iter().chain(option);
+        let args = ["machine", "show", "--from", &recording].into_iter().chain(option);
         let expected = fs::read_to_string(machine(golden)).expect("golden output");
         // The golden JSON is that of the machine crate, without the number of the schema.
         let expected = if option.is_some() { expected.replacen('{', "{\n  \"schema\": 1,", 1) } else { expected };
@@ -30,7 +30,8 @@ fn recordings_are_shown_as_table_and_json() {
 
 #[test]
 fn descriptions_are_shown() {
-    let shown = run(["topology", "--json", "--synthetic", "3 nodes x 2 cores, 2 threads, 1 GiB"]).assert_success();
+    let shown =
+        run(["machine", "show", "--json", "--synthetic", "3 nodes x 2 cores, 2 threads, 1 GiB"]).assert_success();
     let shown = json(&shown.stdout);
     assert_eq!(shown["cpus"].as_array().map(Vec::len), Some(12));
     assert_eq!(shown["nodes"][2]["cpus"], "4-5,10-11");
@@ -41,15 +42,15 @@ fn this_machine_is_recorded_and_shown_again() {
     let folder = scratch("recorded");
     let file = folder.join("here.txt");
     let file = file.to_str().expect("UTF-8");
-    let here = run(["topology", "--json", "--record", file]).assert_success();
+    let here = run(["machine", "show", "--json", "--record", file]).assert_success();
     assert_eq!(names(&folder), ["here.txt"]);
-    let again = run(["topology", "--json", "--from", file]).assert_success();
+    let again = run(["machine", "show", "--json", "--from", file]).assert_success();
     let (here, again) = (json(&here.stdout), json(&again.stdout));
     assert_eq!(again["origin"], "recording here.txt");
     for key in ["cpus", "caches", "kernel", "page"] {
         assert_eq!(here[key], again[key]);
     }
-    let table = run(["topology"]).assert_success().stdout;
+    let table = run(["machine", "show"]).assert_success().stdout;
     assert!(table.starts_with("this machine: ") && table.contains("\nnode  "), "{table}");
 }
 
@@ -75,7 +76,7 @@ fn opencl_library(name: &str, statement: &str) -> Option<PathBuf> {
 fn drivers_that_fail_do_not_end_the_program() {
     let shown = |folder: &Path| {
         let mut topology = genuma();
-        topology.arg("topology").env("LD_LIBRARY_PATH", folder).env("GENUMA_DEVICE_LIST_SECONDS", "2");
+        topology.args(["machine", "show"]).env("LD_LIBRARY_PATH", folder).env("GENUMA_DEVICE_LIST_SECONDS", "2");
         let output = topology.output().expect("genuma starts");
         assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("UTF-8")
@@ -95,25 +96,25 @@ fn drivers_that_fail_do_not_end_the_program() {
 /// Finding 13 of issue 46.
 #[test]
 fn machines_of_other_kinds_are_shown() {
-    let shown = run(["topology", "--json", "--from", &machine("gpu-memory-nodes.txt")]).assert_success();
+    let shown = run(["machine", "show", "--json", "--from", &machine("gpu-memory-nodes.txt")]).assert_success();
     let nodes = json(&shown.stdout)["nodes"].clone();
     let of_gpus = |node: &Value| node["gpu"] == true;
     let ids = nodes.as_array().expect("nodes").iter().filter(|node| of_gpus(node)).map(|node| node["id"].as_u64());
     assert_eq!(ids.collect::<Vec<_>>(), [Some(254), Some(255)]);
-    let shown = run(["topology", "--from", &machine("offline-node.txt")]).assert_success().stdout;
+    let shown = run(["machine", "show", "--from", &machine("offline-node.txt")]).assert_success().stdout;
     assert!(shown.contains("CPUs 4,6 are in no node's cpulist: assuming that they belong to node 1"), "{shown}");
 }
 
 #[test]
 fn what_the_affinity_leaves_is_told() {
     let Some(taskset) = installed("taskset") else { return };
-    let all = json(&run(["topology", "--json"]).assert_success().stdout);
+    let all = json(&run(["machine", "show", "--json"]).assert_success().stdout);
     let cpus: Vec<u64> = all["cpus"].as_array().expect("CPUs").iter().filter_map(|cpu| cpu["id"].as_u64()).collect();
     if cpus.len() < 2 || all["allowed"]["cpus"].as_str().is_none_or(|list| !list.starts_with("0-")) {
         return skipped("there are not two CPUs to choose from");
     }
     let confined = Command::new(taskset)
-        .args(["-c", "0", env!("CARGO_BIN_EXE_genuma"), "topology", "--json"])
+        .args(["-c", "0", env!("CARGO_BIN_EXE_genuma"), "machine", "show", "--json"])
         .output()
         .expect("taskset starts");
     let confined = json(&String::from_utf8_lossy(&confined.stdout));
@@ -160,7 +161,7 @@ fn a_limit_of_a_control_group_is_told() {
     };
     let joins = format!("echo $$ > '{}/cgroup.procs' && exec \"$0\" \"$@\"", group.0.display());
     let output = Command::new("sh")
-        .args(["-c", &joins, env!("CARGO_BIN_EXE_genuma"), "topology", "--json"])
+        .args(["-c", &joins, env!("CARGO_BIN_EXE_genuma"), "machine", "show", "--json"])
         .output()
         .expect("sh starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -201,7 +202,7 @@ fn bad_input_is_told_in_one_line() {
         ("/dev/zero".to_owned(), "/dev/zero: is not a recording: it is larger than 64 MiB".to_owned()),
     ];
     for (file, why) in cases {
-        let ended = run(["topology", "--from", &file]);
+        let ended = run(["machine", "show", "--from", &file]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{file}");
         assert_eq!(ended.stderr, format!("genuma: error: {why}\n"));
     }
@@ -216,15 +217,15 @@ fn bad_input_is_told_in_one_line() {
             "node1/cpulist cannot be read: assuming that the CPUs that no other node lists",
         ),
     ] {
-        let shown = run(["topology", "--from", &file]).assert_success().stdout;
+        let shown = run(["machine", "show", "--from", &file]).assert_success().stdout;
         assert!(shown.contains(note), "{shown}");
     }
-    let ended = run(["topology", "--synthetic", "8 nodes x 8 cores"]);
+    let ended = run(["machine", "show", "--synthetic", "8 nodes x 8 cores"]);
     let why = "'8 nodes x 8 cores' is not a valid machine description: it lacks the memory of a node, such as '16 GiB'";
     assert_eq!((ended.code, ended.stderr), (Some(1), format!("genuma: error: {why}\n")));
 
     let nowhere = path("no/such/file");
-    let ended = run(["topology", "--record", &nowhere]);
+    let ended = run(["machine", "show", "--record", &nowhere]);
     let why = format!("{nowhere}: cannot write: No such file or directory (os error 2)");
     assert_eq!((ended.code, ended.stderr), (Some(1), format!("genuma: error: {why}\n")));
 }
@@ -233,7 +234,7 @@ fn bad_input_is_told_in_one_line() {
 fn one_machine_is_shown_at_a_time() {
     let recording = machine("2-nodes.txt");
     for other in [["--synthetic", "1 node x 1 core, 1 GiB"], ["--record", "never-written"]] {
-        let ended = run(["topology", "--from", &recording].into_iter().chain(other));
+        let ended = run(["machine", "show", "--from", &recording].into_iter().chain(other));
         assert_eq!(ended.code, Some(2));
         assert!(ended.stderr.contains("cannot be used with"), "{}", ended.stderr);
     }
@@ -243,7 +244,7 @@ fn one_machine_is_shown_at_a_time() {
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     // More text than a pipe buffers.
-    let many = ["topology", "--json", "--synthetic", "64 nodes x 64 cores, 1 GiB"];
+    let many = ["machine", "show", "--json", "--synthetic", "64 nodes x 64 cores, 1 GiB"];
     let mut child = genuma();
     let mut child = child.args(many).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("genuma starts");
     drop(child.stdout.take());

@@ -25,7 +25,7 @@ fn simulate(name: &str, options: &[&str]) -> PathBuf {
     let out = folder.to_str().expect("UTF-8");
     let usual = PATIENT.iter().filter(|o| !options.contains(&o[0])).flatten().copied();
     let usual: Vec<&str> = usual.collect();
-    run([&["simulate", "-o", out][..], &usual, options].concat()).assert_success();
+    run([&["bench", "simulate", "-o", out][..], &usual, options].concat()).assert_success();
     folder
 }
 

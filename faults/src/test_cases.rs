@@ -47,7 +47,7 @@ NR % 4 == 2 { print name, 4, "*", 0, 0, "*", "*", 0, 0, $1, "*" }
 
 const CALL_COMMAND: &str = "call -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
     --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
-const COUNT_COMMAND: &str = "count -t 2 --sample n={given}/pair/normal_1.fq.gz,{given}/pair/normal_2.fq.gz";
+const COUNT_COMMAND: &str = "kmers count -t 2 --sample n={given}/pair/normal_1.fq.gz,{given}/pair/normal_2.fq.gz";
 const CHECK_COMMAND: &str = "check -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
     --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
 const TRACK_COMMAND: &str = "track -t 2 {given}/pair/truth.vcf {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
@@ -77,7 +77,7 @@ impl TestInput {
         match self {
             TestInput::Pair => {
                 genuma(
-                    "simulate --genome-length 20000 --contigs 2 --snvs 6 --indels 4 --svs 2 --largest-sv 500 \
+                    "bench simulate --genome-length 20000 --contigs 2 --snvs 6 --indels 4 --svs 2 --largest-sv 500 \
                      --germline-svs 1 --depth-tumor 20 --depth-normal 20 -t 2 -o {given}/pair",
                 )?;
                 fs::write(given.join("pair/old.txt"), "what was there before\n")?;
@@ -86,18 +86,18 @@ impl TestInput {
                 Ok(())
             }
             TestInput::Deep => genuma(
-                "simulate --genome-length 20000 --contigs 2 --snvs 0 --indels 0 --svs 0 --germline-svs 0 --depth-tumor 1 \
+                "bench simulate --genome-length 20000 --contigs 2 --snvs 0 --indels 0 --svs 0 --germline-svs 0 --depth-tumor 1 \
                  --depth-normal 300 -t 2 -o {given}/deep",
             ),
             TestInput::Index => genuma("index -t 2 {given}/pair/genome.fa"),
             TestInput::Bwa => run_checked(Command::new("bwa").arg("index").arg(given.join("pair/genome.fa"))),
             TestInput::Table => genuma(&format!("{COUNT_COMMAND} -o {{given}}/n.gkt")),
-            TestInput::TumourTable => {
-                genuma("count -t 2 --sample t={given}/pair/tumor_1.fq.gz,{given}/pair/tumor_2.fq.gz -o {given}/t.gkt")
-            }
+            TestInput::TumourTable => genuma(
+                "kmers count -t 2 --sample t={given}/pair/tumor_1.fq.gz,{given}/pair/tumor_2.fq.gz -o {given}/t.gkt",
+            ),
             TestInput::Calls => genuma(&format!("{CALL_COMMAND} {reference} -o {{given}}/calls")),
-            TestInput::Recording => genuma("topology --record {given}/machine.txt"),
-            TestInput::Machine => genuma("probe --quick -o {given}/probe"),
+            TestInput::Recording => genuma("machine show --record {given}/machine.txt"),
+            TestInput::Machine => genuma("machine measure --quick -o {given}/probe"),
             // Units stay in the work folder if the run is killed or fails. Here the output cannot be created.
             TestInput::InterruptedWork => {
                 let begun = given.join("begun-call/calls");
@@ -216,14 +216,14 @@ pub fn all_test_cases() -> Vec<TestCase> {
     vec![
         TestCase {
             name: "simulate",
-            line: "simulate --genome-length 8000 --contigs 2 --snvs 4 --indels 2 --svs 1 --largest-sv 300 --germline-svs 1 \
+            line: "bench simulate --genome-length 8000 --contigs 2 --snvs 4 --indels 2 --svs 1 --largest-sv 300 --germline-svs 1 \
                    --depth-tumor 5 --depth-normal 5 -t 2 -o {made}/pair"
                 .into(),
             ..DEFAULT_CASE
         },
         TestCase {
             name: "simulate-genome",
-            line: "simulate --genome {given}/bare/genome.fa --snvs 4 --indels 2 --svs 0 --germline-svs 0 \
+            line: "bench simulate --genome {given}/bare/genome.fa --snvs 4 --indels 2 --svs 0 --germline-svs 0 \
                    --depth-tumor 2 --depth-normal 2 -t 2 -o {made}/pair"
                 .into(),
             inputs: &[TestInput::Pair],
@@ -337,7 +337,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "count-spill",
-            line: "count -t 2 --memory 76M --sample n={given}/deep/normal_1.fq.gz,{given}/deep/normal_2.fq.gz --work {made} \
+            line: "kmers count -t 2 --memory 76M --sample n={given}/deep/normal_1.fq.gz,{given}/deep/normal_2.fq.gz --work {made} \
                    -o {made}/n.gkt"
                 .into(),
             inputs: &[TestInput::Deep],
@@ -361,14 +361,14 @@ pub fn all_test_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "query",
-            line: "query -t 2 {given}/n.gkt {given}/pair/genome.fa".into(),
+            line: "kmers query -t 2 {given}/n.gkt {given}/pair/genome.fa".into(),
             inputs: &[TestInput::Table],
             checksummed_files: &["n.gkt"],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "table",
-            line: "table union -t 2 --counts sum {given}/n.gkt {given}/t.gkt -o {made}/u.gkt".into(),
+            line: "kmers union -t 2 --counts sum {given}/n.gkt {given}/t.gkt -o {made}/u.gkt".into(),
             inputs: &[TestInput::Table, TestInput::TumourTable],
             initial_files: &[("pair/old.txt", "u.gkt")],
             checksummed_files: &["n.gkt", "t.gkt"],
@@ -376,7 +376,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "table-text",
-            line: "table subtract -t 2 {given}/t.gkt {given}/n.gkt -o {made}/u.tsv".into(),
+            line: "kmers subtract -t 2 {given}/t.gkt {given}/n.gkt -o {made}/u.tsv".into(),
             inputs: &[TestInput::Table, TestInput::TumourTable],
             initial_files: &[("pair/old.txt", "u.tsv")],
             ..DEFAULT_CASE
@@ -407,7 +407,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "evaluate",
-            line: "evaluate {given}/pair/truth.vcf {given}/calls/somatic.vcf.gz --reference {given}/pair/genome.fa \
+            line: "bench evaluate {given}/pair/truth.vcf {given}/calls/somatic.vcf.gz --reference {given}/pair/genome.fa \
                    --germline {given}/pair/germline.vcf --json {made}/scores.json"
                 .into(),
             inputs: &[TestInput::Calls],
@@ -436,7 +436,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "advise",
             line: format!(
-                "advise -t 2 --machine {{given}}/probe/machine.json --json {{made}}/x.json --explain {{made}}/x.html -- {bwa_reads}"
+                "machine advise -t 2 --machine {{given}}/probe/machine.json --json {{made}}/x.json --explain {{made}}/x.html -- {bwa_reads}"
             ),
             inputs: &[TestInput::Pair, TestInput::Bwa, TestInput::Machine],
             unchecked_files: &["probe/machine.json"],
@@ -445,19 +445,19 @@ pub fn all_test_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "probe-from",
-            line: "probe --from {given}/probe/machine.json -o {made}/page".into(),
+            line: "machine measure --from {given}/probe/machine.json -o {made}/page".into(),
             inputs: &[TestInput::Machine],
             unchecked_files: &["probe/machine.json"],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "topology",
-            line: "topology --from {given}/machine.txt --json".into(),
+            line: "machine show --from {given}/machine.txt --json".into(),
             inputs: &[TestInput::Recording],
             unchecked_files: &["machine.txt"],
             ..DEFAULT_CASE
         },
-        TestCase { name: "topology-record", line: "topology --record {made}/r.txt".into(), is_deterministic: false, ..DEFAULT_CASE },
+        TestCase { name: "topology-record", line: "machine show --record {made}/r.txt".into(), is_deterministic: false, ..DEFAULT_CASE },
         TestCase { name: "man", line: "man {made}/man".into(), ..DEFAULT_CASE },
         TestCase { name: "completions", line: "completions bash".into(), ..DEFAULT_CASE },
     ]

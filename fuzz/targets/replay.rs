@@ -1,4 +1,4 @@
-//! Parses the table of published run times of `genuma advise --replay`.
+//! Parses the table of published run times of `genuma machine advise --replay`.
 #![no_main]
 
 use genuma_strategy::replay::published_runs;

@@ -39,16 +39,16 @@ inside() {
 whole() {
   local root=$1 program=$2
   mkdir -p "$root/job"
-  inside "$root" "$program" simulate --genome-length 200000 --snvs 12 --indels 6 --svs 2 --depth-tumor 30 --depth-normal 30 --purity 0.7 --seed 1 -o /job/pair || return
+  inside "$root" "$program" bench simulate --genome-length 200000 --snvs 12 --indels 6 --svs 2 --depth-tumor 30 --depth-normal 30 --purity 0.7 --seed 1 -o /job/pair || return
   local t="/job/pair/tumor_1.fq.gz /job/pair/tumor_2.fq.gz" n="/job/pair/normal_1.fq.gz /job/pair/normal_2.fq.gz" genome=/job/pair/genome.fa
   # Joined, as whoever asks whether it went well turns -e off.
   # shellcheck disable=SC2086
   {
     inside "$root" "$program" call --tumor $t --normal $n --reference $genome --memory 1G -o /job/calls &&
-    inside "$root" "$program" evaluate /job/pair/truth.vcf /job/calls/somatic.vcf.gz --reference $genome &&
+    inside "$root" "$program" bench evaluate /job/pair/truth.vcf /job/calls/somatic.vcf.gz --reference $genome &&
     inside "$root" "$program" index $genome &&
     inside "$root" "$program" align $genome $t --mark-duplicates --memory 500M -o /job/t.bam &&
-    inside "$root" "$program" count --memory 500M $n -o /job/n.tsv &&
+    inside "$root" "$program" kmers count --memory 500M $n -o /job/n.tsv &&
     [ -s "$root/job/t.bam.bai" ]
   }
 }
@@ -110,10 +110,10 @@ same "$archive" "$package"
 if [ -n "${GENUMA-}" ]; then
   native=$work/native
   mkdir -p "$native/job"
-  "$GENUMA" simulate --genome-length 200000 --snvs 12 --indels 6 --svs 2 --depth-tumor 30 --depth-normal 30 --purity 0.7 --seed 1 -o "$native/job/pair" 2>"$work/log"
+  "$GENUMA" bench simulate --genome-length 200000 --snvs 12 --indels 6 --svs 2 --depth-tumor 30 --depth-normal 30 --purity 0.7 --seed 1 -o "$native/job/pair" 2>"$work/log"
   pair=$native/job/pair
   "$GENUMA" call --tumor "$pair"/tumor_{1,2}.fq.gz --normal "$pair"/normal_{1,2}.fq.gz --reference "$pair/genome.fa" --memory 1G -o "$native/job/calls" 2>"$work/log"
-  "$GENUMA" count --memory 500M "$pair"/normal_{1,2}.fq.gz -o "$native/job/n.tsv" 2>"$work/log"
+  "$GENUMA" kmers count --memory 500M "$pair"/normal_{1,2}.fq.gz -o "$native/job/n.tsv" 2>"$work/log"
   same "$archive" "$native" || exit 1
   echo "dist: the same calls, contigs and counts as $GENUMA" >&2
 fi

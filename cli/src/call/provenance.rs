@@ -52,6 +52,7 @@ pub(super) struct CallInputs<'a> {
     pub(super) known: Option<&'a KnownVariants>,
     pub(super) targets: Option<&'a TargetsOption>,
     pub(super) gff: Option<&'a Path>,
+    pub(super) signatures: Option<&'a Path>,
     /// The platform that the user gave.
     pub(super) platform: Option<&'a str>,
 }
@@ -74,6 +75,7 @@ impl CallInputs<'_> {
             ("known", self.known.map(|known| known.path.as_path())),
             ("targets", self.targets.map(|targets| targets.path.as_path())),
             ("gff", self.gff),
+            ("signatures", self.signatures),
         ];
         for (role, path) in others.into_iter().filter_map(|(role, path)| Some((role, path?))) {
             inputs.push(describe_file(role, path)?);

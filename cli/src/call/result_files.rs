@@ -14,6 +14,7 @@ use genuma_somatic::gene_annotation::{AnnotationSummary, GeneFile};
 use genuma_somatic::output::SupportingReadsOrigin;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::ResultWarning;
+use genuma_somatic::signatures::SignatureMatrix;
 use genuma_somatic::vcf::VcfHeaderContent;
 use genuma_somatic::vcf_record::VcfRecord;
 use genuma_somatic::{export_tables, output, screen_hits, vcf, vcf_record};
@@ -24,7 +25,7 @@ use tracing::info;
 
 use super::summary::RecordAnnotations;
 use super::watcher::CallWatcher;
-use super::{provenance, summary, targets, why};
+use super::{provenance, signature_fit, summary, targets, why};
 use crate::json_file::{JsonOutput, schema};
 use crate::{multiqc, report};
 
@@ -45,13 +46,33 @@ const WHY_FILE: &str = "why.txt";
 /// Name of the table with the depths of the targets; only written with `--targets`.
 const TARGETS_FILE: &str = "targets.tsv";
 
-/// Paths of optional tables of the results.
+/// What the user asked for beyond the usual results.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ResultTablePaths {
-    /// Small variants as MAF.
-    pub(crate) maf: Option<PathBuf>,
-    /// Structural variants as BEDPE.
-    pub(crate) bedpe: Option<PathBuf>,
+pub(crate) struct OutputOptions {
+    /// Path of the small variants as MAF.
+    maf: Option<PathBuf>,
+    /// Path of the structural variants as BEDPE.
+    bedpe: Option<PathBuf>,
+    /// Signatures whose exposures are estimated.
+    signatures: Option<SignatureMatrix>,
+}
+
+impl OutputOptions {
+    /// Reads the matrix of signatures.
+    ///
+    /// # Errors
+    /// The matrix cannot be read or is malformed.
+    pub(crate) fn new(
+        maf: Option<PathBuf>,
+        bedpe: Option<PathBuf>,
+        signatures: Option<&Path>,
+    ) -> anyhow::Result<OutputOptions> {
+        let signatures = signatures.map(SignatureMatrix::read).transpose()?;
+        if let Some(matrix) = &signatures {
+            info!("{}: {} signatures", matrix.path().display(), matrix.num_signatures());
+        }
+        Ok(OutputOptions { maf, bedpe, signatures })
+    }
 }
 
 /// An optional table whose temporary file is open.
@@ -96,6 +117,7 @@ pub(crate) struct CallOutputs<'a> {
     page: AtomicFile,
     maf: Option<OpenTable>,
     bedpe: Option<OpenTable>,
+    signatures: Option<SignatureMatrix>,
 }
 
 impl<'a> CallOutputs<'a> {
@@ -103,10 +125,10 @@ impl<'a> CallOutputs<'a> {
     ///
     /// # Errors
     /// The folder is read-only or full, or another run writes its results there.
-    pub(crate) fn create(folder: &'a Path, tables: &ResultTablePaths) -> Result<Self, publish::Error> {
+    pub(crate) fn create(folder: &'a Path, options: OutputOptions) -> Result<Self, publish::Error> {
         let page = AtomicFile::create(folder.join(REPORT_FILE_NAME))?;
-        let (maf, bedpe) = (OpenTable::create(&tables.maf)?, OpenTable::create(&tables.bedpe)?);
-        let existing = earlier_results(folder, tables);
+        let (maf, bedpe) = (OpenTable::create(&options.maf)?, OpenTable::create(&options.bedpe)?);
+        let existing = earlier_results(folder, &options);
         if !existing.is_empty() {
             info!(
                 "{}: results of an earlier run will be replaced at the end: {}",
@@ -114,7 +136,7 @@ impl<'a> CallOutputs<'a> {
                 existing.join(", ")
             );
         }
-        Ok(CallOutputs { folder, page, maf, bedpe })
+        Ok(CallOutputs { folder, page, maf, bedpe, signatures: options.signatures })
     }
 
     /// Writes all files of a finished call. The warnings stand in the VCF header, in the summary and in the report.
@@ -128,7 +150,7 @@ impl<'a> CallOutputs<'a> {
         warnings: Vec<ResultWarning>,
         watched: &CallWatcher,
     ) -> anyhow::Result<CallSummary> {
-        let CallOutputs { folder, mut page, maf, bedpe } = self;
+        let CallOutputs { folder, mut page, maf, bedpe, signatures } = self;
         let meter = Arc::new(ProgressCounters::new("the reference"));
         watched.unit_started("write", finished.on_reference.then(|| meter.clone()));
         let file = |name: &str| folder.join(name);
@@ -186,6 +208,9 @@ impl<'a> CallOutputs<'a> {
             &meter,
             &mut set,
         )?;
+        if let Some(matrix) = &signatures {
+            signature_fit::add_exposures(matrix, job, finished);
+        }
         let outcome = summary::build_call_summary(
             job,
             finished,
@@ -227,7 +252,7 @@ fn annotate_records(
 }
 
 /// Names of the files of an earlier run that this run replaces or removes.
-fn earlier_results(folder: &Path, tables: &ResultTablePaths) -> Vec<String> {
+fn earlier_results(folder: &Path, tables: &OutputOptions) -> Vec<String> {
     let ours = |name: &str| {
         [REPORT_FILE_NAME, CONTIGS_FILE, SUPPORTING_READS_FILE, SUMMARY_FILE, WHY_FILE, TARGETS_FILE].contains(&name)
             || SUPPORTING_READS_INDEX_FILES.contains(&name)

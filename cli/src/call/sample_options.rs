@@ -18,6 +18,13 @@ use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TumourReads<const REQUIRED: bool>(Vec<TumourFiles>);
 
+impl TumourReads<true> {
+    /// The same samples for a command that can do without them.
+    pub(crate) fn into_optional(self) -> TumourReads<false> {
+        TumourReads(self.0)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TumourFiles {
     name: Option<String>,

@@ -133,7 +133,7 @@ fn write_text(path: &Path, sorted: &SampleKmers, note: &TableNote, set: &mut Fil
     Ok(WrittenSize { kmers: sorted.num_kept(), bytes })
 }
 
-/// What `genuma count` reports as JSON and for MultiQC.
+/// What `genuma kmers count` reports as JSON and for MultiQC.
 #[derive(Debug)]
 pub(crate) struct CountOutcome<'a> {
     pub(crate) note: TableNote,

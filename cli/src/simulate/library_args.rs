@@ -1,4 +1,4 @@
-//! Options of `genuma simulate` for the artefacts of real samples, libraries and sequencers.
+//! Options of `genuma bench simulate` for the artefacts of real samples, libraries and sequencers.
 
 use std::path::PathBuf;
 

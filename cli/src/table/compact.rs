@@ -1,4 +1,4 @@
-//! `genuma table compact`: writes the k-mers of a table as a dictionary.
+//! `genuma kmers compact`: writes the k-mers of a table as a dictionary.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -21,18 +21,18 @@ const PAGES_PER_BATCH: u64 = 256;
 /// Write the k-mers of a table as a dictionary.
 ///
 /// A dictionary has the k-mers joined to long strings, an index of them, and the counts. It takes a fraction of the
-/// bytes of the table. `genuma query` reads it into memory and prints the same as for the table. Dictionaries cannot be
+/// bytes of the table. `genuma kmers query` reads it into memory and prints the same as for the table. Dictionaries cannot be
 /// combined: keep the tables for that.
 #[derive(Debug, clap::Args)]
 #[command(about = "Write the k-mers of a table as a dictionary, which is smaller and is looked up in memory")]
 pub(crate) struct Args {
-    /// Table that `genuma count` or `genuma table` made
+    /// Table that `genuma kmers` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
     /// File for the dictionary: x.gkd
     #[arg(short, long, value_name = "DICTIONARY")]
     out: PathBuf,
-    /// Leave out the counts: `genuma query` then prints 1 for the k-mers of the dictionary
+    /// Leave out the counts: `genuma kmers query` then prints 1 for the k-mers of the dictionary
     #[arg(long)]
     no_counts: bool,
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]

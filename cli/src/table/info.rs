@@ -1,4 +1,4 @@
-//! `genuma table info`: describes a table or a dictionary.
+//! `genuma kmers info`: describes a table or a dictionary.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::table_note::TableNote;
 /// Describe a table or dictionary: one line for each property, with its name and value separated by a tab.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Table or dictionary that `genuma count` or `genuma table` made
+    /// Table or dictionary that `genuma kmers` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
 }

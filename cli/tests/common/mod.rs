@@ -99,7 +99,8 @@ impl Data {
     pub fn simulate(name: &str, args: &[&str]) -> Data {
         let folder = scratch(name);
         let out = folder.to_str().expect("UTF-8");
-        run(["simulate", "--threads", "2", "--germline-svs", "2", "-o", out].iter().chain(args)).assert_success();
+        run(["bench", "simulate", "--threads", "2", "--germline-svs", "2", "-o", out].iter().chain(args))
+            .assert_success();
         let files =
             |sample: &str| vec![folder.join(format!("{sample}_1.fq.gz")), folder.join(format!("{sample}_2.fq.gz"))];
         Data { tumor: files("tumor"), normal: files("normal"), reference: Some(folder.join("genome.fa")), folder }

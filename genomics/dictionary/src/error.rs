@@ -59,7 +59,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The version of the file is not known.
-    #[error("{}: has dictionary version {found}, but this program reads version {known}: make it again with `genuma table compact`", path.display())]
+    #[error("{}: has dictionary version {found}, but this program reads version {known}: make it again with `genuma kmers compact`", path.display())]
     UnsupportedVersion {
         /// Path of the dictionary.
         path: PathBuf,
@@ -69,7 +69,7 @@ pub enum Error {
         known: u32,
     },
     /// The length of the file is not that in the header.
-    #[error("{}: has {found} bytes instead of {wanted}: truncated or incompletely copied, make it again with `genuma table compact`", path.display())]
+    #[error("{}: has {found} bytes instead of {wanted}: truncated or incompletely copied, make it again with `genuma kmers compact`", path.display())]
     WrongFileLength {
         /// Path of the dictionary.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub enum Error {
         wanted: u64,
     },
     /// A part of the file is damaged.
-    #[error("{}: {part} damaged ({what}): make it again with `genuma table compact`, and check the disk", path.display())]
+    #[error("{}: {part} damaged ({what}): make it again with `genuma kmers compact`, and check the disk", path.display())]
     Damaged {
         /// Path of the dictionary.
         path: PathBuf,

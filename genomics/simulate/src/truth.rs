@@ -283,7 +283,7 @@ impl TruthAnnotator<'_> {
 
 fn format_vcf(genome: &Genome, mut records: Vec<TruthRecord>, sample: &str) -> String {
     records.sort_by(|a, b| (a.contig, a.pos, &a.id).cmp(&(b.contig, b.pos, &b.id)));
-    let mut out = String::from("##fileformat=VCFv4.2\n##source=genuma simulate\n");
+    let mut out = String::from("##fileformat=VCFv4.2\n##source=genuma bench simulate\n");
     out.push_str("##FILTER=<ID=PASS,Description=\"All filters passed\">\n");
     for (name, seq) in genome.names.iter().zip(&genome.seqs) {
         let _ = writeln!(out, "##contig=<ID={name},length={}>", seq.len());

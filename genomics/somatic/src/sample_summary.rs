@@ -17,6 +17,7 @@ use crate::event::{Event, EventClass};
 use crate::genotype::AlleleSupport;
 use crate::msi::{RepeatDetectionConditions, RepeatInstability};
 use crate::root_positions;
+use crate::signatures::SignatureExposures;
 use crate::slippage::SlippageModel;
 use crate::target_depth::FinishedTargets;
 use crate::tumour_alleles::TumourAlleles;
@@ -37,6 +38,9 @@ pub struct SampleSummary {
     /// Numbers of passed SNVs by substitution and flanking bases, in the order of [`mutation_contexts`]; empty
     /// without a reference.
     pub spectrum: Vec<u64>,
+    /// Exposures of the spectrum to given signatures; `None` if none were given.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub signatures: Option<SignatureExposures>,
     /// Mutation burden: passed SNVs and indels per million callable bases. With targets, both are of the targets
     /// without their padding.
     pub burden: Option<Estimate>,
@@ -172,6 +176,7 @@ impl SampleSummary {
             libraries: counts.library_models.get(tumour).cloned().unwrap_or_default(),
             why_no_tumour_in_normal: in_normal.err().map(|why| why.reason_text().into()),
             spectrum: reference.map(|genome| mutation_spectrum(passed(), genome)).unwrap_or_default(),
+            signatures: None,
             burden: Estimate::from_poisson(count, callable_bases as f64 / 1e6),
             repeats: reference.and_then(|genome| {
                 RepeatInstability::estimate_microsatellite_instability(passed(), genome, &conditions, threads)

@@ -26,7 +26,7 @@ pub enum Error {
     #[error("cannot write the machine's profile: {0}")]
     Write(std::io::Error),
     /// A field is missing, has the wrong type, or has an impossible value.
-    #[error("{path}: field '{field}': {why}; measure again with 'genuma probe'")]
+    #[error("{path}: field '{field}': {why}; measure again with 'genuma machine measure'")]
     InvalidField {
         /// Path of the file.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum Error {
         why: String,
     },
     /// The file is not valid JSON.
-    #[error("{path}: is not JSON: {why}; measure again with 'genuma probe'")]
+    #[error("{path}: is not JSON: {why}; measure again with 'genuma machine measure'")]
     InvalidJson {
         /// Path of the file.
         path: PathBuf,

@@ -177,7 +177,7 @@ fn a_damaged_field_is_named() {
     let said = |field: &str, damage: &dyn Fn(&mut Value)| {
         let error = refused(damage);
         assert!(error.starts_with(&format!("m.json: field '{field}': ")), "{field}: {error}");
-        assert!(error.ends_with("measure again with 'genuma probe'"), "{error}");
+        assert!(error.ends_with("measure again with 'genuma machine measure'"), "{error}");
     };
     said("format", &|j| j["format"] = json!("genuma-index"));
     said("format", &|j| drop(j.as_object_mut().expect("an object").remove("format")));

@@ -57,7 +57,7 @@ pub enum IncompleteProfile {
 }
 
 impl MachineModel {
-    /// Creates the model from a profile of `genuma probe`, with the nodes that have CPUs and memory, near ones next
+    /// Creates the model from a profile of `genuma machine measure`, with the nodes that have CPUs and memory, near ones next
     /// to each other.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The HTML page of `genuma advise --explain`: machine, strategies, predicted and measured times, and the advice.
+//! The HTML page of `genuma machine advise --explain`: machine, strategies, predicted and measured times, and the advice.
 
 mod bars;
 mod curves;
@@ -51,7 +51,9 @@ pub(crate) fn render_page(case: &AdvisedRun, advice: &Advice, points: &[SweepPoi
         "trials" => escape_html(&text::describe_trials(advice)),
         "candidates" => candidate_rows(advice),
         "refused" => refused_list(&advice.refused),
-        "source" => escape_html(&case.source).replace("`genuma probe`", "<code>genuma probe</code>"),
+        "source" => {
+            escape_html(&case.source).replace("`genuma machine measure`", "<code>genuma machine measure</code>")
+        }
         "nodes" => node_rows(&case.machine),
         "pairs" => node_pair_table(&case.machine),
         _ => String::new(),

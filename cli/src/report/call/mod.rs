@@ -6,6 +6,7 @@ mod copy_number_chart;
 mod errors;
 mod sample_section;
 mod sample_charts;
+mod signature_table;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -50,6 +51,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "samples" => sample_charts::sample_charts(outcome),
         "profile" => copy_number_chart::copy_number_profile(outcome),
         "spectrum" => sample_charts::mutational_spectrum(outcome),
+        "signatures" => signature_table::signature_tables(outcome),
         "units" => unit_rows(&outcome.units),
         "errors" => errors::error_rate_rows(&outcome.errors, &outcome.samples),
         "ledger" => ledger_rows(&outcome.ledger),

@@ -21,6 +21,7 @@ use genuma_somatic::pipeline::Resources;
 use genuma_somatic::provenance::ReferenceIdentity;
 use genuma_somatic::screen_hits::ScreenHit;
 use genuma_somatic::sequencing_errors::{EstimatedErrorRates, QualityErrorRate, SubstitutionRate};
+use genuma_somatic::signatures::{SignatureExposure, SignatureExposures};
 use genuma_somatic::slippage::RepeatSlippage;
 use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
 use genuma_work::cost::UnitCost;
@@ -260,12 +261,34 @@ fn library() -> LibraryMetrics {
     library
 }
 
+/// Exposures to three of four signatures, of which one is uncertain.
+fn example_exposures() -> SignatureExposures {
+    let exposure = |name: &str, value, low, high| SignatureExposure {
+        signature: name.into(),
+        share: Estimate { value, low, high },
+    };
+    SignatureExposures {
+        matrix: "/data/COSMIC_v3.4_SBS_GRCh38.txt".into(),
+        num_signatures: 86,
+        num_snvs: 4_560,
+        is_normalised_to_targets: false,
+        cosine_similarity: Some(0.9754),
+        exposures: vec![
+            exposure("SBS<1>", 0.62, 0.57, 0.66),
+            exposure("SBS5", 0.33, 0.28, 0.39),
+            exposure("SBS13", 0.05, 0.0, 0.09),
+        ],
+        why_no_exposures: None,
+    }
+}
+
 fn with_sample_facts(mut outcome: CallSummary) -> CallSummary {
     outcome.libraries.normal = library();
     outcome.libraries.tumor = library();
     outcome.sample_summary.pair = Some(example_pair());
     outcome.sample_summary.tumour_in_normal = Some(estimate(0.008));
     outcome.sample_summary.spectrum = (0..96).collect();
+    outcome.sample_summary.signatures = Some(example_exposures());
     outcome.sample_summary.burden = Some(estimate(4.2));
     outcome.sample_summary.repeats =
         Some(RepeatInstability { tracts: 1_706, not_assessable: 12, unstable: 77, share: estimate(0.045) });
@@ -538,6 +561,8 @@ fn names_of_what_the_samples_are_like_stay_text() {
     found.most_similar = Some(EVIL.into());
     found.name = EVIL.into();
     found.samples.iter_mut().for_each(|sample| sample.note = EVIL.into());
+    let signatures = outcome.sample_summary.signatures.as_mut().unwrap();
+    (signatures.matrix, signatures.exposures[1].signature) = (EVIL.into(), EVIL.into());
     let call = &mut outcome.screened_calls[0];
     for text in [&mut call.id, &mut call.chrom, &mut call.name] {
         *text = EVIL.into();
@@ -557,7 +582,7 @@ fn names_of_what_the_samples_are_like_stay_text() {
 
 #[test]
 fn the_samples_are_told_and_drawn() {
-    let outcome = with_sample_facts(example_summary(calls()));
+    let mut outcome = with_sample_facts(example_summary(calls()));
     let html = render_page(&outcome);
     assert_html_is_nested(&html);
     for expected in [
@@ -575,6 +600,11 @@ fn the_samples_are_told_and_drawn() {
         "7 sequences not detected",
         "reverse strand; g7",
         "<title>A[C&gt;A]A: 0</title>",
+        "<th scope=\"row\">SBS&lt;1&gt;</th>",
+        "62\u{a0}% (57–\u{2060}66)",
+        "have a cosine similarity of 0.975",
+        "83 other signatures of the matrix are not needed",
+        "Grey: the interval begins at 0",
         "<title>chr2: 0.60 (0.45–\u{2060}0.75), lost</title>",
         "<title>chr&lt;2&gt;:1-900,000: relative depth 0.75, minor allele 0.26, copies 1.0 + 0.0</title>",
     ] {
@@ -584,6 +614,10 @@ fn the_samples_are_told_and_drawn() {
     assert!(html.matches("<svg").count() == html.matches("</svg>").count());
     assert!(!html.contains("{{") && !html.contains("NaN") && !html.contains("inf\""));
     assert_eq!(html, render_page(&outcome), "the same each time");
+    outcome.sample_summary.signatures =
+        Some(SignatureExposures { why_no_exposures: Some("<few>".into()), ..SignatureExposures::default() });
+    let html = render_page(&outcome);
+    assert!(html.contains("were not estimated: &lt;few&gt;.") && !html.contains("cosine similarity"));
 }
 
 #[test]
@@ -591,9 +625,15 @@ fn samples_that_say_nothing_are_not_drawn() {
     let html = render_page(&example_summary(calls()));
     assert!(html.contains("Too little data to decide whether the samples are a matched pair"));
     assert!(html.contains("unknown: the samples were not compared"));
-    for drawn in
-        ["Depth by GC", "Insert size", "by cycle", "Depth of the contigs", "Mutational spectrum", "Copy-number profile"]
-    {
+    for drawn in [
+        "Depth by GC",
+        "Insert size",
+        "by cycle",
+        "Depth of the contigs",
+        "Mutational spectrum",
+        "Copy-number profile",
+        "Mutational signatures",
+    ] {
         assert!(!html.contains(drawn), "{drawn}");
     }
 }

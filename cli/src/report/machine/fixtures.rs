@@ -485,7 +485,7 @@ impl MachineShape {
     }
 }
 
-/// The profile that `genuma probe` would measure on a synthetic machine with this description.
+/// The profile that `genuma machine measure` would measure on a synthetic machine with this description.
 pub(crate) fn simulated_profile(description: &str) -> MachineProfile {
     let described: SyntheticMachine = description.parse().expect("a description");
     modelled_profile(described.topology().expect("a machine"), &PlanOptions::full_plan()).expect("a profile")

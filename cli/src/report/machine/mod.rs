@@ -1,4 +1,4 @@
-//! The HTML page `machine.html` of a memory profile that `genuma probe` measured.
+//! The HTML page `machine.html` of a memory profile that `genuma machine measure` measured.
 
 mod findings;
 mod text;

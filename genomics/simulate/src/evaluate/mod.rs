@@ -34,7 +34,7 @@ use crate::variant::ContigSpan;
 /// Input files and options of an evaluation.
 #[derive(Debug, Clone, Copy)]
 pub struct EvaluationInputs<'a> {
-    /// VCF of the truth, as `genuma simulate` writes it.
+    /// VCF of the truth, as `genuma bench simulate` writes it.
     pub truth: &'a Path,
     /// VCF of the calls of any caller, plain or gzipped.
     pub calls: &'a Path,

@@ -1,0 +1,27 @@
+//! Estimates the exposures of the tumours of a finished call to mutational signatures.
+
+use genuma_somatic::pipeline::{CallJob, FinishedCall};
+use genuma_somatic::sample_summary::SampleSummary;
+use genuma_somatic::signatures::{ContextRatios, SignatureExposures, SignatureMatrix};
+
+/// Adds the exposures to the summary of each tumour.
+pub(super) fn add_exposures(matrix: &SignatureMatrix, job: &CallJob, finished: &mut FinishedCall) {
+    let ratios = finished.targets.as_ref().zip(job.targets.as_ref()).map(|(found, option)| {
+        ContextRatios::of_targets(&finished.genome, &found.targets, option.padding_bp, job.resources.threads)
+    });
+    for summary in &mut finished.sample_summaries {
+        summary.signatures = Some(fit_tumour(matrix, summary, ratios.as_ref()));
+    }
+}
+
+fn fit_tumour(matrix: &SignatureMatrix, summary: &SampleSummary, ratios: Option<&ContextRatios>) -> SignatureExposures {
+    let assay = &summary.libraries.tumour.assay;
+    if ratios.is_none() && assay.assay.is_targeted() {
+        let why = format!(
+            "the assay is {}, whose trinucleotides differ from those of the genome; give the targets with --targets",
+            assay.assay.name()
+        );
+        return matrix.without_fit(summary.spectrum.iter().sum(), why);
+    }
+    matrix.fit_exposures(&summary.spectrum, ratios)
+}

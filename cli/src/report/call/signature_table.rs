@@ -1,0 +1,91 @@
+//! The table of the exposures of mutational signatures.
+
+use std::fmt::Write;
+
+use genuma_pair::interval::Estimate;
+use genuma_somatic::call_summary::CallSummary;
+use genuma_somatic::signatures::SignatureExposures;
+
+use super::number_format::format_share_with_interval;
+use crate::report::markup::{escape_html, format_count_with_noun, group_thousands};
+
+/// Length of the axis of the bars, from 0 to 100 %.
+const AXIS_LENGTH: f64 = 200.0;
+
+/// The tables of the exposures of all tumours. Empty if no signatures were given.
+pub(super) fn signature_tables(outcome: &CallSummary) -> String {
+    let first = outcome.samples.get(1).map(|name| (name.as_str(), &outcome.sample_summary));
+    let others = outcome.other_tumours.iter().map(|other| (other.sample.as_str(), &other.sample_summary));
+    let fits = first.into_iter().chain(others).filter_map(|(name, own)| Some((name, own.signatures.as_ref()?)));
+    let is_named = !outcome.other_tumours.is_empty();
+    fits.map(|(name, fit)| signature_table(fit, is_named.then_some(name))).collect()
+}
+
+/// The exposures of a tumour, which is named if there are several.
+fn signature_table(fit: &SignatureExposures, tumour: Option<&str>) -> String {
+    let mut html = String::from("<figure class=\"signatures\"><figcaption><h3>Mutational signatures");
+    if let Some(tumour) = tumour {
+        let _ = write!(html, ": {}", escape_html(tumour));
+    }
+    let matrix = escape_html(fit.matrix.rsplit('/').next().unwrap_or_default());
+    let Some(similarity) = fit.cosine_similarity else {
+        let why = fit.why_no_exposures.as_deref().unwrap_or_default();
+        let _ = write!(
+            html,
+            "</h3><p>Exposures to the signatures of {matrix} were not estimated: {}.</p></figcaption></figure>",
+            escape_html(why)
+        );
+        return html;
+    };
+    let basis = match fit.is_normalised_to_targets {
+        true => "It was normalised by the trinucleotides of the targets",
+        false => "It is taken as that of the whole reference",
+    };
+    let _ = write!(
+        html,
+        "</h3><p>Shares of {} that the signatures of the matrix {matrix} explain, with 95&nbsp;% intervals. {basis}. The spectrum and its \
+         reconstruction have a cosine similarity of {similarity:.3}.</p></figcaption>\n\
+         <div class=\"wide\"><table><thead><tr><th scope=\"col\">Signature</th><th scope=\"col\">0 to 100 %</th>\
+         <th scope=\"col\">Exposure</th><th scope=\"col\" class=\"n\">SNVs</th></tr></thead>\n<tbody>",
+        format_count_with_noun(fit.num_snvs, "SNV"),
+    );
+    for exposure in &fit.exposures {
+        let class = if exposure.share.low > 0.0 { "" } else { " class=\"uncertain\"" };
+        let snvs = (exposure.share.value * fit.num_snvs as f64).round() as u64;
+        let _ = writeln!(
+            html,
+            "<tr{class}><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td></tr>",
+            escape_html(&exposure.signature),
+            exposure_bar(exposure.share),
+            format_share_with_interval(exposure.share),
+            group_thousands(snvs),
+        );
+    }
+    html.push_str("</tbody></table></div>");
+    let left_out = fit.num_signatures - fit.exposures.len() as u64;
+    if left_out > 0 {
+        let _ = write!(
+            html,
+            "<p class=\"note\">{} of the matrix {} not needed: with resampled SNVs their exposures are often 0.</p>",
+            format_count_with_noun(left_out, "other signature"),
+            if left_out == 1 { "is" } else { "are" },
+        );
+    }
+    if fit.exposures.iter().any(|exposure| exposure.share.low <= 0.0) {
+        html.push_str(
+            "<p class=\"note\">Grey: the interval begins at 0, so the tumour may not have the signature.</p>",
+        );
+    }
+    html.push_str("</figure>");
+    html
+}
+
+/// A bar for the share, with its interval.
+fn exposure_bar(share: Estimate) -> String {
+    let [value, low, high] = [share.value, share.low, share.high].map(|share| share.clamp(0.0, 1.0) * AXIS_LENGTH);
+    format!(
+        "<svg viewBox=\"0 0 {AXIS_LENGTH} 14\" class=\"tumour\" aria-hidden=\"true\"><path class=\"axis\" d=\"M0.5 0V14\"/>\
+         <rect class=\"bar\" x=\"0\" y=\"3\" width=\"{value:.1}\" height=\"8\"/>\
+         <path class=\"interval\" d=\"M{low:.1} 7H{high:.1}M{low:.1} 4V10M{high:.1} 4V10\"/></svg>"
+    )
+}

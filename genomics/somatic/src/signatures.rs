@@ -1,0 +1,660 @@
+//! Exposures of mutational signatures: how many of the SNVs each signature of a given matrix explains. The formulas are
+//! those of `docs/model/signatures.md`.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use genuma_pair::interval::Estimate;
+use genuma_reads::dna::encode_base;
+use genuma_reads::fasta::Reference;
+use genuma_reads::targets::{Target, Targets};
+use genuma_work::hash::mix_bits;
+use genuma_work::parallel::map_in_order;
+use serde::{Deserialize, Serialize};
+
+use crate::sample_summary::mutation_contexts;
+
+/// Number of mutation contexts.
+const NUM_CONTEXTS: usize = 96;
+/// Number of trinucleotides with C or T in the middle.
+const NUM_TRINUCLEOTIDES: usize = 32;
+/// Maximum size of a matrix file in bytes. Chosen: a hundred times that of COSMIC v3.4, to refuse wrong files early.
+const MAX_MATRIX_BYTES: u64 = 16 << 20;
+/// Names of the first column: in COSMIC's files, and in those of SigProfiler.
+const CONTEXT_COLUMN_NAMES: [&str; 2] = ["Type", "MutationType"];
+
+/// Parameters of the fit of signatures.
+#[derive(Debug)]
+pub(crate) struct SignatureModelParams {
+    /// Minimum number of SNVs for a fit. Unit: SNVs. Source: fitted on made mixtures (with 100 SNVs and 80 signatures
+    /// half of the true ones are missed). If higher: fewer samples get exposures.
+    pub(crate) min_snvs: u64,
+    /// Largest difference of the sum of a column from 1. Unit: probability. Source: derived (96 numbers rounded to four
+    /// digits). If higher: matrices in other units may be accepted.
+    pub(crate) max_sum_error: f64,
+    /// Number of resampled spectra for the intervals. Unit: spectra. Source: chosen (25 spectra beyond each end of an
+    /// interval). If higher: more stable intervals, more time.
+    pub(crate) num_resamples: usize,
+    /// Rate above which a Poisson number is drawn from the normal distribution. Unit: SNVs. Source: chosen (skewness
+    /// below 0.15). If higher: more random numbers are drawn.
+    pub(crate) max_exact_poisson_rate: f64,
+    /// Smallest improvement for which a signature is added, as a share of the largest projection. Unit: none. Source:
+    /// derived (rounding errors of 96 products). If higher: tiny exposures become 0.
+    pub(crate) min_relative_gradient: f64,
+}
+
+/// Values of the parameters of the fit of signatures.
+pub(crate) const SIGNATURE_MODEL_PARAMS: SignatureModelParams = SignatureModelParams {
+    min_snvs: 200,
+    max_sum_error: 0.005,
+    num_resamples: 1_000,
+    max_exact_poisson_rate: 50.0,
+    min_relative_gradient: 1e-10,
+};
+
+/// A matrix of signatures cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("{}: cannot read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The content is not a matrix of signatures.
+    #[error("{}: {fault}; expected is the text format of COSMIC: tab-separated, first column Type as A[C>A]A, one column per signature", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        fault: String,
+    },
+}
+
+/// Mutational signatures: probabilities of the 96 mutation contexts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SignatureMatrix {
+    path: PathBuf,
+    signatures: Vec<Signature>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Signature {
+    name: String,
+    /// Probability of each context, in the order of [`mutation_contexts`]; their sum is 1.
+    probabilities: Vec<f64>,
+}
+
+/// Exposures of a tumour to the signatures of a matrix.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SignatureExposures {
+    /// Path of the matrix.
+    pub matrix: String,
+    /// Number of signatures of the matrix.
+    pub num_signatures: u64,
+    /// Number of SNVs that were fitted.
+    pub num_snvs: u64,
+    /// Whether the signatures were normalised by the trinucleotides of the targets.
+    pub is_normalised_to_targets: bool,
+    /// Cosine similarity of the spectrum and the spectrum that the exposures explain; `None` without a fit.
+    pub cosine_similarity: Option<f64>,
+    /// Exposures to the signatures that the SNVs support, by falling share.
+    pub exposures: Vec<SignatureExposure>,
+    /// Why there is no fit; `None` if there is one.
+    pub why_no_exposures: Option<String>,
+}
+
+/// Exposure to a signature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SignatureExposure {
+    /// Name of the signature.
+    pub signature: String,
+    /// Share of the SNVs that the signature explains.
+    pub share: Estimate,
+}
+
+/// How often the trinucleotides of each context are in the targets, relative to the whole genome.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContextRatios(Vec<f64>);
+
+impl SignatureMatrix {
+    /// Reads a matrix in the text format of COSMIC.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not such a matrix.
+    pub fn read(path: &Path) -> Result<SignatureMatrix, Error> {
+        let mut text = String::new();
+        let limit = MAX_MATRIX_BYTES + 1;
+        File::open(path)
+            .and_then(|file| file.take(limit).read_to_string(&mut text))
+            .map_err(|source| Error::Read { path: path.into(), source })?;
+        let parsed = match text.len() as u64 == limit {
+            true => Err(format!("has more than {MAX_MATRIX_BYTES} bytes")),
+            false => parse_signatures(&text),
+        };
+        match parsed {
+            Ok(signatures) => Ok(SignatureMatrix { path: path.into(), signatures }),
+            Err(fault) => Err(Error::Malformed { path: path.into(), fault }),
+        }
+    }
+
+    /// Path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of signatures.
+    pub fn num_signatures(&self) -> usize {
+        self.signatures.len()
+    }
+
+    /// The exposures of a tumour with these numbers of SNVs by mutation context. With `ratios` the signatures are first
+    /// normalised (formula 2).
+    pub fn fit_exposures(&self, spectrum: &[u64], ratios: Option<&ContextRatios>) -> SignatureExposures {
+        let num_snvs = spectrum.iter().sum();
+        let without_fit = SignatureExposures {
+            matrix: self.path.display().to_string(),
+            num_signatures: self.signatures.len() as u64,
+            num_snvs,
+            is_normalised_to_targets: ratios.is_some(),
+            ..SignatureExposures::default()
+        };
+        let min_snvs = SIGNATURE_MODEL_PARAMS.min_snvs;
+        if num_snvs < min_snvs {
+            let why = Some(format!("{num_snvs} SNVs passed, and a fit needs at least {min_snvs}"));
+            return SignatureExposures { why_no_exposures: why, ..without_fit };
+        }
+        let columns: Vec<Vec<f64>> = self.signatures.iter().map(|signature| signature.normalised(ratios)).collect();
+        let counts: Vec<f64> = spectrum.iter().map(|&n| n as f64).collect();
+        // Only signatures that resampling supports are fitted in the end (formula 5).
+        let intervals = resampled_intervals(&LeastSquares::new(&columns), &counts);
+        let is_supported = |&at: &usize| intervals[at][0] > 0.0;
+        let supported: Vec<usize> = (0..columns.len()).filter(is_supported).collect();
+        let columns: Vec<Vec<f64>> = supported.iter().map(|&at| columns[at].clone()).collect();
+        let problem = LeastSquares::new(&columns);
+        let exposures = problem.solve(&counts);
+        let total: f64 = exposures.iter().sum();
+        if total <= 0.0 {
+            let why = Some(format!("with {num_snvs} SNVs no signature can be distinguished from the others"));
+            return SignatureExposures { why_no_exposures: why, ..without_fit };
+        }
+        let explained: Vec<f64> = (0..NUM_CONTEXTS)
+            .map(|context| columns.iter().zip(&exposures).map(|(column, exposure)| column[context] * exposure).sum())
+            .collect();
+        let intervals = resampled_intervals(&problem, &counts);
+        let mut fitted: Vec<SignatureExposure> = (supported.iter().zip(&exposures).zip(intervals))
+            .map(|((&at, exposure), [low, high])| {
+                let value = exposure / total;
+                let share = Estimate { value, low: low.min(value), high: high.max(value) };
+                SignatureExposure { signature: self.signatures[at].name.clone(), share }
+            })
+            .collect();
+        fitted.sort_by(|a, b| b.share.value.total_cmp(&a.share.value));
+        SignatureExposures {
+            cosine_similarity: Some(cosine_similarity(&counts, &explained)),
+            exposures: fitted,
+            ..without_fit
+        }
+    }
+
+    /// The result without a fit, with the reason.
+    pub fn without_fit(&self, num_snvs: u64, why: String) -> SignatureExposures {
+        SignatureExposures {
+            matrix: self.path.display().to_string(),
+            num_signatures: self.signatures.len() as u64,
+            num_snvs,
+            why_no_exposures: Some(why),
+            ..SignatureExposures::default()
+        }
+    }
+}
+
+/// Parses the text of a matrix. The error says what is wrong and where.
+fn parse_signatures(text: &str) -> Result<Vec<Signature>, String> {
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let (_, header) = lines.next().ok_or("is empty")?;
+    let mut names = header.split('\t').map(str::trim);
+    let first = names.next().unwrap_or_default();
+    if !CONTEXT_COLUMN_NAMES.contains(&first) {
+        return Err(format!("the first column is {first:?} and not Type"));
+    }
+    let mut signatures: Vec<Signature> = Vec::new();
+    for name in names {
+        if name.is_empty() || signatures.iter().any(|signature| signature.name == name) {
+            return Err(format!("the name {name:?} of a signature is empty or given twice"));
+        }
+        signatures.push(Signature { name: name.to_owned(), probabilities: vec![0.0; NUM_CONTEXTS] });
+    }
+    if signatures.is_empty() {
+        return Err("has no signature".to_owned());
+    }
+    let contexts = mutation_contexts();
+    let index_of: HashMap<&str, usize> = contexts.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+    let mut is_given = [false; NUM_CONTEXTS];
+    for (number, line) in lines {
+        let mut fields = line.split('\t').map(str::trim);
+        let name = fields.next().unwrap_or_default();
+        let &context =
+            index_of.get(name).ok_or_else(|| format!("line {number}: {name:?} is not a context such as A[C>A]A"))?;
+        if std::mem::replace(&mut is_given[context], true) {
+            return Err(format!("line {number}: the context {name} is given twice"));
+        }
+        let numbers: Vec<&str> = fields.collect();
+        if numbers.len() != signatures.len() {
+            let (has, wanted) = (numbers.len(), signatures.len());
+            return Err(format!("line {number}: has {has} numbers for {wanted} signatures"));
+        }
+        for (signature, number_text) in signatures.iter_mut().zip(numbers) {
+            let column = &signature.name;
+            let value: f64 =
+                number_text.parse().map_err(|_| format!("line {number}, {column}: {number_text:?} is not a number"))?;
+            if !(0.0..=1.0).contains(&value) {
+                return Err(format!("line {number}, {column}: {number_text} is not a probability"));
+            }
+            signature.probabilities[context] = value;
+        }
+    }
+    if let Some(missing) = is_given.iter().position(|given| !given) {
+        let num_missing = is_given.iter().filter(|given| !**given).count();
+        return Err(format!("the context {} is missing ({num_missing} of 96 are)", contexts[missing]));
+    }
+    for signature in &mut signatures {
+        let sum: f64 = signature.probabilities.iter().sum();
+        if (sum - 1.0).abs() > SIGNATURE_MODEL_PARAMS.max_sum_error {
+            return Err(format!("the probabilities of {} sum to {sum:.4} and not to 1", signature.name));
+        }
+        signature.probabilities.iter_mut().for_each(|probability| *probability /= sum);
+    }
+    Ok(signatures)
+}
+
+impl Signature {
+    /// The probabilities of the contexts where they occur `ratios` times as often as in the genome (formula 2).
+    fn normalised(&self, ratios: Option<&ContextRatios>) -> Vec<f64> {
+        let Some(ContextRatios(ratios)) = ratios else { return self.probabilities.clone() };
+        let weighted: Vec<f64> = self.probabilities.iter().zip(ratios).map(|(p, ratio)| p * ratio).collect();
+        let sum: f64 = weighted.iter().sum();
+        // A signature whose contexts the targets lack explains nothing.
+        if sum > 0.0 { weighted.iter().map(|w| w / sum).collect() } else { weighted }
+    }
+}
+
+impl ContextRatios {
+    /// Compares the trinucleotides of the targets, with their padding, with those of the genome.
+    pub fn of_targets(genome: &Reference, targets: &Targets, padding_bp: usize, threads: usize) -> ContextRatios {
+        let padded = targets.intervals.iter().map(|target| {
+            let end = genome.contigs[target.contig].seq.len().min(target.end + padding_bp);
+            Target { contig: target.contig, start: target.start.saturating_sub(padding_bp), end, ..target.clone() }
+        });
+        let padded = Targets::from_intervals(padded.collect());
+        let count = |(): &mut (), contig: usize| count_trinucleotides(&genome.contigs[contig].seq);
+        let whole = sum_counts(map_in_order(genome.contigs.len(), threads, || (), count));
+        let own = sum_counts(padded.intervals.iter().map(|target| {
+            let seq = &genome.contigs[target.contig].seq;
+            // The neighbours of the first and the last base belong to their contexts.
+            count_trinucleotides(&seq[target.start.saturating_sub(1)..(target.end + 1).min(seq.len())])
+        }));
+        let share = |counts: &[u64], at: usize| counts[at] as f64 / counts.iter().sum::<u64>().max(1) as f64;
+        let ratio = |at: usize| if whole[at] == 0 { 0.0 } else { share(&own, at) / share(&whole, at) };
+        ContextRatios((0..NUM_CONTEXTS).map(|context| ratio(trinucleotide_of_context(context))).collect())
+    }
+}
+
+/// Number of the trinucleotide of a mutation context: C or T in the middle, then the base before, then the base after.
+fn trinucleotide_of_context(context: usize) -> usize {
+    context / 48 * 16 + context % 16
+}
+
+/// Numbers of the trinucleotides of a sequence, on the strand with C or T in the middle.
+fn count_trinucleotides(seq: &[u8]) -> [u64; NUM_TRINUCLEOTIDES] {
+    let mut counts = [0; NUM_TRINUCLEOTIDES];
+    for three in seq.windows(3) {
+        let codes = [three[0], three[1], three[2]].map(|base| usize::from(encode_base(base)));
+        if codes.iter().any(|&code| code > 3) {
+            continue;
+        }
+        let [before, middle, after] = match codes[1] {
+            0 | 2 => [3 - codes[2], 3 - codes[1], 3 - codes[0]],
+            _ => codes,
+        };
+        counts[middle / 2 * 16 + before * 4 + after] += 1;
+    }
+    counts
+}
+
+fn sum_counts(all: impl IntoIterator<Item = [u64; NUM_TRINUCLEOTIDES]>) -> [u64; NUM_TRINUCLEOTIDES] {
+    all.into_iter().fold([0; NUM_TRINUCLEOTIDES], |sum, counts| std::array::from_fn(|at| sum[at] + counts[at]))
+}
+
+/// Least squares without negative solutions (formula 3), for several right sides.
+struct LeastSquares<'a> {
+    columns: &'a [Vec<f64>],
+    /// Products of all columns.
+    products: Vec<Vec<f64>>,
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+impl<'a> LeastSquares<'a> {
+    fn new(columns: &'a [Vec<f64>]) -> Self {
+        let products = columns.iter().map(|a| columns.iter().map(|b| dot(a, b)).collect()).collect();
+        LeastSquares { columns, products }
+    }
+
+    /// The coefficients of the columns: the method of Lawson and Hanson (1974, chapter 23) on the products of the
+    /// columns (Bro and de Jong 1997). A column is added while the fit improves; a column whose coefficient would become
+    /// negative is removed.
+    fn solve(&self, counts: &[f64]) -> Vec<f64> {
+        let projections: Vec<f64> = self.columns.iter().map(|column| dot(column, counts)).collect();
+        let min_gradient =
+            SIGNATURE_MODEL_PARAMS.min_relative_gradient * projections.iter().copied().fold(0.0, f64::max);
+        let mut solution = vec![0.0; self.columns.len()];
+        let mut active: Vec<usize> = Vec::new();
+        // Columns that, because of rounding, cannot be added to the present ones.
+        let mut refused: Vec<usize> = Vec::new();
+        loop {
+            let gradient = |&column: &usize| projections[column] - dot(&self.products[column], &solution);
+            let candidates =
+                (0..self.columns.len()).filter(|column| !active.contains(column) && !refused.contains(column));
+            let best = candidates.map(|column| (column, gradient(&column))).max_by(|a, b| a.1.total_cmp(&b.1));
+            let Some((added, _)) = best.filter(|(_, gradient)| *gradient > min_gradient) else { return solution };
+            active.push(added);
+            let improved = self.solve_active(&active, &projections).filter(|values| values.last() > Some(&0.0));
+            let Some(mut values) = improved else {
+                active.pop();
+                refused.push(added);
+                continue;
+            };
+            refused.clear();
+            while values.iter().any(|value| *value <= 0.0) {
+                // Go towards the new values until the first coefficient is 0, and remove its column.
+                let steps = active.iter().zip(&values).filter(|(_, value)| **value <= 0.0);
+                let step = steps.map(|(&at, value)| solution[at] / (solution[at] - value)).fold(1.0, f64::min);
+                for (&at, value) in active.iter().zip(&values) {
+                    let moved = solution[at] + step * (value - solution[at]);
+                    solution[at] =
+                        if *value <= 0.0 && solution[at] / (solution[at] - value) <= step { 0.0 } else { moved };
+                }
+                active.retain(|&at| solution[at] > 0.0);
+                match self.solve_active(&active, &projections) {
+                    Some(fewer) => values = fewer,
+                    None => return solution,
+                }
+            }
+            active.iter().zip(&values).for_each(|(&at, value)| solution[at] = *value);
+        }
+    }
+
+    /// The coefficients of some columns without limits, by Cholesky decomposition; `None` if the columns depend on each
+    /// other.
+    fn solve_active(&self, active: &[usize], projections: &[f64]) -> Option<Vec<f64>> {
+        let n = active.len();
+        let mut lower = vec![vec![0.0; n]; n];
+        for row in 0..n {
+            for column in 0..=row {
+                let rest =
+                    self.products[active[row]][active[column]] - dot(&lower[row][..column], &lower[column][..column]);
+                if row > column {
+                    lower[row][column] = rest / lower[column][column];
+                } else if rest > SIGNATURE_MODEL_PARAMS.min_relative_gradient * self.products[active[row]][active[row]]
+                {
+                    lower[row][row] = rest.sqrt();
+                } else {
+                    return None;
+                }
+            }
+        }
+        let mut values: Vec<f64> = active.iter().map(|&at| projections[at]).collect();
+        for row in 0..n {
+            values[row] = (values[row] - dot(&lower[row][..row], &values[..row])) / lower[row][row];
+        }
+        for row in (0..n).rev() {
+            let known: f64 = (row + 1..n).map(|below| lower[below][row] * values[below]).sum();
+            values[row] = (values[row] - known) / lower[row][row];
+        }
+        Some(values)
+    }
+}
+
+/// Intervals of the shares of all signatures: the 2.5 % and 97.5 % quantiles of fits of resampled spectra (formula 4).
+fn resampled_intervals(problem: &LeastSquares<'_>, counts: &[f64]) -> Vec<[f64; 2]> {
+    let num_resamples = SIGNATURE_MODEL_PARAMS.num_resamples;
+    let mut random = Random(0);
+    let mut shares: Vec<Vec<f64>> = vec![Vec::with_capacity(num_resamples); problem.columns.len()];
+    for _ in 0..num_resamples {
+        let resampled: Vec<f64> = counts.iter().map(|&rate| random.poisson_number(rate)).collect();
+        let solution = problem.solve(&resampled);
+        let total: f64 = solution.iter().sum();
+        shares
+            .iter_mut()
+            .zip(solution)
+            .for_each(|(own, value)| own.push(if total > 0.0 { value / total } else { 0.0 }));
+    }
+    let beyond = num_resamples / 40;
+    shares
+        .into_iter()
+        .map(|mut own| {
+            own.sort_by(f64::total_cmp);
+            [own[beyond], own[num_resamples - 1 - beyond]]
+        })
+        .collect()
+}
+
+/// Random numbers that are the same in each run.
+struct Random(u64);
+
+impl Random {
+    /// A number above 0 and up to 1.
+    fn uniform_number(&mut self) -> f64 {
+        self.0 += 1;
+        ((mix_bits(self.0 ^ mix_bits(self.0 << 32 | 1)) >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A Poisson number: exact for low rates (Knuth 1969), from the normal distribution for high ones (Box and Muller
+    /// 1958).
+    fn poisson_number(&mut self, rate: f64) -> f64 {
+        if rate > SIGNATURE_MODEL_PARAMS.max_exact_poisson_rate {
+            let radius = (-2.0 * self.uniform_number().ln()).sqrt();
+            let normal = radius * (std::f64::consts::TAU * self.uniform_number()).cos();
+            return (rate + normal * rate.sqrt()).round().max(0.0);
+        }
+        let (end, mut product, mut number) = ((-rate).exp(), self.uniform_number(), 0.0);
+        while product > end {
+            product *= self.uniform_number();
+            number += 1.0;
+        }
+        number
+    }
+}
+
+fn cosine_similarity(a: &[f64], b: &[f64]) -> f64 {
+    let norms = (dot(a, a) * dot(b, b)).sqrt();
+    if norms > 0.0 { dot(a, b) / norms } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use genuma_reads::fasta::Contig;
+
+    use super::*;
+
+    /// Made signatures: a few contexts are frequent, the others rare, and neighbouring signatures share contexts.
+    fn made_signatures(num: usize) -> Vec<Signature> {
+        let mut random = Random(1 << 20);
+        (0..num)
+            .map(|own| {
+                let weights: Vec<f64> = (0..NUM_CONTEXTS).map(|_| random.uniform_number().powi(6) + 1e-3).collect();
+                let sum: f64 = weights.iter().sum();
+                let probabilities = weights.iter().map(|weight| weight / sum).collect();
+                Signature { name: format!("S{own}"), probabilities }
+            })
+            .collect()
+    }
+
+    fn matrix(signatures: Vec<Signature>) -> SignatureMatrix {
+        SignatureMatrix { path: "made.txt".into(), signatures }
+    }
+
+    /// Counts of `num_snvs` SNVs of signatures with these shares.
+    fn spectrum_of_mixture(matrix: &SignatureMatrix, shares: &[(usize, f64)], num_snvs: f64, seed: u64) -> Vec<u64> {
+        let mut random = Random(seed << 24);
+        let rate = |context: usize| {
+            shares.iter().map(|(own, share)| num_snvs * share * matrix.signatures[*own].probabilities[context]).sum()
+        };
+        (0..NUM_CONTEXTS).map(|context| random.poisson_number(rate(context)) as u64).collect()
+    }
+
+    fn share_of(fit: &SignatureExposures, name: &str) -> Estimate {
+        let found = fit.exposures.iter().find(|exposure| exposure.signature == name);
+        found.map_or(Estimate { value: 0.0, low: 0.0, high: 0.0 }, |exposure| exposure.share)
+    }
+
+    /// The matrix as a file has it.
+    fn matrix_text(signatures: &[Signature]) -> String {
+        let mut text = String::from("Type");
+        signatures.iter().for_each(|signature| write!(text, "\t{}", signature.name).expect("memory"));
+        for (context, name) in mutation_contexts().iter().enumerate() {
+            write!(text, "\n{name}").expect("memory");
+            let numbers = signatures.iter().map(|signature| signature.probabilities[context]);
+            numbers.for_each(|number| write!(text, "\t{number}").expect("memory"));
+        }
+        text
+    }
+
+    #[test]
+    fn mixtures_are_recovered() {
+        let matrix = matrix(made_signatures(30));
+        let shares = [(3, 0.5), (11, 0.3), (20, 0.2)];
+        // Number of SNVs, largest error of a share, and smallest similarity.
+        for (num_snvs, max_error, min_similarity) in [(500.0, 0.12, 0.92), (2000.0, 0.05, 0.97)] {
+            let (mut covered, mut false_signatures) = (0, 0);
+            for seed in 1..=10 {
+                let spectrum = spectrum_of_mixture(&matrix, &shares, num_snvs, seed);
+                let fit = matrix.fit_exposures(&spectrum, None);
+                assert_eq!(fit.num_snvs, spectrum.iter().sum::<u64>());
+                assert!(fit.cosine_similarity > Some(min_similarity), "{fit:?}");
+                let total: f64 = fit.exposures.iter().map(|exposure| exposure.share.value).sum();
+                assert!((total - 1.0).abs() < 1e-9);
+                for (own, share) in shares {
+                    let found = share_of(&fit, &format!("S{own}"));
+                    assert!((found.value - share).abs() < max_error, "{num_snvs}: S{own} {found:?}");
+                    assert!(found.low > 0.0 && found.low <= found.value && found.value <= found.high);
+                    covered += u32::from(found.low <= share && share <= found.high);
+                }
+                false_signatures += fit.exposures.iter().filter(|exposure| exposure.share.low > 0.0).count() - 3;
+            }
+            assert!(covered >= 24, "{num_snvs}: {covered} of 30 intervals have the true share");
+            assert!(false_signatures <= 4, "{num_snvs}: {false_signatures}");
+        }
+    }
+
+    #[test]
+    fn equal_input_gives_equal_results() {
+        let matrix = matrix(made_signatures(8));
+        let spectrum = spectrum_of_mixture(&matrix, &[(0, 0.6), (5, 0.4)], 300.0, 4);
+        assert_eq!(matrix.fit_exposures(&spectrum, None), matrix.fit_exposures(&spectrum, None));
+    }
+
+    #[test]
+    fn too_few_snvs_are_not_fitted() {
+        let matrix = matrix(made_signatures(3));
+        for num_snvs in [0, 199] {
+            let mut spectrum = vec![0; NUM_CONTEXTS];
+            spectrum[7] = num_snvs;
+            let fit = matrix.fit_exposures(&spectrum, None);
+            assert_eq!((fit.num_snvs, fit.cosine_similarity, fit.exposures.len()), (num_snvs, None, 0));
+            assert_eq!(fit.why_no_exposures, Some(format!("{num_snvs} SNVs passed, and a fit needs at least 200")));
+        }
+        let enough = spectrum_of_mixture(&matrix, &[(0, 1.0)], 250.0, 1);
+        assert_eq!(matrix.fit_exposures(&enough, None).why_no_exposures, None);
+    }
+
+    #[test]
+    fn equal_signatures_do_not_fail() {
+        let one = made_signatures(1).remove(0);
+        let matrix = matrix(vec![one.clone(), Signature { name: "again".into(), ..one.clone() }]);
+        let fit = matrix.fit_exposures(&spectrum_of_mixture(&matrix, &[(0, 1.0)], 1000.0, 1), None);
+        assert!((fit.exposures.iter().map(|exposure| exposure.share.value).sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn least_squares_fulfil_their_conditions() {
+        // Without the limit the second coefficient would be negative.
+        let columns = vec![vec![1.0, 1.0, 0.0], vec![1.0, 0.0, 1.0], vec![0.0, 0.5, 0.5]];
+        let counts = [3.0, 2.0, 0.5];
+        let problem = LeastSquares::new(&columns);
+        let solution = problem.solve(&counts);
+        for (column, value) in solution.iter().enumerate() {
+            let gradient = dot(&columns[column], &counts) - dot(&problem.products[column], &solution);
+            assert!(*value >= 0.0 && gradient < 1e-9 && (gradient * value).abs() < 1e-9, "{solution:?}");
+        }
+        assert!(solution[0] > 2.0 && solution[2] == 0.0, "{solution:?}");
+    }
+
+    #[test]
+    fn signatures_are_normalised_to_targets() {
+        // C in the targets is before G only; the genome has equally many CA and CG.
+        let contig = |name: &str, unit: &[u8]| Contig { name: name.into(), seq: unit.repeat(20) };
+        let genome = Reference::from_contigs(vec![contig("a", b"ACGACGACGACG"), contig("b", b"ACAACAACAACA")]);
+        let target = Target { contig: 0, start: 30, end: 150, name: String::new() };
+        let targets = Targets::from_intervals(vec![target]);
+        let ratios = ContextRatios::of_targets(&genome, &targets, 10, 1);
+        let contexts = mutation_contexts();
+        let at = |name: &str| contexts.iter().position(|context| context == name).expect("a context");
+        assert_eq!(ratios.0[at("A[C>T]A")], 0.0);
+        assert!(ratios.0[at("A[C>T]G")] > 1.5, "{}", ratios.0[at("A[C>T]G")]);
+        let mut probabilities = vec![0.0; NUM_CONTEXTS];
+        (probabilities[at("A[C>T]A")], probabilities[at("A[C>T]G")]) = (0.7, 0.3);
+        let normalised = Signature { name: "S".into(), probabilities }.normalised(Some(&ratios));
+        assert_eq!((normalised[at("A[C>T]A")], normalised[at("A[C>T]G")]), (0.0, 1.0));
+    }
+
+    #[test]
+    fn matrices_are_read_in_any_order_of_rows() {
+        let signatures = made_signatures(2);
+        let text = matrix_text(&signatures);
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines[1..].reverse();
+        let read = parse_signatures(&(lines.join("\r\n") + "\r\n")).expect("a matrix");
+        for (read, made) in read.iter().zip(&signatures) {
+            assert_eq!(read.name, made.name);
+            assert!(read.probabilities.iter().zip(&made.probabilities).all(|(a, b)| (a - b).abs() < 1e-12));
+        }
+    }
+
+    #[test]
+    fn malformed_matrices_are_refused() {
+        let text = matrix_text(&made_signatures(2));
+        let lines: Vec<&str> = text.lines().collect();
+        let without_last = lines[..96].join("\n");
+        let number = lines[1].split('\t').nth(1).expect("a number");
+        for (changed, fault) in [
+            (String::new(), "is empty"),
+            (text.replacen("Type", "Trinucleotide", 1), "the first column is \"Trinucleotide\""),
+            (text.replacen("S1", "S0", 1), "\"S0\" of a signature is empty or given twice"),
+            ("Type\nA[C>A]A".to_owned(), "has no signature"),
+            (without_last.clone(), "the context T[T>G]T is missing (1 of 96 are)"),
+            (format!("{text}\n{}", lines[5]), "line 98: the context C[C>A]A is given twice"),
+            (text.replacen("A[C>A]A", "A[G>A]A", 1), "line 2: \"A[G>A]A\" is not a context"),
+            (text.replacen(number, "-0.01", 1), "line 2, S0: -0.01 is not a probability"),
+            (text.replacen(number, "NaN", 1), "line 2, S0: NaN is not a probability"),
+            (text.replacen(number, "0,1", 1), "line 2, S0: \"0,1\" is not a number"),
+            (text.replacen(number, "0.5", 1), "the probabilities of S0 sum to 1."),
+            (format!("{without_last}\nT[T>G]T\t0.1"), "line 97: has 1 numbers for 2 signatures"),
+        ] {
+            let refused = parse_signatures(&changed).expect_err(fault);
+            assert!(refused.contains(fault), "{refused}");
+        }
+        assert!(
+            SignatureMatrix::read(Path::new("/none")).expect_err("no file").to_string().contains("/none: cannot read")
+        );
+    }
+}
