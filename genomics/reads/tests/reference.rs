@@ -54,7 +54,7 @@ fn circular_sequences_are_known_by_header_or_name() {
         ("chrMT_alt", false),
     ];
     let text: String = headers.iter().map(|(header, _)| format!(">{header}\nACGT\n")).collect();
-    let reference = Reference::read(&folder.write("r.fa", text)).unwrap();
+    let reference = Reference::read_fasta_file(&folder.write("r.fa", text)).unwrap();
     for (i, (header, is_circular)) in headers.into_iter().enumerate() {
         assert_eq!(reference.is_circular(i), is_circular, "{header}");
     }

@@ -190,7 +190,7 @@ mod tests {
         let uneven = vec![vec![[[10, 500], [90, 500]]], vec![[[120, 500], [25, 500]]], vec![[[60, 500], [190, 500]]]];
         let errors = vec![vec![[[15, 500], [0, 500]]]; 10];
         let even = PcrErrorModel::learn(&[even, errors.clone()].concat());
-        let uneven = PcrErrorModel::learn(&[uneven.repeat(10), errors].concat());
+        let uneven = PcrErrorModel::learn(&[vec![uneven; 10].concat(), errors].concat());
         assert!(uneven.num_templates < 80.0 && 300.0 < even.num_templates, "{uneven:?} {even:?}");
         let share = 1.0 / (1.0 + (-even.error_log_odds).exp());
         assert!((share - 0.2).abs() < 0.06, "{share}");
