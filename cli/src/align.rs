@@ -21,7 +21,7 @@ use genuma_align::placement::{
     self, LoadedIndex, MemoryMeasurements, PlacementRequest, plan_placement, residence_matches_placement,
 };
 use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
-use genuma_align::sort::{self, BamFile, CramFile, SortedFileHeader, Sorter};
+use genuma_align::sort::{self, BamFile, CramFile, CramVersion, SortedFileHeader, Sorter};
 use genuma_farm::assign_cpu_slots;
 use genuma_machine::Topology;
 use genuma_machine::topology::{Sysfs, TopologySource};
@@ -134,6 +134,9 @@ pub(crate) struct Args {
     /// File for the records: x.sam, x.bam or x.cram [default: SAM on standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
+    /// Version of CRAM for -o x.cram, as in `samtools view -O cram,version=3.1` [default: 3.0]
+    #[arg(long, value_enum, value_name = "VERSION", help_heading = "Output")]
+    cram_version: Option<CramVersionArg>,
     /// Mark duplicates, among the reads of one library (LB of the read group); needs -o x.bam or x.cram
     #[arg(long, help_heading = "Output")]
     mark_duplicates: bool,
@@ -171,6 +174,26 @@ pub(crate) struct Args {
     /// Folder for spilled records [default: the folder of the output]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
+}
+
+/// Version of CRAM output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CramVersionArg {
+    /// For every program that reads CRAM
+    #[value(name = "3.0")]
+    V3_0,
+    /// Smaller read names and tags; for htslib 1.12, htsjdk 3 and later
+    #[value(name = "3.1")]
+    V3_1,
+}
+
+impl From<CramVersionArg> for CramVersion {
+    fn from(version: CramVersionArg) -> CramVersion {
+        match version {
+            CramVersionArg::V3_0 => CramVersion::V3_0,
+            CramVersionArg::V3_1 => CramVersion::V3_1,
+        }
+    }
 }
 
 /// Where the records are written.
@@ -306,6 +329,9 @@ impl Args {
         if self.mark_duplicates && !target.is_sorted() {
             return Err(UsageError("--mark-duplicates needs sorted records: add -o x.bam or x.cram".to_owned()));
         }
+        if self.cram_version.is_some() && !matches!(target, AlignmentOutput::Cram(_)) {
+            return Err(UsageError("--cram-version needs CRAM output: add -o x.cram".to_owned()));
+        }
         Ok(target)
     }
 
@@ -437,7 +463,9 @@ impl AlignRun<'_> {
             }
             AlignmentOutput::Cram(path) => {
                 let genome = CramReference::new(Some(self.args.reference.clone()));
-                let file = CramFile::create(path, SortedFileHeader::sorted_by_coordinate(&header)?, &genome)?;
+                let version = self.args.cram_version.map_or_else(CramVersion::default, CramVersion::from);
+                let header_of_file = SortedFileHeader::sorted_by_coordinate(&header)?;
+                let file = CramFile::create(path, header_of_file, &genome)?.with_version(version);
                 self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_cram(file, &mut set))?
             }
         };

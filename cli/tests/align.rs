@@ -120,6 +120,16 @@ fn a_cram_holds_what_the_bam_holds() {
         samtools(&view).lines().map(last).collect()
     };
     assert!(lines("x.cram") == lines("x.bam"), "x.bam and x.cram");
+    let newer =
+        ["-R", "ID:a\\tSM:me\\tLB:one", "--mark-duplicates", "--cram-version", "3.1", "-o", text(&path("z.cram"))];
+    align(&newer).assert_success();
+    assert!(lines("z.cram") == lines("x.bam"), "CRAM 3.1");
+    assert_eq!(
+        (&fs::read(path("x.cram")).expect("CRAM")[4..6], &fs::read(path("z.cram")).expect("CRAM")[4..6]),
+        (&[3, 0][..], &[3, 1][..])
+    );
+    assert!(fs::metadata(path("z.cram")).expect("CRAM").len() < fs::metadata(path("x.cram")).expect("CRAM").len());
+    ["z.cram", "z.cram.crai"].iter().for_each(|name| fs::remove_file(path(name)).expect("a file"));
     let header = |name: &str| samtools(&["view", "-H", "--no-PG", text(&path(name))]);
     let crams = header("x.cram");
     let sequences: Vec<&str> = crams.lines().filter(|line| line.starts_with("@SQ")).collect();

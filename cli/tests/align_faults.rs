@@ -58,6 +58,8 @@ fn wishes_that_cannot_be_fulfilled() {
         (&[reference, reads, "--memory", "1M", "-o", "x.bam"], "too little for sorting"),
         (&[reference, reads, "--work", "nowhere", "-o", "x.bam"], "--work nowhere: is not a folder"),
         (&[reference, reads, "--interleaved", "--single"], "cannot be used with"),
+        (&[reference, reads, "--cram-version", "3.1", "-o", "x.bam"], "add -o x.cram"),
+        (&[reference, reads, "--cram-version", "2.1", "-o", "x.cram"], "possible values: 3.0, 3.1"),
         (&[reference, reads, "--tags", "RX"], "--tags is for reads of BAM or CRAM files"),
         (&[reference, reads, "--tags", "RX,"], "'' is not a tag"),
         (&[reference, reads, "--tags", "RX QX"], "'RX QX' is not a tag"),

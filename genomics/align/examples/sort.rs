@@ -1,6 +1,6 @@
 //! Sorts a BAM whose records are grouped by template, as aligners write them, and reports the time of each step:
 //! `cargo run --release --example sort -- in.bam out.bam [--threads N] [--memory BYTES] [--level 1-9] [--work FOLDER]
-//! [--mark] [--libraries] [--whole-templates] [--cram REFERENCE]`. With `-` for `out.bam` the BAM goes to standard
+//! [--mark] [--libraries] [--whole-templates] [--cram REFERENCE [--cram-3.1]]`. With `-` for `out.bam` the BAM goes to standard
 //! output.
 
 use std::error::Error;
@@ -12,7 +12,9 @@ use std::time::Instant;
 
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
-use genuma_align::sort::{BamFile, BlockSorter, CramFile, SortOptions, SortedBlock, SortedFileHeader, Sorter};
+use genuma_align::sort::{
+    BamFile, BlockSorter, CramFile, CramVersion, SortOptions, SortedBlock, SortedFileHeader, Sorter,
+};
 use genuma_reads::CramReference;
 use genuma_work::cost::CostTimer;
 use genuma_work::publish::FileSet;
@@ -24,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let (mut files, mut threads, mut memory, mut level) = (Vec::new(), 2, 1 << 30, CompressionLevel::default());
     let (mut work, mut marking) = (PathBuf::from("."), None::<MarkdupOptions>);
-    let (mut libraries, mut genome) = (false, None);
+    let (mut libraries, mut genome, mut version) = (false, None, CramVersion::V3_0);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         match arg.as_str() {
@@ -34,6 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--work" => work = value()?.into(),
             "--mark" => marking = Some(marking.unwrap_or_default()),
             "--cram" => genome = Some(CramReference::new(Some(value()?.into()))),
+            "--cram-3.1" => version = CramVersion::V3_1,
             "--libraries" => libraries = true,
             "--whole-templates" => {
                 marking = Some(MarkdupOptions { mark_whole_template: true, ..marking.unwrap_or_default() })
@@ -92,7 +95,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut set = FileSet::default();
             let path = Path::new(path);
             let summary = match &genome {
-                Some(genome) => sorter.write_cram(CramFile::create(path, header, genome)?, &mut set)?,
+                Some(genome) => {
+                    let file = CramFile::create(path, header, genome)?.with_version(version);
+                    sorter.write_cram(file, &mut set)?
+                }
                 None => sorter.write_bam(BamFile::create(path, header, level)?, &mut set)?,
             };
             set.publish_all()?;

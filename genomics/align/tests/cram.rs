@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use genuma_align::sort::{CramFile, SortedFileHeader};
+use genuma_align::sort::{CramFile, CramVersion, SortedFileHeader};
 use genuma_reads::CramReference;
 use genuma_work::publish::FileSet;
 use sorting::{How, Random, Records, samtools, sorter, text};
@@ -169,9 +169,11 @@ fn as_cram(line: &str) -> String {
     rest.join("\t")
 }
 
-fn write(records: &Records, genome: &CramReference, path: &Path, how: &How) {
+const VERSIONS: [CramVersion; 2] = [CramVersion::V3_0, CramVersion::V3_1];
+
+fn write(records: &Records, genome: &CramReference, path: &Path, how: &How, version: CramVersion) {
     let header = SortedFileHeader::sorted_by_coordinate(&records.header).expect("a header");
-    let file = CramFile::create(path, header, genome).expect("a file");
+    let file = CramFile::create(path, header, genome).expect("a file").with_version(version);
     let mut set = FileSet::default();
     let sorter = sorter(records, path.parent().expect("a folder"), how).expect("sorted");
     sorter.write_cram(file, &mut set).expect("written");
@@ -180,6 +182,10 @@ fn write(records: &Records, genome: &CramReference, path: &Path, how: &How) {
 
 #[test]
 fn other_programs_read_what_bam_would_have() {
+    VERSIONS.into_iter().for_each(other_programs_read);
+}
+
+fn other_programs_read(version: CramVersion) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     let (cram, bam, reference) = (path("x.cram"), path("x.bam"), path("genome.fa"));
@@ -188,9 +194,11 @@ fn other_programs_read_what_bam_would_have() {
     fasta(&sequences, &reference);
     let genome = CramReference::new(Some(reference.clone()));
     let records = Records::of(&made(&mut random, &sequences, 12_000, true), folder.path());
-    write(&records, &genome, &cram, &How::default());
+    write(&records, &genome, &cram, &How::default(), version);
 
     samtools(&["quickcheck", text(&cram)]);
+    let minor = if version == CramVersion::V3_0 { 0 } else { 1 };
+    assert_eq!(fs::read(&cram).expect("CRAM")[4..6], [3, minor]);
     samtools(&["sort", "--no-PG", "-o", text(&bam), text(&path("made.bam"))]);
     let view = |of: &Path, options: &[&str]| {
         let plain = ["view", "--input-fmt-option", "decode_md=0", "-T", text(&reference), text(of)];
@@ -220,7 +228,7 @@ fn other_programs_read_what_bam_would_have() {
 
     // noodles-cram 0.102 returns reads without qualities or without bases in a form that is invalid in SAM.
     let records = Records::of(&made(&mut random, &sequences, 3_000, false), folder.path());
-    write(&records, &genome, &cram, &How::default());
+    write(&records, &genome, &cram, &How::default(), version);
     let (expected, found) = (view(&cram, &[]), by_noodles(&cram, &reference));
     assert_eq!(found.len(), expected.lines().count());
     for (ours, theirs) in found.iter().zip(expected.lines()) {
@@ -264,13 +272,15 @@ fn the_same_bytes_whatever_the_threads_and_the_memory() {
     fasta(&sequences, &path("genome.fa"));
     let genome = CramReference::new(Some(path("genome.fa")));
     let records = Records::of(&made(&mut random, &sequences, 9_000, true), folder.path());
-    let bytes = |how: &How| {
-        write(&records, &genome, &path("x.cram"), how);
+    let bytes = |how: &How, version| {
+        write(&records, &genome, &path("x.cram"), how, version);
         [fs::read(path("x.cram")).expect("CRAM"), fs::read(path("x.cram.crai")).expect("its index")]
     };
-    let expected = bytes(&How { threads: 1, ..How::default() });
-    for (threads, memory) in [(2, 1 << 26), (5, 100_000)] {
-        assert!(bytes(&How { threads, memory, ..How::default() }) == expected, "{threads} threads");
+    for version in VERSIONS {
+        let expected = bytes(&How { threads: 1, ..How::default() }, version);
+        for (threads, memory) in [(2, 1 << 26), (5, 100_000)] {
+            assert!(bytes(&How { threads, memory, ..How::default() }, version) == expected, "{threads} threads");
+        }
     }
 }
 
@@ -303,4 +313,38 @@ fn the_reference_has_to_be_the_one_of_the_records() {
     assert!(said.contains("has no sequence"), "{said}");
     let said = failed(&CramReference::new(Some(path("none.fa"))));
     assert!(said.contains("none.fa"), "{said}");
+}
+
+#[test]
+fn read_names_and_tags_of_any_kind_come_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let mut random = Random(8);
+    fasta(&genome(&mut random), &path("genome.fa"));
+    let reference = CramReference::new(Some(path("genome.fa")));
+    let kinds: [&dyn Fn(usize, &mut Random) -> String; 6] = [
+        &|_, random| {
+            let [lane, tile, x, y] = [4, 1578, 32_000, 37_000].map(|most| 1000 + random.below(most));
+            format!("A00123:71:HXX5TDSXX:{}:{tile}:{x}:{y}", lane % 10)
+        },
+        &|i, _| format!("r{}", i / 2),
+        &|i, _| format!("m54238_180901_011437/{}/ccs", 4_194_400 + 7 * i),
+        &|i, _| format!("{}{i:012}.0", "0".repeat(i % 5)),
+        &|_, random| (0..1 + random.below(60)).map(|_| char::from(b"ab019:_.%-"[random.below(10)])).collect(),
+        // Too many parts for the tokeniser.
+        &|i, _| format!("{}{i}", "a:".repeat(if i == 1500 { 120 } else { 20 })),
+    ];
+    for (kind, name) in kinds.into_iter().enumerate() {
+        let mut sam = "@HD\tVN:1.6\n".to_owned();
+        for i in 0..3_000 {
+            let (number, name) = (random.below(100_000), name(i, &mut random));
+            let tags = format!("x0:i:{}\tx1:Z:t{number}\tx2:B:S,{i},{number}", 70_000 + number);
+            writeln!(sam, "{name}\t4\t*\t0\t0\t*\t*\t0\t0\tACGTA\tIIII#\t{tags}").expect("a string");
+        }
+        let records = Records::of(&sam, folder.path());
+        write(&records, &reference, &path("x.cram"), &How::default(), CramVersion::V3_1);
+        let lines = |file: &str| samtools(&["view", text(&path(file))]);
+        samtools(&["sort", "--no-PG", "-o", text(&path("x.bam")), text(&path("made.bam"))]);
+        assert!(lines("x.cram") == lines("x.bam"), "names of kind {kind}");
+    }
 }

@@ -39,7 +39,7 @@ use spill_file::SortedRunFile;
 
 pub use bam_file::BamFile;
 pub use block_sorter::{BlockSorter, SortedBlock};
-pub use cram::CramFile;
+pub use cram::{CramFile, CramVersion};
 pub use header::SortedFileHeader;
 
 /// Why records cannot be sorted or written.

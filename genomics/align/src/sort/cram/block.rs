@@ -2,8 +2,11 @@
 
 use libdeflater::{CompressionLvl, Compressor};
 
+use super::CramVersion;
 use super::itf8::{write_itf8, write_ltf8};
+use super::name_tokenizer::encode_names;
 use super::rans::{ContextOrder, RansEncoder};
+use super::rans_nx16::{Nx16Encoder, Nx16Method};
 
 /// Content type of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +25,17 @@ pub(super) enum Codec {
     Stored,
     Gzip,
     Rans(ContextOrder),
+    /// Gzip in CRAM 3.0, the name tokeniser in CRAM 3.1.
+    Names,
+}
+
+/// Codes of the compression methods in the file (section 8.1 and the codec specification).
+mod method {
+    pub const STORED: u8 = 0;
+    pub const GZIP: u8 = 1;
+    pub const RANS_4X8: u8 = 4;
+    pub const RANS_NX16: u8 = 5;
+    pub const NAME_TOKENIZER: u8 = 8;
 }
 
 /// Compression level of gzip.
@@ -29,44 +43,59 @@ const GZIP_LEVEL: i32 = 6;
 /// Blocks with fewer bytes than this are stored uncompressed: the table would be larger than the gain.
 const MIN_COMPRESSED_BYTES: usize = 24;
 
+/// In CRAM 3.1, blocks of up to this number of bytes are encoded with the other order as well, and the smaller result is
+/// kept. In larger blocks the order of the data series is nearly always the better one.
+const MAX_BYTES_FOR_BOTH_ORDERS: usize = 128 << 10;
+/// Tokenised names of more than this share of their bytes are compared with gzip. Chosen: typical names need 1/10 to 1/6.
+const MAX_TOKENIZED_SHARE: usize = 4;
+
 /// Writes compressed blocks; each thread has its own.
 pub(super) struct BlockWriter {
+    version: CramVersion,
     rans: RansEncoder,
+    nx16: Nx16Encoder,
     gzip: Compressor,
     compressed: Vec<u8>,
+    /// Result of another method for the same block.
+    other: Vec<u8>,
 }
 
 impl BlockWriter {
-    pub(super) fn new() -> BlockWriter {
+    pub(super) fn new(version: CramVersion) -> BlockWriter {
         let level = CompressionLvl::new(GZIP_LEVEL).unwrap_or_default();
-        BlockWriter { rans: RansEncoder::new(), gzip: Compressor::new(level), compressed: Vec::new() }
+        BlockWriter {
+            version,
+            rans: RansEncoder::new(),
+            nx16: Nx16Encoder::new(),
+            gzip: Compressor::new(level),
+            compressed: Vec::new(),
+            other: Vec::new(),
+        }
     }
 
     /// Appends a block to `out`. Data that does not become smaller is stored uncompressed.
     pub(super) fn write_block(&mut self, kind: BlockType, id: i32, codec: Codec, data: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
-        let compressed = &mut self.compressed;
-        compressed.clear();
-        let mut method = match codec {
-            _ if data.len() < MIN_COMPRESSED_BYTES => 0,
-            Codec::Stored => 0,
-            Codec::Gzip => {
-                compressed.resize(self.gzip.gzip_compress_bound(data.len()), 0);
-                // The buffer is large enough for any result.
-                self.gzip.gzip_compress(data, compressed).map_or(0, |size| {
-                    compressed.truncate(size);
-                    1
-                })
+        let mut method = match (codec, self.version) {
+            _ if data.len() < MIN_COMPRESSED_BYTES => method::STORED,
+            (Codec::Stored, _) => method::STORED,
+            (Codec::Gzip | Codec::Names, CramVersion::V3_0) => self.compress_gzip(data),
+            (Codec::Rans(order), CramVersion::V3_0) => {
+                self.compressed.clear();
+                self.rans.encode(data, order, &mut self.compressed);
+                method::RANS_4X8
             }
-            Codec::Rans(order) => {
-                self.rans.encode(data, order, compressed);
-                4
+            (Codec::Rans(order), CramVersion::V3_1) => self.compress_nx16(data, order),
+            (Codec::Gzip, CramVersion::V3_1) => {
+                self.compress_nx16(data, ContextOrder::One);
+                self.gzip_if_smaller(data, method::RANS_NX16)
             }
+            (Codec::Names, CramVersion::V3_1) => self.compress_names(data),
         };
-        if compressed.len() >= data.len() {
-            method = 0;
+        if self.compressed.len() >= data.len() {
+            method = method::STORED;
         }
-        let bytes = if method == 0 { data } else { compressed };
+        let bytes = if method == method::STORED { data } else { &self.compressed };
         out.extend_from_slice(&[method, kind as u8]);
         write_itf8(out, id);
         write_itf8(out, bytes.len() as i32);
@@ -74,6 +103,48 @@ impl BlockWriter {
         out.extend_from_slice(bytes);
         let sum = crc32fast::hash(&out[begin..]);
         out.extend_from_slice(&sum.to_le_bytes());
+    }
+
+    fn compress_gzip(&mut self, data: &[u8]) -> u8 {
+        self.compressed.resize(self.gzip.gzip_compress_bound(data.len()), 0);
+        // The buffer is large enough for any result; an empty one would be stored.
+        let size = self.gzip.gzip_compress(data, &mut self.compressed).unwrap_or(data.len());
+        self.compressed.truncate(size);
+        if size < data.len() { method::GZIP } else { method::STORED }
+    }
+
+    /// Compresses with rANS of `order`, with several values in a byte if there are few, and small blocks with the other
+    /// order as well; keeps the smallest result.
+    fn compress_nx16(&mut self, data: &[u8], order: ContextOrder) -> u8 {
+        let other = if order == ContextOrder::One { ContextOrder::Zero } else { ContextOrder::One };
+        let methods = [Nx16Method::Plain(order), Nx16Method::Packed(order), Nx16Method::Plain(other)];
+        let tried = if data.len() <= MAX_BYTES_FOR_BOTH_ORDERS { &methods[..] } else { &methods[..2] };
+        self.compressed.clear();
+        self.nx16.encode_smallest(data, tried, &mut self.compressed);
+        method::RANS_NX16
+    }
+
+    fn compress_names(&mut self, data: &[u8]) -> u8 {
+        self.compressed.clear();
+        let is_encoded = encode_names(data, &mut self.nx16, &mut self.compressed);
+        if !is_encoded {
+            return self.compress_gzip(data);
+        }
+        if self.compressed.len() * MAX_TOKENIZED_SHARE <= data.len() {
+            return method::NAME_TOKENIZER;
+        }
+        self.gzip_if_smaller(data, method::NAME_TOKENIZER)
+    }
+
+    /// Replaces the result of another method by that of gzip if it is smaller. Returns the method of the result.
+    fn gzip_if_smaller(&mut self, data: &[u8], method: u8) -> u8 {
+        std::mem::swap(&mut self.compressed, &mut self.other);
+        let gzip = self.compress_gzip(data);
+        if gzip == method::GZIP && self.compressed.len() < self.other.len() {
+            return gzip;
+        }
+        std::mem::swap(&mut self.compressed, &mut self.other);
+        method
     }
 }
 

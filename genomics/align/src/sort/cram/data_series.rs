@@ -53,7 +53,7 @@ enum SeriesEncoding {
 /// Two-letter name in the file, encoding and compression method of each series. The methods gave the smallest (or
 /// nearly the smallest) files for reads of 150 bases (docs/evidence/2026-11-25-cram-writing.md).
 const SERIES: [(&[u8; 2], SeriesEncoding, Codec); 27] = {
-    use Codec::{Gzip, Rans};
+    use Codec::{Gzip, Names, Rans};
     use ContextOrder::{One, Zero};
     use SeriesEncoding::{External, StopByte};
     [
@@ -63,7 +63,7 @@ const SERIES: [(&[u8; 2], SeriesEncoding, Codec); 27] = {
         (b"RL", External, Rans(One)),
         (b"AP", External, Rans(Zero)),
         (b"RG", External, Rans(One)),
-        (b"RN", StopByte, Gzip),
+        (b"RN", StopByte, Names),
         (b"MF", External, Rans(One)),
         (b"NS", External, Rans(One)),
         (b"NP", External, Gzip),

@@ -1,13 +1,16 @@
-//! Writes sorted records to a CRAM 3.0 file with its index (`.crai`). Each thread encodes a container at a time; the
+//! Writes sorted records to a CRAM 3.0 or 3.1 file with its index (`.crai`). Each thread encodes a container at a time; the
 //! bytes do not depend on the number of threads.
 //!
 //! A container has one slice of up to 10,000 records of one sequence, or of several sequences that have few records.
-//! Each data series has its own block with a fixed compression method ([`data_series`]). Read names, tags and
+//! Each data series has its own block with a fixed compression method, in CRAM 3.1 with the smallest of a few
+//! ([`data_series`], [`block`]). Read names, tags and
 //! qualities are preserved. Differences from BAM: `=` and `X` of a CIGAR become `M`, the `RG` tag is the last tag,
 //! and an unmapped read has neither CIGAR nor mapping quality.
 
 mod itf8;
 mod rans;
+mod rans_nx16;
+mod name_tokenizer;
 mod block;
 mod data_series;
 mod slice;
@@ -39,6 +42,16 @@ const MAX_CONTAINER_BASES: usize = 5_000_000;
 /// Minimum number of records in a container before the next sequence begins a new container.
 const MIN_CONTAINER_RECORDS: usize = 1_000;
 
+/// Version of the CRAM format. 3.1 has further compression methods: rANS Nx16 and the name tokeniser are used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CramVersion {
+    /// Every program that reads CRAM reads it.
+    #[default]
+    V3_0,
+    /// Needs htslib 1.12, htsjdk 3 or noodles.
+    V3_1,
+}
+
 /// A CRAM file that is being written. The file and its index get their final names when the file set that
 /// [`super::Sorter::write_cram`] adds them to is published.
 pub struct CramFile {
@@ -46,6 +59,7 @@ pub struct CramFile {
     data: AtomicFile,
     header: SortedFileHeader,
     genome: CramReference,
+    version: CramVersion,
     /// MD5 sums of the reference sequences, computed by a thread.
     digests: JoinHandle<Result<Vec<[u8; 16]>, Error>>,
 }
@@ -67,7 +81,13 @@ impl CramFile {
             };
             names.iter().map(digest).collect()
         });
-        Ok(CramFile { path: path.to_owned(), data, header, genome: genome.clone(), digests })
+        let version = CramVersion::default();
+        Ok(CramFile { path: path.to_owned(), data, header, genome: genome.clone(), version, digests })
+    }
+
+    /// Sets the version of the format.
+    pub fn with_version(self, version: CramVersion) -> CramFile {
+        CramFile { version, ..self }
     }
 
     /// Writes all records that `next` appends, in order, and adds both files to `set`.
@@ -77,10 +97,10 @@ impl CramFile {
         next: impl FnMut(&mut Vec<u8>) -> Result<bool, Error>,
         set: &mut FileSet,
     ) -> Result<(), Error> {
-        let CramFile { path, mut data, header, genome, digests } = self;
+        let CramFile { path, mut data, header, genome, version, digests } = self;
         let digests = digests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let text = header.cram_header_text(&digests, genome.path());
-        let head = file_header(&text);
+        let head = file_header(&text, version);
         data.write_all(&head)?;
 
         let groups: HashMap<Vec<u8>, i32> = header.read_group_ids().map(|id| id.as_bytes().to_vec()).zip(0..).collect();
@@ -97,7 +117,7 @@ impl CramFile {
         let (data, index) = std::thread::scope(|scope| {
             for _ in 0..threads {
                 let (to_do, done, sequences, groups) = (to_do.clone(), done.clone(), &sequences, &groups);
-                scope.spawn(move || encode_batches(sequences, groups, &to_do, &done));
+                scope.spawn(move || encode_batches(sequences, groups, version, &to_do, &done));
             }
             drop((to_do, done));
             let at = head.len() as u64;
@@ -130,14 +150,18 @@ fn gzip_file(data: &[u8]) -> Vec<u8> {
 }
 
 /// The bytes before the records: file definition and header container.
-fn file_header(text: &str) -> Vec<u8> {
-    let mut out = b"CRAM\x03\x00".to_vec();
+fn file_header(text: &str, version: CramVersion) -> Vec<u8> {
+    let minor = match version {
+        CramVersion::V3_0 => 0,
+        CramVersion::V3_1 => 1,
+    };
+    let mut out = [&b"CRAM\x03"[..], &[minor]].concat();
     // The 20 bytes of the file ID stay zero, so that equal records give equal bytes.
     out.extend_from_slice(&[0; 20]);
     let mut lines = (text.len() as i32).to_le_bytes().to_vec();
     lines.extend_from_slice(text.as_bytes());
     let mut block = Vec::new();
-    BlockWriter::new().write_block(BlockType::FileHeader, 0, Codec::Gzip, &lines, &mut block);
+    BlockWriter::new(CramVersion::V3_0).write_block(BlockType::FileHeader, 0, Codec::Gzip, &lines, &mut block);
     let span = ReferenceSpan { sequence: 0, start: 0, span: 0 };
     ContainerHeader {
         bytes: block.len(),
@@ -268,10 +292,11 @@ fn fill_batches(
 fn encode_batches(
     sequences: &ReferenceCache<'_>,
     groups: &HashMap<Vec<u8>, i32>,
+    version: CramVersion,
     to_do: &Receiver<ContainerBatch>,
     done: &Sender<Result<ContainerBatch, Error>>,
 ) {
-    let mut encoder = ContainerEncoder::new(ThreadReference { sequences, held: None }, groups);
+    let mut encoder = ContainerEncoder::new(ThreadReference { sequences, held: None }, groups, version);
     for mut batch in to_do {
         let ContainerBatch { record_counter: before, data, container, index_entries: lines, .. } = &mut batch;
         container.clear();

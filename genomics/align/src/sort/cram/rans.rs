@@ -15,32 +15,38 @@ pub(super) enum ContextOrder {
 }
 
 /// Base-2 logarithm of the sum of all frequencies.
-const FREQUENCY_BITS: u32 = 12;
-const TOTAL_FREQUENCY: u32 = 1 << FREQUENCY_BITS;
+pub(super) const FREQUENCY_BITS: u32 = 12;
+pub(super) const TOTAL_FREQUENCY: u32 = 1 << FREQUENCY_BITS;
 /// Minimum value of a state between symbols.
 const MIN_STATE: u32 = 1 << 23;
 /// Number of interleaved states.
-const STATES: usize = 4;
+pub(super) const STATES: usize = 4;
 /// Bytes before the frequency table: order and both sizes.
 const HEADER_BYTES: usize = 9;
 
 /// Precomputed numbers by which encoding a symbol changes the encoder state.
 #[derive(Debug, Clone, Copy, Default)]
-struct EncoderSymbol {
+pub(super) struct EncoderSymbol {
     /// 2^(31 + shift) / frequency, rounded up.
     reciprocal: u32,
-    frequency: u16,
-    start: u16,
+    pub(super) frequency: u16,
+    pub(super) start: u16,
     shift: u8,
 }
 
 impl EncoderSymbol {
-    fn new(frequency: u16, start: u32) -> EncoderSymbol {
+    pub(super) fn new(frequency: u16, start: u32) -> EncoderSymbol {
         let f = u64::from(frequency);
         let shift = f.next_power_of_two().trailing_zeros();
         // Fits into 32 bits: the frequency is more than half of 2^shift.
         let reciprocal = (1u64 << (31 + shift)).div_ceil(f) as u32;
         EncoderSymbol { reciprocal, frequency, start: start as u16, shift: shift as u8 }
+    }
+
+    /// A state below 2^31, divided by the frequency.
+    #[inline]
+    pub(super) fn quotient(self, state: u32) -> u32 {
+        ((u64::from(state) * u64::from(self.reciprocal)) >> (31 + self.shift)) as u32
     }
 }
 
@@ -163,8 +169,7 @@ impl BackwardWriter<'_> {
             self.push_byte(x as u8);
             x >>= 8;
         }
-        let quotient = ((u64::from(x) * u64::from(symbol.reciprocal)) >> (31 + symbol.shift)) as u32;
-        *state = x + quotient * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
+        *state = x + symbol.quotient(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
     }
 
     fn finish(mut self, states: [u32; STATES]) -> usize {
@@ -177,7 +182,11 @@ impl BackwardWriter<'_> {
 
 /// Writes the list of present bytes, in order, each followed by what `write` appends. Of a run of consecutive bytes
 /// only the first two are written, then the number of further ones.
-fn write_present_bytes(present: &[bool; 256], out: &mut Vec<u8>, mut write: impl FnMut(usize, &mut Vec<u8>)) {
+pub(super) fn write_present_bytes(
+    present: &[bool; 256],
+    out: &mut Vec<u8>,
+    mut write: impl FnMut(usize, &mut Vec<u8>),
+) {
     let mut implied = 0;
     for byte in (0..256).filter(|&byte| present[byte]) {
         if implied > 0 {
@@ -210,7 +219,7 @@ fn write_frequency_table(counts: &[u32; 256], symbols: &mut [EncoderSymbol; 256]
 }
 
 /// Counts scaled to a sum of [`TOTAL_FREQUENCY`]; every present byte keeps a frequency of at least 1.
-fn normalize_frequencies(counts: &[u32; 256]) -> [u16; 256] {
+pub(super) fn normalize_frequencies(counts: &[u32; 256]) -> [u16; 256] {
     let all: u64 = counts.iter().map(|&n| u64::from(n)).sum();
     let mut scaled = counts.map(|n| match n {
         0 => 0,

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use md5::{Digest, Md5};
 
-use super::ThreadReference;
 use super::block::{BlockType, BlockWriter, Codec, ContainerHeader, ReferenceSpan};
 use super::data_series::{DataSeries, SliceValues};
 use super::itf8::{write_itf8, write_ltf8};
+use super::{CramVersion, ThreadReference};
 use crate::sort::Error;
 use crate::sort::record::{Record, flag};
 
@@ -58,12 +58,16 @@ pub(super) struct ContainerEncoder<'a> {
 }
 
 impl<'a> ContainerEncoder<'a> {
-    pub(super) fn new(reference_cache: ThreadReference<'a>, groups: &'a HashMap<Vec<u8>, i32>) -> ContainerEncoder<'a> {
+    pub(super) fn new(
+        reference_cache: ThreadReference<'a>,
+        groups: &'a HashMap<Vec<u8>, i32>,
+        version: CramVersion,
+    ) -> ContainerEncoder<'a> {
         ContainerEncoder {
             reference_cache,
             groups,
             values: SliceValues::default(),
-            block_writer: BlockWriter::new(),
+            block_writer: BlockWriter::new(version),
             bases: Vec::new(),
             slice: Vec::new(),
             blocks: Vec::new(),
