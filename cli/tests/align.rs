@@ -120,8 +120,8 @@ fn a_cram_holds_what_the_bam_holds() {
         samtools(&view).lines().map(last).collect()
     };
     assert!(lines("x.cram") == lines("x.bam"), "x.bam and x.cram");
-    let newer =
-        ["-R", "ID:a\\tSM:me\\tLB:one", "--mark-duplicates", "--cram-version", "3.1", "-o", text(&path("z.cram"))];
+    let newer = path("z.cram");
+    let newer = ["-R", "ID:a\\tSM:me\\tLB:one", "--mark-duplicates", "--cram-version", "3.1", "-o", text(&newer)];
     align(&newer).assert_success();
     assert!(lines("z.cram") == lines("x.bam"), "CRAM 3.1");
     assert_eq!(
@@ -342,8 +342,8 @@ fn tags_of_unaligned_reads_are_carried() {
     }
     let folder = scratch("tags");
     let path = |name: &str| folder.join(name);
-    let reads = data().normal.each_ref().map(|file| gunzip(file));
-    let reads = reads.each_ref().map(|fastq| records(fastq));
+    let reads: Vec<_> = data().normal.iter().map(|file| gunzip(file)).collect();
+    let reads: Vec<_> = reads.iter().map(|fastq| records(fastq)).collect();
     let mut sam = "@HD\tVN:1.6\tSO:unsorted\n@RG\tID:input\tSM:me\n".to_owned();
     let mut push = |name: &str, flag: u16, bases: &str, qualities: &str| {
         let tags = tags_of_read(name, usize::from(flag & 128), bases).join("\t");
@@ -378,9 +378,10 @@ fn tags_of_unaligned_reads_are_carried() {
     samtools(&["view", "-C", "-o", text(&path("in.cram")), text(&path("in.sam"))]);
 
     let align = |input: &str, output: &str, options: &[&str]| {
-        let args = ["align", text(reference()), text(&path(input)), "-o", text(&path(output))];
+        let (input, output) = (path(input), path(output));
+        let args = ["align", text(reference()), text(&input), "-o", text(&output)];
         run(args.iter().chain(options)).assert_success();
-        samtools(&["view", "--input-fmt-option", "decode_md=0", "-T", text(reference()), text(&path(output))])
+        samtools(&["view", "--input-fmt-option", "decode_md=0", "-T", text(reference()), text(&output)])
     };
     let check = |sam: &str, all_bases: bool| {
         let (mut supplementary, mut reverse) = (0, 0);
