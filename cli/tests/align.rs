@@ -299,7 +299,7 @@ fn tags_of_read(name: &str, read: usize, bases: &str) -> Vec<String> {
     vec![
         format!("RX:Z:ACGT-{number}"),
         format!("xi:i:{}", number as i64 - 70_000),
-        format!("xf:f:{}.5", number),
+        format!("xf:f:{number}.5"),
         format!("xb:B:s,{number},-1,7"),
         "xc:A:q".to_owned(),
         format!("MM:Z:C+m,{read};"),
