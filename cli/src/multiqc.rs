@@ -8,8 +8,9 @@ use genuma_pair::identity::Relation;
 use genuma_pair::library::metrics::{LibraryMetrics, SamplePairLibraryMetrics};
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_somatic::call_summary::CallSummary;
+use genuma_somatic::mutation_context::mutation_contexts;
 use genuma_somatic::sample_names;
-use genuma_somatic::sample_summary::{SampleSummary, mutation_contexts};
+use genuma_somatic::sample_summary::SampleSummary;
 use genuma_work::publish::FileSet;
 use serde_json::{Map, Value, json};
 

@@ -78,6 +78,7 @@ pub mod root_positions;
 mod tumour_alleles;
 mod tumour_in_normal;
 pub mod msi;
+pub mod mutation_context;
 pub mod signatures;
 pub mod sample_summary;
 pub mod result_warnings;

@@ -6,7 +6,6 @@ use genuma_pair::library_model::LibraryModel;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::somatic_changes;
 use genuma_reads::TUMOUR_SAMPLE;
-use genuma_reads::dna::encode_base;
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +15,7 @@ use crate::count::CallCounts;
 use crate::event::{Event, EventClass};
 use crate::genotype::AlleleSupport;
 use crate::msi::{RepeatDetectionConditions, RepeatInstability};
+use crate::mutation_context::mutation_context_index;
 use crate::root_positions;
 use crate::signatures::SignatureExposures;
 use crate::slippage::SlippageModel;
@@ -35,7 +35,7 @@ pub struct SampleSummary {
     pub tumour_in_normal: Option<Estimate>,
     /// Why the tumour in normal is not estimated; `None` if there is an estimate.
     pub why_no_tumour_in_normal: Option<String>,
-    /// Numbers of passed SNVs by substitution and flanking bases, in the order of [`mutation_contexts`]; empty
+    /// Numbers of passed SNVs by substitution and flanking bases, in the order of [`crate::mutation_context::mutation_contexts`]; empty
     /// without a reference.
     pub spectrum: Vec<u64>,
     /// Exposures of the spectrum to given signatures; `None` if none were given.
@@ -46,36 +46,6 @@ pub struct SampleSummary {
     pub burden: Option<Estimate>,
     /// Microsatellite instability; `None` without a reference.
     pub repeats: Option<RepeatInstability>,
-}
-
-/// Names of the 96 mutation contexts: substitution (C>A, C>G, C>T, T>A, T>C, T>G), then the base before, then the
-/// base after, as `A[C>A]A`.
-pub fn mutation_contexts() -> Vec<String> {
-    let mut all = Vec::with_capacity(96);
-    for (from, tos) in [('C', "AGT"), ('T', "ACG")] {
-        for to in tos.chars() {
-            for before in "ACGT".chars() {
-                all.extend("ACGT".chars().map(|behind| format!("{before}[{from}>{to}]{behind}")));
-            }
-        }
-    }
-    all
-}
-
-/// Index of the mutation context of a substitution of the middle base of `three` by `to`. `None` if a letter is not a
-/// base or nothing changes.
-fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
-    let codes = [three[0], three[1], three[2], to].map(|b| usize::from(encode_base(b)));
-    if codes.iter().any(|&c| c > 3) || codes[1] == codes[3] {
-        return None;
-    }
-    let [before, from, behind, to] = match codes[1] {
-        0 | 2 => [3 - codes[2], 3 - codes[1], 3 - codes[0], 3 - codes[3]],
-        _ => codes,
-    };
-    let tos: Vec<usize> = (0..4).filter(|&b| b != from).collect();
-    let kind = if from == 1 { 0 } else { 3 } + tos.iter().position(|&b| b == to)?;
-    Some(kind * 16 + before * 4 + behind)
 }
 
 /// Results of a call that the summaries of all its tumours are computed from.
@@ -198,44 +168,4 @@ fn mutation_spectrum<'a>(events: impl Iterator<Item = &'a Event>, genome: &Refer
         }
     }
     counts
-}
-
-#[cfg(test)]
-mod tests {
-    use genuma_reads::dna::decode_base;
-
-    use super::*;
-
-    fn letter(code: usize) -> u8 {
-        decode_base(code as u8)
-    }
-
-    #[test]
-    fn contexts_are_the_same_on_both_strands() {
-        let names = mutation_contexts();
-        assert_eq!((names.len(), names[0].as_str(), names[95].as_str()), (96, "A[C>A]A", "T[T>G]T"));
-        let mut seen = [0; 96];
-        for i in 0..256 {
-            let [before, from, behind, to] = [i >> 6, i >> 4 & 3, i >> 2 & 3, i & 3];
-            let Some(at) = mutation_context_index([before, from, behind].map(letter), letter(to)) else {
-                assert_eq!(from, to);
-                continue;
-            };
-            seen[at] += 1;
-            let turned = mutation_context_index([3 - behind, 3 - from, 3 - before].map(letter), letter(3 - to));
-            assert_eq!(turned, Some(at));
-            if from == 1 || from == 3 {
-                let name = format!(
-                    "{}[{}>{}]{}",
-                    letter(before) as char,
-                    letter(from) as char,
-                    letter(to) as char,
-                    letter(behind) as char
-                );
-                assert_eq!(names[at], name);
-            }
-        }
-        assert!(seen.iter().all(|n| *n == 2));
-        assert_eq!(mutation_context_index(*b"ANA", b'C'), None);
-    }
 }

@@ -14,7 +14,7 @@ use genuma_work::hash::mix_bits;
 use genuma_work::parallel::map_in_order;
 use serde::{Deserialize, Serialize};
 
-use crate::sample_summary::mutation_contexts;
+use crate::mutation_context::mutation_contexts;
 
 /// Number of mutation contexts.
 const NUM_CONTEXTS: usize = 96;

@@ -4,7 +4,7 @@
 use genuma_pair::library::LibraryMetrics;
 use genuma_pair::library::metrics::SingleCycleMetrics;
 use genuma_somatic::call_summary::CallSummary;
-use genuma_somatic::sample_summary::mutation_contexts;
+use genuma_somatic::mutation_context::mutation_contexts;
 
 use crate::report::markup::{escape_html, group_thousands};
 use crate::report::plot::{Axis, LegendKey, PlotArea, PlotPoint, PlotSize, html_figure};

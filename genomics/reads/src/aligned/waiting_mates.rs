@@ -373,7 +373,7 @@ mod tests {
     fn bytes(name: &str, which: ReadNumber) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Reads with and without tags wait together.
-        let tags = if name.len() % 2 == 0 { name.as_bytes() } else { &[] };
+        let tags = if name.len().is_multiple_of(2) { name.as_bytes() } else { &[] };
         WaitingRead::write_header(which, false, name.as_bytes(), UmiTag::Bases(b"ACGT"), tags, &mut bytes);
         bytes.extend(name.bytes());
         bytes
