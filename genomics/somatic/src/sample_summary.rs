@@ -35,8 +35,8 @@ pub struct SampleSummary {
     pub tumour_in_normal: Option<Estimate>,
     /// Why the tumour in normal is not estimated; `None` if there is an estimate.
     pub why_no_tumour_in_normal: Option<String>,
-    /// Numbers of passed SNVs by substitution and flanking bases, in the order of [`crate::mutation_context::mutation_contexts`]; empty
-    /// without a reference.
+    /// Numbers of passed SNVs by substitution and flanking bases, in the order of
+    /// [`crate::mutation_context::mutation_contexts`]; empty without a reference.
     pub spectrum: Vec<u64>,
     /// Exposures of the spectrum to given signatures; `None` if none were given.
     #[serde(skip_serializing_if = "Option::is_none", default)]
