@@ -315,6 +315,9 @@ fn the_reference_has_to_be_the_one_of_the_records() {
     assert!(said.contains("none.fa"), "{said}");
 }
 
+/// Makes the name of the read with a number.
+type NameMaker = dyn Fn(usize, &mut Random) -> String;
+
 #[test]
 fn read_names_and_tags_of_any_kind_come_back() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -322,7 +325,7 @@ fn read_names_and_tags_of_any_kind_come_back() {
     let mut random = Random(8);
     fasta(&genome(&mut random), &path("genome.fa"));
     let reference = CramReference::new(Some(path("genome.fa")));
-    let kinds: [&dyn Fn(usize, &mut Random) -> String; 6] = [
+    let kinds: [&NameMaker; 6] = [
         &|_, random| {
             let [lane, tile, x, y] = [4, 1578, 32_000, 37_000].map(|most| 1000 + random.below(most));
             format!("A00123:71:HXX5TDSXX:{}:{tile}:{x}:{y}", lane % 10)
