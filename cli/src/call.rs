@@ -114,10 +114,10 @@ pub(crate) struct Args {
     pub(crate) normal: Vec<PathBuf>,
     /// Name of the normal in VCF and BAM files [default: the SM of BAM or CRAM input, else NORMAL]
     #[arg(long, value_name = "NAME", requires = "normal", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
-    normal_name: Option<String>,
+    pub(crate) normal_name: Option<String>,
     /// Name of the only tumour; NAME= before its first file does the same
     #[arg(long, value_name = "NAME", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
-    tumor_name: Option<String>,
+    pub(crate) tumor_name: Option<String>,
     /// Sequencing platform of the reads: PL of the read groups in supporting.bam [default: the PL of BAM or CRAM input;
     /// else none]
     #[arg(long, value_name = "NAME", ignore_case = true, value_parser = PossibleValuesParser::new(SAM_PLATFORMS).map(|name| name.to_uppercase()), hide_possible_values = true, help_heading = "Input")]
@@ -182,7 +182,7 @@ pub(crate) struct Args {
     min_quality: Option<f64>,
     /// Number of normals in the panel that must have a variant for the call to get the FILTER `panel` [default: 2]
     #[arg(long, alias = "panel-least", value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
-    panel_min_samples: Option<u32>,
+    pub(crate) panel_min_samples: Option<u32>,
 
     /// Write the results although the reference is wrong, the samples come from two people, or tumour and normal were
     /// swapped. The warning is then written to the VCF header, to summary.json and to the report. Without this option
@@ -443,7 +443,7 @@ impl Args {
         let names = SampleNameOptions {
             normal: self.normal_name.as_deref(),
             tumour: self.tumor_name.as_deref(),
-            normal_option: Some("--normal-name NAME"),
+            normal_option: Some(sample_options::NORMAL_NAME_OPTION),
         };
         let normal = sample_options::choose_normal_reads(&self.normal, self.reference.as_deref())?;
         let (samples, mut lanes) = self.tumor.open_samples_and_lanes(normal, names, &self.layout, &options)?;

@@ -16,7 +16,7 @@ use crate::report::markup::format_count_with_noun;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct GpuOptions {
     /// Also count k-mers on GPUs: `auto` if it saves time, `off`, or devices by the numbers or names that `genuma
-    /// topology` shows. The result is the same
+    /// machine show` shows. The result is the same
     #[arg(long, value_name = "auto|off|DEVICE,...", default_value = "auto", help_heading = "Resources")]
     gpu: GpuChoice,
 }

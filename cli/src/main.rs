@@ -127,7 +127,7 @@ fn main() -> ExitCode {
     cli.verbosity.init_logging();
     errors::report_thread_spawn_failures();
     let result =
-        signals::handle_signals().context("cannot install the signal handlers").and_then(|()| match cli.command {
+        signals::start_signal_thread().context("cannot install the signal handlers").and_then(|()| match cli.command {
             Command::Call(args) if args.dry_run => plan::run(&(*args).into()),
             Command::Call(args) => call::run(*args),
             Command::Check(args) => check::run(&args),

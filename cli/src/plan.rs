@@ -14,7 +14,7 @@ use genuma_somatic::pipeline::Resources;
 use genuma_work::publish::FileSet;
 use serde::Serialize;
 
-use crate::call::sample_options::{SampleNameOptions, TumourReads, choose_normal_reads};
+use crate::call::sample_options::{NORMAL_NAME_OPTION, SampleNameOptions, TumourReads, choose_normal_reads};
 use crate::call::{self, disk_space, memory_limits, panel};
 use crate::errors::UsageError;
 use crate::forecast::calibrate::{EarlierRun, calibrate_rates};
@@ -121,6 +121,17 @@ pub(crate) struct Args {
     /// Also write the forecast as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
+    /// Further options of the call; `None` for `genuma plan`, which predicts a call on any machine.
+    #[arg(skip)]
+    call: Option<CallOptions>,
+}
+
+/// Options of a call that decide whether it starts, and which limits of this machine it has.
+#[derive(Debug)]
+struct CallOptions {
+    normal_name: Option<String>,
+    tumor_name: Option<String>,
+    panel_min_samples: Option<u32>,
 }
 
 impl From<call::Args> for Args {
@@ -147,6 +158,11 @@ impl From<call::Args> for Args {
             price_per_hour: None,
             out: Some(call.out),
             json: None,
+            call: Some(CallOptions {
+                normal_name: call.normal_name,
+                tumor_name: call.tumor_name,
+                panel_min_samples: call.panel_min_samples,
+            }),
         }
     }
 }
@@ -228,14 +244,23 @@ impl Args {
     fn call_input(&self) -> anyhow::Result<CallInput> {
         let resources = Resources {
             threads: command_line::threads_or_all_cpus(self.threads),
-            memory: self.memory.unwrap_or_else(memory_limits::default_memory_bytes),
-            scratch: self.scratch.map_or_else(|| self.free_scratch_bytes(), Ok)?,
+            memory: match self.memory {
+                Some(memory) if self.call.is_some() => memory_limits::cap_to_machine_memory(memory),
+                Some(memory) => memory,
+                None => memory_limits::default_memory_bytes(),
+            },
+            scratch: match self.scratch {
+                Some(scratch) if self.call.is_none() => scratch,
+                requested => self.choose_scratch_bytes(requested)?,
+            },
             devices: Default::default(),
         };
         let read_length = u64::from(self.read_length);
         let panel_bytes = |k: u32| -> anyhow::Result<_> {
-            let open =
-                |table| Ok(input::measure_panel_size(panel::open_panel_of_normals(table, k, None)?.table_path())?);
+            let min_samples = self.call.as_ref().and_then(|call| call.panel_min_samples);
+            let open = |table| {
+                Ok(input::measure_panel_size(panel::open_panel_of_normals(table, k, min_samples)?.table_path())?)
+            };
             self.panel.as_deref().map(open).transpose()
         };
         if let (Some(genome), Some(depths)) = (self.genome, self.depth) {
@@ -261,20 +286,27 @@ impl Args {
         let options =
             AlignedOptions { reference: CramReference::new(self.reference.clone()), ..AlignedOptions::default() };
         let normal = choose_normal_reads(&self.normal, self.reference.as_deref())?;
-        let (_, lanes) =
-            self.tumor.open_samples_and_lanes(normal, SampleNameOptions::default(), &self.layout, &options)?;
+        let names = match &self.call {
+            Some(call) => SampleNameOptions {
+                normal: call.normal_name.as_deref(),
+                tumour: call.tumor_name.as_deref(),
+                normal_option: Some(NORMAL_NAME_OPTION),
+            },
+            None => SampleNameOptions::default(),
+        };
+        let (_, lanes) = self.tumor.open_samples_and_lanes(normal, names, &self.layout, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(reference_bases).transpose()?;
         let k = choose_kmer_length(self.k, &lanes);
         Ok(input::measure_call_input(&lanes, reference, panel_bytes(k)?, k, resources))
     }
 
-    /// Free disk space that k-mers and packed reads may use in the work folder, or in the folder in which it would be
-    /// created (bytes).
-    fn free_scratch_bytes(&self) -> anyhow::Result<u64> {
+    /// Disk space that k-mers and packed reads may use in the work folder, or in the folder in which it would be created
+    /// (bytes): `requested`, at most what is free.
+    fn choose_scratch_bytes(&self, requested: Option<u64>) -> anyhow::Result<u64> {
         let folder = self.work.as_deref().or(self.out.as_deref()).unwrap_or(Path::new("."));
         let existing_folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-        disk_space::choose_scratch_bytes(existing_folder, None)
+        disk_space::choose_scratch_bytes(existing_folder, requested)
     }
 }
 

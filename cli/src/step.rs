@@ -184,6 +184,9 @@ fn run_step(
         provenance: plan.provenance.clone(),
     };
     let rule = WarningRule::from_options(args.force, args.strict);
+    if args.signatures.is_some() && plan.call.reference.is_none() {
+        return Err(UsageError("--signatures: the call was planned without --reference".into()).into());
+    }
     let options = OutputOptions::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref())?;
     let outputs = DistributedOutputs { out, options, warnings: plan.warnings.clone(), rule };
     write_distributed_results(&job, outputs, &watched, || runner.run_finish_step())?;

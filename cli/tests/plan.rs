@@ -210,6 +210,24 @@ fn a_dry_run_of_a_call_says_what_plan_says() {
 }
 
 #[test]
+fn a_dry_run_has_the_limits_and_the_names_of_the_call() {
+    let out = scratch("dry_limits").join("calls");
+    let dry = |options: &[&str]| run(data().call_with(&out, &[options, &["--threads", "2", "--dry-run"]].concat()));
+    let capped = dry(&["--memory", "9000T", "--scratch", "9000T"]).assert_success();
+    for limit in ["--memory: ", "--scratch: "] {
+        assert!(capped.stderr.contains(limit), "{}", capped.stderr);
+    }
+    // What the call refuses, its dry run refuses too.
+    let second = data().tumor.iter().map(|path| path.to_str().expect("UTF-8"));
+    let two: Vec<&str> = ["--tumor-name", "X", "--tumor"].into_iter().chain(second).collect();
+    let refused = run(data().call_with(&out, &two));
+    let dry = dry(&two);
+    let reason = |stderr: &str| stderr.lines().last().map(str::to_owned);
+    assert_ne!(refused.code, Some(0));
+    assert_eq!((dry.code, reason(&dry.stderr)), (refused.code, reason(&refused.stderr)));
+}
+
+#[test]
 fn what_is_wrong_is_told() {
     let report = called().join("report.html");
     let report = report.to_str().expect("UTF-8");

@@ -103,7 +103,7 @@ impl RunOutcome {
 pub struct RunVerdict {
     /// Whether the run behaved correctly, and otherwise which rule it violated.
     pub outcome: RunOutcome,
-    /// The file or line that shows it.
+    /// Evidence of the outcome: the differing file, the exit code or signal, or the last lines of standard error.
     pub detail: String,
 }
 

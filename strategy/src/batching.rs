@@ -48,7 +48,7 @@ pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -
 
 /// Returns the read files as a command line names them: one text, or one each for read 1 and read 2. Lanes are
 /// separated by commas.
-pub(crate) fn read_file_names(reads: &ReadFiles) -> Vec<String> {
+pub(crate) fn names_of_read_files(reads: &ReadFiles) -> Vec<String> {
     let join = |files: Vec<&PathBuf>| files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(",");
     match reads {
         ReadFiles::Unnamed => Vec::new(),

@@ -74,7 +74,7 @@ fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
 ///
 /// # Errors
 /// The signal handlers cannot be installed, or the thread cannot be started.
-pub fn handle_signals() -> io::Result<()> {
+pub fn start_signal_thread() -> io::Result<()> {
     let signal_numbers = [SIGINT, SIGTERM, SIGHUP];
     let handled = if is_ignored(SIGHUP) { &signal_numbers[..2] } else { &signal_numbers };
     let mut signals = Signals::new(handled)?;

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use genuma_work::publish::PartialFile;
-use genuma_work::signals::{exit_after_failure, handle_signals};
+use genuma_work::signals::{exit_after_failure, start_signal_thread};
 
 const FOLDER: &str = "GENUMA_TEST_FOLDER";
 
@@ -40,7 +40,7 @@ fn a_failure_while_printing_an_error_is_printed_instead() {
 #[test]
 #[ignore = "ends its process, which the_first_failure_is_printed_completely_and_no_file_is_created_after_it starts"]
 fn several_threads_fail() {
-    handle_signals().unwrap();
+    start_signal_thread().unwrap();
     let folder = env::var_os(FOLDER).unwrap();
     for writer in 0..4 {
         let folder = folder.clone();
@@ -69,6 +69,6 @@ fn several_threads_fail() {
 #[test]
 #[ignore = "ends its process, which a_failure_while_printing_an_error_is_printed_instead starts"]
 fn printing_the_error_fails() {
-    handle_signals().unwrap();
+    start_signal_thread().unwrap();
     exit_after_failure(|| exit_after_failure(|| eprintln!("no memory to tell")));
 }

@@ -43,6 +43,9 @@ fn split_name_and_file(first: &OsStr) -> Option<(String, PathBuf)> {
     (fit && !Path::new(first).exists()).then(|| (name.to_owned(), file.into()))
 }
 
+/// The option of `genuma call` that names the normal, as messages show it.
+pub(crate) const NORMAL_NAME_OPTION: &str = "--normal-name NAME";
+
 /// Sample names that were given by `--normal-name` and `--tumor-name`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SampleNameOptions<'a> {

@@ -61,7 +61,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     for lane in &sharding.under_split_lanes {
         warn!("{lane}; the calls are the same, but tasks of unequal size take longer");
     }
-    if let Some(message) = sharding.fewer_shards_message() {
+    if let Some(message) = sharding.explain_fewer_shards() {
         warn!("{message}; the calls are the same, but fewer tasks can run at once");
     }
     let genome_bases =

@@ -34,7 +34,7 @@ struct TableCursor {
     /// First page that may have k-mers of the next range.
     next_page: u64,
     num_pages: u64,
-    /// Maximum number of pages of this table in one k-mer range.
+    /// Limit: a k-mer range has at most this many pages of this table.
     max_pages: u64,
     /// First k-mers of `next_page` and the pages after it, as far as the index was read.
     first_kmers: Vec<u64>,

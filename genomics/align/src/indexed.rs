@@ -185,12 +185,12 @@ impl IndexedFile {
     /// # Errors
     /// A file cannot be written.
     pub fn finish_file_and_index(self, set: &mut FileSet) -> Result<(), Error> {
-        add_finished_files(&self.path, self.data.finish()?, self.index_builder, &self.format, set)
+        write_index_and_add_files(&self.path, self.data.finish()?, self.index_builder, &self.format, set)
     }
 }
 
 /// Writes the index of `data`, which will be published as `path`, and adds both files to `set`.
-pub(crate) fn add_finished_files(
+pub(crate) fn write_index_and_add_files(
     path: &Path,
     data: AtomicFile,
     index_builder: IndexBuilder,

@@ -188,7 +188,7 @@ impl<const S: usize> ScatteredReads<S> {
         let (sum, selections) = self.count_bins(|| RootSelection::with_rule(&select))?;
         // Merging the selections takes twice their memory; the memory of the bins is empty now.
         self.pool.release_free_memory()?;
-        let (picks, roots) = merge_root_selections(selections);
+        let (picks, roots) = merge_selected_items(selections);
         let stats = self.stats(&sum);
         Ok(CountResult { selected: picks, spectra: sum.spectra.0, stats, roots })
     }
@@ -378,7 +378,7 @@ impl<'a, P, F> RootSelection<'a, P, F> {
 }
 
 /// Merges and sorts the items of all threads; also returns the total number of roots.
-pub(crate) fn merge_root_selections<P: Ord, F>(selections: Vec<RootSelection<'_, P, F>>) -> (Vec<P>, u64) {
+pub(crate) fn merge_selected_items<P: Ord, F>(selections: Vec<RootSelection<'_, P, F>>) -> (Vec<P>, u64) {
     let mut picks = Vec::with_capacity(selections.iter().map(|s| s.selected.len()).sum());
     let mut roots = 0;
     for selection in selections {

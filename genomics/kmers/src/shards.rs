@@ -16,7 +16,7 @@ use crate::node_assignment::NodeAssignment;
 use crate::partition::{BinGrid, Partition};
 use crate::pipeline::{
     BinCountingResources, RootSelection, ScatteredReads, check_params, count_bins, create_extent_pool,
-    merge_root_selections,
+    merge_selected_items,
 };
 use crate::plan::{self, KmerDelivery, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
@@ -176,7 +176,7 @@ where
     let counters =
         BinCountingResources { nodes: &nodes, k, threads, plan: &plan, devices, device_memory_bytes: reserved };
     let (sum, selections) = count_bins(&stacked, &counters, || RootSelection::with_rule(&select))?;
-    let (picks, roots) = merge_root_selections(selections);
+    let (picks, roots) = merge_selected_items(selections);
     let bins = u64::from(grid.bins_per_partition);
     let stats = CountStats {
         bases: totals.bases,

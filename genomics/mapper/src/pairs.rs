@@ -114,7 +114,7 @@ pub struct SkippedReads {
 /// Buffers that one worker thread reuses for pairing all its batches.
 #[derive(Debug, Default)]
 pub struct PairingBuffers {
-    /// Counts of skipped placements of all reads so far.
+    /// Numbers of reads so far with placements that were skipped or dropped.
     pub skipped: SkippedReads,
     reads: Vec<TemplateRead>,
     placement_pairs: Vec<PlacementPair>,

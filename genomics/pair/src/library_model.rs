@@ -115,7 +115,7 @@ impl LibraryModel {
     }
 }
 
-/// Number of read pairs at each root of a sample.
+/// Number of read pairs of a sample that have this root.
 fn root_depth(root: &RootCounters, sample: usize) -> u32 {
     root.counts.iter().fold(0, |sum: u32, counts| sum.saturating_add(counts[sample]))
 }

@@ -37,7 +37,7 @@ struct ChangeLikelihood {
     weight: f64,
 }
 
-/// Likelihood model of the tumour's changes: each is somatic on its copy state, or explained by a [`NonSomaticModel`].
+/// Likelihood of the read fractions of the tumour's changes, given purity and copy numbers: each is somatic on its copy state, or explained by a [`NonSomaticModel`].
 pub struct SomaticChangeModel {
     changes: Vec<ChangeLikelihood>,
     non_somatic: NonSomaticModel,

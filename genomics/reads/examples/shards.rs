@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sharding = split_into_shards(&lanes, n)?;
     println!("{} shards in {:.3} s", sharding.shards.len(), start.elapsed().as_secs_f64());
     sharding.under_split_lanes.iter().for_each(|uncut| println!("{uncut}"));
-    sharding.fewer_shards_message().iter().for_each(|shortfall| println!("{shortfall}"));
+    sharding.explain_fewer_shards().iter().for_each(|shortfall| println!("{shortfall}"));
     for lanes in &sharding.shards {
         check_lanes(lanes)?;
         let progress = ProgressCounters::default();

@@ -46,7 +46,7 @@ pub struct ShardPlan {
 
 impl ShardPlan {
     /// A sentence that explains why there are fewer shards than requested; `None` if there are as many as requested.
-    pub fn fewer_shards_message(&self) -> Option<String> {
+    pub fn explain_fewer_shards(&self) -> Option<String> {
         let made = self.shards.len();
         let shards = if made == 1 { "shard" } else { "shards" };
         (made < self.requested).then(|| {

@@ -43,7 +43,7 @@ fn cut(lanes: &[Lane], n: usize, all: &(Seen, u64)) -> (ShardPlan, Vec<usize>) {
     assert_eq!(split_into_shards(lanes, n).unwrap(), sharding, "the same files are cut at the same places");
     assert!(sharding.shards.len() <= n && sharding.shards.iter().all(|lanes| !lanes.is_empty()));
     assert_eq!(sharding.requested, n);
-    assert_eq!(sharding.fewer_shards_message().is_some(), sharding.shards.len() < n);
+    assert_eq!(sharding.explain_fewer_shards().is_some(), sharding.shards.len() < n);
     // Serialised, as for another process.
     let sent = postcard::to_stdvec(&sharding.shards).unwrap();
     let received: Vec<Vec<Lane>> = postcard::from_bytes(&sent).unwrap();
@@ -339,7 +339,7 @@ fn mates_far_from_their_expected_position_are_found() {
         (1, SplitObstacle::MatesNotFound)
     );
     assert_eq!(
-        sharding.fewer_shards_message().unwrap(),
+        sharding.explain_fewer_shards().unwrap(),
         "1 shard instead of 2: the reads cannot be divided into more (the warnings of the lanes give the reasons)"
     );
 }
@@ -425,7 +425,7 @@ fn tiny_lanes_are_distributed_whole() {
         assert_eq!(sharding.shards.len(), n.min(5));
     }
     assert_eq!(
-        split_into_shards(&lanes, 7).unwrap().fewer_shards_message().unwrap(),
+        split_into_shards(&lanes, 7).unwrap().explain_fewer_shards().unwrap(),
         "5 shards instead of 7: the reads cannot be divided into more (the warnings of the lanes give the reasons)"
     );
 }

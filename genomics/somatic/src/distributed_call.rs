@@ -46,7 +46,7 @@ use crate::ledger::Ledger;
 use crate::locus_ranges;
 use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
 use crate::read_passes::{ReadPasses, ReadSource};
-use crate::recruit::{RecruitingCounts, RecruitingKmerIndex};
+use crate::recruit::{RecruitingKmerCounts, RecruitingKmerIndex};
 use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
 use crate::target_depth::TargetsOption;
@@ -498,7 +498,7 @@ impl StepRunner<'_> {
             let PlaceStepResult { places: ContigPlacementResult { contigs, recruiting_kmers: wanted, .. }, .. } =
                 self.read_placed_contigs()?;
             let index = RecruitingKmerIndex::build(wanted);
-            let seen = RecruitingCounts::zero(&index, self.call.samples.num_samples());
+            let seen = RecruitingKmerCounts::zero(&index, self.call.samples.num_samples());
             let writer = locus_ranges::RecruitedPairBuckets::create_buckets_for_shard(step.number, &contigs, path)?;
             drop(contigs);
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
@@ -519,7 +519,7 @@ impl StepRunner<'_> {
         let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } = places;
         ledger.append_lines(&lines);
         let index = RecruitingKmerIndex::build(wanted);
-        let seen = RecruitingCounts::zero(&index, self.call.samples.num_samples());
+        let seen = RecruitingKmerCounts::zero(&index, self.call.samples.num_samples());
         let (mut shards, mut fetched) = (Vec::new(), Vec::new());
         let recruits = self.work_dir.join("recruit.bins");
         let writer = locus_ranges::RecruitedPairBuckets::create_buckets(&contigs, &recruits)?;

@@ -394,7 +394,7 @@ fn paired_event_class(a: &Change, b: &Change) -> Option<EventClass> {
 /// Two changes on the same haplotype.
 type PhaseLink = [Change; 2];
 
-/// All phase links of the calls, whichever contig a call is taken from.
+/// The phase links of all calls, collected before copies of one change from several contigs are reduced to one call.
 fn collect_phase_links(calls: &[VariantCall]) -> Vec<PhaseLink> {
     calls.iter().flat_map(|c| c.phased_changes.iter().map(|other| [c.change.clone(), other.clone()])).collect()
 }

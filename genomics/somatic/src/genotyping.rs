@@ -95,7 +95,7 @@ pub(crate) struct GenotypingUnit<'a> {
     pub contigs: Vec<AlignedContig>,
     /// All assembled contigs; used only without a reference.
     pub assembled: &'a [Contig],
-    /// Index of the recruited pairs.
+    /// Where the recruited pairs are in the file `recruited_path`: buckets by contig position, and numbers of pairs.
     pub recruited: RecruitedPairs,
     /// Path of the recruited pairs.
     pub recruited_path: &'a Path,

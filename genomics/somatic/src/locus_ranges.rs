@@ -374,7 +374,7 @@ mod tests {
     use super::*;
     use crate::aligned_contig::ContigChange;
     use crate::change::Change;
-    use crate::recruit::{RecruitingCounts, RecruitingKmers};
+    use crate::recruit::{RecruitingKmerCounts, RecruitingKmers};
     use genuma_reads::dna::reverse_complement;
     use genuma_reads::{Mate, ReadPair};
 
@@ -425,7 +425,7 @@ mod tests {
         let index = RecruitingKmerIndex::build(RecruitingKmers::select_recruiting_kmers(&mut contigs, 31, None, 1));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("recruit.bins");
-        let seen = RecruitingCounts::zero(&index, 2);
+        let seen = RecruitingKmerCounts::zero(&index, 2);
         let shelving = RecruitedPairBuckets::create_buckets(&contigs, &path).unwrap();
         let (mut looking, mut found) = (index.new_scratch(), Vec::new());
         let mut kept = 0;

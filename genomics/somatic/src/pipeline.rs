@@ -27,7 +27,7 @@ use crate::locus_ranges::{RecruitedPairBuckets, RecruitedPairs};
 use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
 use crate::provenance::Provenance;
 use crate::read_passes::{ReadPasses, ReadSource};
-use crate::recruit::{RecruitingCounts, RecruitingKmerIndex, RecruitingKmers};
+use crate::recruit::{RecruitingKmerCounts, RecruitingKmerIndex, RecruitingKmers};
 use crate::sample_names::SampleNames;
 use crate::target_depth::TargetsOption;
 use crate::unit_results::{ContigAssemblyResult, ContigPlacementResult, PlacementInputs};
@@ -294,7 +294,7 @@ impl CallJob {
         watch.unit_started("recruit", Some(meter.clone()));
         let index = RecruitingKmerIndex::build(wanted);
         let (seen, shelving) = (
-            RecruitingCounts::zero(&index, self.samples.num_samples()),
+            RecruitingKmerCounts::zero(&index, self.samples.num_samples()),
             RecruitedPairBuckets::create_buckets(contigs, &self.recruited_pairs_path())?,
         );
         passes.recruit_pairs(&index, &seen, &meter, |pair| Ok(shelving.add_pair(pair)?))?;

@@ -8,7 +8,7 @@ use genuma_work::ProgressCounters;
 use crate::error::Error;
 use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::labelled_pair::{self, LabelledPair};
-use crate::recruit::{RecruitedPair, RecruitingCounts, RecruitingKmerIndex};
+use crate::recruit::{RecruitedPair, RecruitingKmerCounts, RecruitingKmerIndex};
 
 /// Where a pass over the reads gets them: the input files, or packed reads.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +95,7 @@ impl ReadPasses<'_> {
     pub fn recruit_pairs(
         &self,
         index: &RecruitingKmerIndex,
-        seen: &RecruitingCounts,
+        seen: &RecruitingKmerCounts,
         meter: &ProgressCounters,
         put: impl Fn(RecruitedPair) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {

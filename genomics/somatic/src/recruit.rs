@@ -90,17 +90,17 @@ pub struct RecruitingKmerIndex {
 
 /// Number of pairs with each recruiting k-mer in each sample, counted by all threads.
 #[derive(Debug)]
-pub struct RecruitingCounts {
+pub struct RecruitingKmerCounts {
     num_samples: usize,
     /// Counts by k-mer rank, then by sample.
     counts: Vec<AtomicU32>,
 }
 
-impl RecruitingCounts {
+impl RecruitingKmerCounts {
     /// Counts of 0 for each recruiting k-mer of `index` in each of `samples` samples.
-    pub fn zero(index: &RecruitingKmerIndex, samples: usize) -> RecruitingCounts {
+    pub fn zero(index: &RecruitingKmerIndex, samples: usize) -> RecruitingKmerCounts {
         let kmers = index.starts.len().saturating_sub(1);
-        RecruitingCounts { num_samples: samples, counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect() }
+        RecruitingKmerCounts { num_samples: samples, counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect() }
     }
 
     /// Counts by k-mer rank and sample. Must not be called while other threads count.
@@ -427,7 +427,7 @@ impl RecruitingKmerIndex {
         &self,
         pair: ReadPair<'_>,
         sample: u8,
-        pair_counts: &RecruitingCounts,
+        pair_counts: &RecruitingKmerCounts,
         scratch: &mut KmerLookupBuffers,
         hits: &mut Vec<KmerHit>,
     ) -> Option<RecruitedPair> {
@@ -469,7 +469,7 @@ impl RecruitingKmerIndex {
     }
 
     /// Depths of all loci, from the counts of all reads. `contigs` is the number of contigs.
-    pub fn compute_locus_depths(&self, pair_counts: &RecruitingCounts, contigs: usize) -> LocusDepths {
+    pub fn compute_locus_depths(&self, pair_counts: &RecruitingKmerCounts, contigs: usize) -> LocusDepths {
         let (samples, kmers) = (pair_counts.num_samples, pair_counts.counts());
         LocusDepths {
             num_samples: samples,
@@ -626,7 +626,7 @@ mod tests {
         let mut contigs_of = |from: usize| {
             let seq = &genome[from..from + 150];
             let pair = ReadPair { name: b"p", mates: [genuma_reads::Mate { seq, qual: seq }; 2] };
-            let (mut looking, seen) = (index.new_scratch(), RecruitingCounts::zero(&index, 2));
+            let (mut looking, seen) = (index.new_scratch(), RecruitingKmerCounts::zero(&index, 2));
             index.recruit_pair(pair, 0, &seen, &mut looking, &mut hits).map(|kept| kept.contigs)
         };
         assert_eq!([550, many + 520, few + 520].map(&mut contigs_of), [Some(vec![0]), None, Some(vec![1])]);

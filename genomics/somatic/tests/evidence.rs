@@ -21,7 +21,7 @@ use genuma_somatic::locus::{Locus, VariantCall};
 use genuma_somatic::molecule_vote::MoleculeVote;
 use genuma_somatic::packed::{OwnedRead, PackedRead};
 use genuma_somatic::read_placement::place_reads;
-use genuma_somatic::recruit::{RecruitedPair, RecruitingCounts, RecruitingKmerIndex, RecruitingKmers};
+use genuma_somatic::recruit::{RecruitedPair, RecruitingKmerCounts, RecruitingKmerIndex, RecruitingKmers};
 use genuma_somatic::sequencing_errors::{BaseErrorCounts, ErrorModel, ReadOnContig};
 use genuma_somatic::slippage::SlippageModel;
 
@@ -158,7 +158,7 @@ fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair])
         1,
     ));
     let (seen, mut looking, mut found) =
-        (RecruitingCounts::zero(&index, 2), KmerLookupBuffers::for_kmer_length(K), Vec::new());
+        (RecruitingKmerCounts::zero(&index, 2), KmerLookupBuffers::for_kmer_length(K), Vec::new());
     let mut kept: Vec<RecruitedPair> = pairs
         .iter()
         .filter_map(|p| lend(p, |lent| index.recruit_pair(lent, p.sample, &seen, &mut looking, &mut found)))

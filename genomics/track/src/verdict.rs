@@ -10,8 +10,8 @@ use crate::statistics::{WeightedCount, binomial_interval, weighted_sum_p_value};
 /// Maximum p-value (probability that errors alone give as many molecules) of a detected change or sample. A larger
 /// value detects more, and more false ones.
 pub const MAX_DETECTION_P_VALUE: f64 = 1e-3;
-/// Minimum number of molecules of a detected change.
-pub const MIN_CHANGE_MOLECULES: u64 = 2;
+/// Minimum number of molecules with the tumour allele from which a change, or the sample, is detected.
+pub const MIN_DETECTED_MOLECULES: u64 = 2;
 /// Allele fraction in the first tumour if the file does not give it: a change of all cells on one of two copies.
 const DEFAULT_ALLELE_FRACTION: f64 = 0.5;
 /// Tumour fraction, relative to the first tumour, for which the weights of molecules are optimal (chosen). A smaller
@@ -202,7 +202,7 @@ pub fn judge_change(
             ChangeVerdict::InNormal
         }
         (0, _) => ChangeVerdict::NotSeen,
-        _ if p <= MAX_DETECTION_P_VALUE && changed >= MIN_CHANGE_MOLECULES => ChangeVerdict::Found,
+        _ if p <= MAX_DETECTION_P_VALUE && changed >= MIN_DETECTED_MOLECULES => ChangeVerdict::Found,
         _ => ChangeVerdict::Unsure,
     };
     ChangeResult {
@@ -264,7 +264,7 @@ pub fn judge_sample(results: &mut [ChangeResult], share: impl Fn(usize) -> Optio
         molecules,
         expected: evidence.iter().map(|(e, _)| e.all * e.rate).sum(),
         p,
-        detected: p <= MAX_DETECTION_P_VALUE && changed >= MIN_CHANGE_MOLECULES,
+        detected: p <= MAX_DETECTION_P_VALUE && changed >= MIN_DETECTED_MOLECULES,
         tumour_fraction: Estimate {
             value: scaled(relative.value),
             low: scaled(relative.low),

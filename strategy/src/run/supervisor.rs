@@ -253,7 +253,7 @@ impl<'a> OutputReader<'a> {
             OutputFormat::Sai => OutputParser::Sai(SaiParser::new(keeper.plan.plain_threads(invocation))),
         };
         let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
-        let files = crate::batching::read_file_names(&invocation.reads);
+        let files = crate::batching::names_of_read_files(&invocation.reads);
         let pipes = instance.pipes.iter().map(|pipe| pipe.display().to_string());
         let lines = CommandLines {
             instance: instance.command.iter().map(text).collect(),

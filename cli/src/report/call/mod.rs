@@ -46,7 +46,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "numbers" => key_numbers(outcome),
         "warnings" => warning_lines(outcome),
         "verdict" => sample_section::render_overall_verdict(outcome),
-        "findings" => sample_section::render_sample_findings(outcome),
+        "findings" => sample_section::render_all_findings(outcome),
         "facts" => sample_section::sample_fact_rows(outcome),
         "samples" => sample_charts::sample_charts(outcome),
         "profile" => copy_number_chart::copy_number_profile(outcome),

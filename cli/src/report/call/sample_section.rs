@@ -46,7 +46,7 @@ pub(crate) fn render_overall_verdict(outcome: &CallSummary) -> String {
 }
 
 /// Returns all findings, for each of several tumours.
-pub(crate) fn render_sample_findings(outcome: &CallSummary) -> String {
+pub(crate) fn render_all_findings(outcome: &CallSummary) -> String {
     for_each_tumour(outcome, |outcome| list_findings(&assessment::assess_sample_pair(outcome)))
 }
 

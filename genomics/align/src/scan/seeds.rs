@@ -88,7 +88,7 @@ impl SeedPosition {
         self.sequence as usize
     }
 
-    /// Position of the first base in the concatenated sequences.
+    /// Position of the seed's first base in the concatenated sequences that are searched.
     pub(super) fn base_position(self) -> usize {
         (self.at >> 1) as usize
     }

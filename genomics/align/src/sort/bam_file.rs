@@ -55,7 +55,7 @@ impl BamFile {
         let (data, index) = write_bam_stream(&header, level, threads, data, Some(index), next)?;
         let records = IndexedFormat::Bam { sequences: header.num_sequences() };
         if let Some(index) = index {
-            indexed::add_finished_files(&path, data, index.index_builder, &records, set)?;
+            indexed::write_index_and_add_files(&path, data, index.index_builder, &records, set)?;
         }
         Ok(())
     }

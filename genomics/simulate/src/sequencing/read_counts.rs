@@ -23,7 +23,7 @@ pub struct ReadCounts {
     pub fold_backs: u64,
     /// Chimeric molecules of two fragments.
     pub chimeras: u64,
-    /// G>T errors by oxidation, in molecules.
+    /// Number of bases that oxidation changed (G>T), counted once in each molecule.
     pub oxidised_bases: u64,
     /// C>T errors by deamination, in molecules.
     pub(crate) deaminated_bases: u64,
