@@ -284,6 +284,7 @@ fn world(folder: &Path) {
         for mate in 1 2; do gunzip -c R_$mate.fq.gz > R_$mate.fq; done
         bwa mem ref.fa R_1.fq R_2.fq | samtools sort -o R.bam -; samtools view -C -T ref.fa -o R.cram R.bam
         cp R.bam T.bam; bwa mem ref.fa N_1.fq.gz N_2.fq.gz | samtools sort -O cram --reference ref.fa -o N.cram -
+        samtools import -1 R_1.fq -2 R_2.fq -o unaligned.bam; cp unaligned.bam consensus.bam
         head -c 6000 ref.fa | tr 'ACGT' 'CTAG' > virus.fa; cp virus.fa viruses.fa
         mkdir normals; genuma kmers count -q N01_1.fq.gz N01_2.fq.gz -o a.gkt; genuma kmers count -q N02_1.fq.gz N02_2.fq.gz -o b.gkt
         cp a.gkt normals/1.gkt; cp b.gkt normals/2.gkt; cp a.gkt child.gkt; cp b.gkt mother.gkt; cp b.gkt father.gkt; cp a.gkt S.gkt

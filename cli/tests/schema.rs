@@ -282,8 +282,8 @@ fn changed_keys_and_types_are_reported_with_their_path() {
 }
 
 /// A BED file with the contigs of the genome of [`data`].
-fn whole_genome_bed() -> PathBuf {
-    let bed = scratch("whole").join("genome.bed");
+fn whole_genome_bed(folder: &Path) -> PathBuf {
+    let bed = folder.join("genome.bed");
     let index = fs::read_to_string(data().folder.join("genome.fa.fai")).expect("an index of the genome");
     let line = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -305,7 +305,7 @@ fn summaries_of_calls_fit_their_schema() {
     let contigs = called().join("contigs.fa");
     let genome = data().folder.join("genome.fa");
     args.extend(["--reference", text(&genome), "--screen", text(&contigs), "-o", text(&out)].map(str::to_owned));
-    args.extend(["--counters", "--targets", text(&whole_genome_bed())].map(str::to_owned));
+    args.extend(["--counters", "--targets", text(&whole_genome_bed(&scratch("several_targets")))].map(str::to_owned));
     let ended = run(args).assert_success();
     assert!(ended.stderr.contains("genuma: voluntary context switches "), "{}", ended.stderr);
     let summary = read_json(&out.join("summary.json"));
@@ -394,7 +394,7 @@ fn plans_fit_their_schema() {
     let pack = |path: &PathBuf| bgzip(folder.join(path.file_name().expect("a name")), &gunzip(path));
     let divisible = Data { tumor: data().tumor.iter().map(pack).collect(), ..data().clone() };
     let store = folder.join("run");
-    let bed = whole_genome_bed();
+    let bed = whole_genome_bed(&folder);
     let plan =
         ["--plan", text(&store), "--shards", "2", "--partitions", "2", "--threads", "2", "--targets", text(&bed)];
     run(divisible.call_with(&folder.join("out"), &plan)).assert_success();
