@@ -22,14 +22,18 @@ const NUM_CONTEXTS: usize = 96;
 const NUM_TRINUCLEOTIDES: usize = 32;
 /// Maximum size of a matrix file in bytes. Chosen: a hundred times that of COSMIC v3.4, to refuse wrong files early.
 const MAX_MATRIX_BYTES: u64 = 16 << 20;
+/// Maximum number of signatures of a matrix. Chosen: ten times that of COSMIC v3.4, to bound the time of a fit.
+const MAX_SIGNATURES: usize = 1_000;
+/// Maximum number of rounds of the least squares for each column (Lawson and Hanson 1974, chapter 23).
+const MAX_ROUNDS_PER_COLUMN: usize = 3;
 /// Names of the first column: in COSMIC's files, and in those of SigProfiler.
 const CONTEXT_COLUMN_NAMES: [&str; 2] = ["Type", "MutationType"];
 
 /// Parameters of the fit of signatures.
 #[derive(Debug)]
 pub(crate) struct SignatureModelParams {
-    /// Minimum number of SNVs for a fit. Unit: SNVs. Source: fitted on made mixtures (with 100 SNVs and 80 signatures
-    /// half of the true ones are missed). If higher: fewer samples get exposures.
+    /// Minimum number of SNVs for a fit. Unit: SNVs. Source: fitted on made mixtures (with 500 SNVs and 80 signatures
+    /// about 54 of 60 intervals have the true share). If higher: fewer samples get exposures.
     pub(crate) min_snvs: u64,
     /// Largest difference of the sum of a column from 1. Unit: probability. Source: derived (96 numbers rounded to four
     /// digits). If higher: matrices in other units may be accepted.
@@ -37,6 +41,13 @@ pub(crate) struct SignatureModelParams {
     /// Number of resampled spectra for the intervals. Unit: spectra. Source: chosen (25 spectra beyond each end of an
     /// interval). If higher: more stable intervals, more time.
     pub(crate) num_resamples: usize,
+    /// Number of resampled spectra for each round of the selection of signatures. Unit: spectra. Source: chosen (five
+    /// spectra beyond the lower end of an interval). If higher: a more stable selection, more time.
+    pub(crate) num_selection_resamples: usize,
+    /// Cosine similarity of the spectrum and the explained spectrum below which the report says that the fit is poor.
+    /// Unit: none. Source: chosen, below the similarity of all made mixtures with `min_snvs` SNVs. If higher: fits
+    /// are also called poor because of chance alone.
+    pub(crate) min_cosine_similarity: f64,
     /// Rate above which a Poisson number is drawn from the normal distribution. Unit: SNVs. Source: chosen (skewness
     /// below 0.15). If higher: more random numbers are drawn.
     pub(crate) max_exact_poisson_rate: f64,
@@ -47,9 +58,11 @@ pub(crate) struct SignatureModelParams {
 
 /// Values of the parameters of the fit of signatures.
 pub(crate) const SIGNATURE_MODEL_PARAMS: SignatureModelParams = SignatureModelParams {
-    min_snvs: 200,
+    min_snvs: 500,
     max_sum_error: 0.005,
     num_resamples: 1_000,
+    num_selection_resamples: 200,
+    min_cosine_similarity: 0.9,
     max_exact_poisson_rate: 50.0,
     min_relative_gradient: 1e-10,
 };
@@ -96,7 +109,7 @@ pub struct SignatureExposures {
     pub matrix: String,
     /// Number of signatures of the matrix.
     pub num_signatures: u64,
-    /// Number of SNVs that were fitted.
+    /// Number of SNVs that were fitted: those that passed and have a mutation context.
     pub num_snvs: u64,
     /// Whether the signatures were normalised by the trinucleotides of the targets.
     pub is_normalised_to_targets: bool,
@@ -113,7 +126,7 @@ pub struct SignatureExposures {
 pub struct SignatureExposure {
     /// Name of the signature.
     pub signature: String,
-    /// Share of the SNVs that the signature explains.
+    /// Share of the fitted SNVs that the signature explains. The shares of all signatures sum to at most 1.
     pub share: Estimate,
 }
 
@@ -127,14 +140,16 @@ impl SignatureMatrix {
     /// # Errors
     /// The file cannot be read, or is not such a matrix.
     pub fn read(path: &Path) -> Result<SignatureMatrix, Error> {
-        let mut text = String::new();
+        let mut content = Vec::new();
         let limit = MAX_MATRIX_BYTES + 1;
         File::open(path)
-            .and_then(|file| file.take(limit).read_to_string(&mut text))
+            .and_then(|file| file.take(limit).read_to_end(&mut content))
             .map_err(|source| Error::Read { path: path.into(), source })?;
-        let parsed = match text.len() as u64 == limit {
-            true => Err(format!("has more than {MAX_MATRIX_BYTES} bytes")),
-            false => parse_signatures(&text),
+        let is_too_long = content.len() as u64 == limit;
+        let parsed = match String::from_utf8(content) {
+            _ if is_too_long => Err(format!("has more than {MAX_MATRIX_BYTES} bytes")),
+            Ok(text) => parse_signatures(&text),
+            Err(_) => Err("is not plain text; decompress it first".to_owned()),
         };
         match parsed {
             Ok(signatures) => Ok(SignatureMatrix { path: path.into(), signatures }),
@@ -165,30 +180,27 @@ impl SignatureMatrix {
         };
         let min_snvs = SIGNATURE_MODEL_PARAMS.min_snvs;
         if num_snvs < min_snvs {
-            let why = Some(format!("{num_snvs} SNVs passed, and a fit needs at least {min_snvs}"));
-            return SignatureExposures { why_no_exposures: why, ..without_fit };
+            let noun = if num_snvs == 1 { "SNV" } else { "SNVs" };
+            let why = format!("{num_snvs} {noun} with a mutation context passed, and a fit needs at least {min_snvs}");
+            return SignatureExposures { why_no_exposures: Some(why), ..without_fit };
         }
         let columns: Vec<Vec<f64>> = self.signatures.iter().map(|signature| signature.normalised(ratios)).collect();
         let counts: Vec<f64> = spectrum.iter().map(|&n| n as f64).collect();
-        // Only signatures that resampling supports are fitted in the end (formula 5).
-        let intervals = resampled_intervals(&LeastSquares::new(&columns), &counts);
-        let is_supported = |&at: &usize| intervals[at][0] > 0.0;
-        let supported: Vec<usize> = (0..columns.len()).filter(is_supported).collect();
-        let columns: Vec<Vec<f64>> = supported.iter().map(|&at| columns[at].clone()).collect();
+        let selected = select_signatures(&columns, &counts);
+        let columns: Vec<Vec<f64>> = selected.iter().map(|&at| columns[at].clone()).collect();
         let problem = LeastSquares::new(&columns);
         let exposures = problem.solve(&counts);
-        let total: f64 = exposures.iter().sum();
-        if total <= 0.0 {
-            let why = Some(format!("with {num_snvs} SNVs no signature can be distinguished from the others"));
+        if exposures.iter().sum::<f64>() <= 0.0 {
+            let why = Some("no signature explains the SNVs".to_owned());
             return SignatureExposures { why_no_exposures: why, ..without_fit };
         }
         let explained: Vec<f64> = (0..NUM_CONTEXTS)
             .map(|context| columns.iter().zip(&exposures).map(|(column, exposure)| column[context] * exposure).sum())
             .collect();
-        let intervals = resampled_intervals(&problem, &counts);
-        let mut fitted: Vec<SignatureExposure> = (supported.iter().zip(&exposures).zip(intervals))
-            .map(|((&at, exposure), [low, high])| {
-                let value = exposure / total;
+        let resampled = resample_shares(&problem, &counts, SIGNATURE_MODEL_PARAMS.num_resamples);
+        let mut fitted: Vec<SignatureExposure> = (selected.iter().zip(shares_of_snvs(exposures, &counts)))
+            .zip(resampled)
+            .map(|((&at, value), ResampledShare { low, high, .. })| {
                 let share = Estimate { value, low: low.min(value), high: high.max(value) };
                 SignatureExposure { signature: self.signatures[at].name.clone(), share }
             })
@@ -213,6 +225,13 @@ impl SignatureMatrix {
     }
 }
 
+impl SignatureExposures {
+    /// Whether there is a fit and the signatures explain the spectrum poorly.
+    pub fn is_poor_fit(&self) -> bool {
+        self.cosine_similarity.is_some_and(|similarity| similarity < SIGNATURE_MODEL_PARAMS.min_cosine_similarity)
+    }
+}
+
 /// Parses the text of a matrix. The error says what is wrong and where.
 fn parse_signatures(text: &str) -> Result<Vec<Signature>, String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
@@ -221,6 +240,10 @@ fn parse_signatures(text: &str) -> Result<Vec<Signature>, String> {
     let first = names.next().unwrap_or_default();
     if !CONTEXT_COLUMN_NAMES.contains(&first) {
         return Err(format!("the first column is {first:?} and not Type"));
+    }
+    let num_names = names.clone().count();
+    if num_names > MAX_SIGNATURES {
+        return Err(format!("has {num_names} signatures, and at most {MAX_SIGNATURES} are allowed"));
     }
     let mut signatures: Vec<Signature> = Vec::new();
     for name in names {
@@ -349,7 +372,7 @@ impl<'a> LeastSquares<'a> {
 
     /// The coefficients of the columns: the method of Lawson and Hanson (1974, chapter 23) on the products of the
     /// columns (Bro and de Jong 1997). A column is added while the fit improves; a column whose coefficient would become
-    /// negative is removed.
+    /// negative is removed. The number of rounds is bounded, as Lawson and Hanson do.
     fn solve(&self, counts: &[f64]) -> Vec<f64> {
         let projections: Vec<f64> = self.columns.iter().map(|column| dot(column, counts)).collect();
         let min_gradient =
@@ -358,7 +381,7 @@ impl<'a> LeastSquares<'a> {
         let mut active: Vec<usize> = Vec::new();
         // Columns that, because of rounding, cannot be added to the present ones.
         let mut refused: Vec<usize> = Vec::new();
-        loop {
+        for _ in 0..MAX_ROUNDS_PER_COLUMN * self.columns.len() {
             let gradient = |&column: &usize| projections[column] - dot(&self.products[column], &solution);
             let candidates =
                 (0..self.columns.len()).filter(|column| !active.contains(column) && !refused.contains(column));
@@ -378,8 +401,11 @@ impl<'a> LeastSquares<'a> {
                 let step = steps.map(|(&at, value)| solution[at] / (solution[at] - value)).fold(1.0, f64::min);
                 for (&at, value) in active.iter().zip(&values) {
                     let moved = solution[at] + step * (value - solution[at]);
-                    solution[at] =
-                        if *value <= 0.0 && solution[at] / (solution[at] - value) <= step { 0.0 } else { moved };
+                    solution[at] = if *value <= 0.0 && solution[at] / (solution[at] - value) <= step {
+                        0.0
+                    } else {
+                        moved.max(0.0)
+                    };
                 }
                 active.retain(|&at| solution[at] > 0.0);
                 match self.solve_active(&active, &projections) {
@@ -389,6 +415,7 @@ impl<'a> LeastSquares<'a> {
             }
             active.iter().zip(&values).for_each(|(&at, value)| solution[at] = *value);
         }
+        solution
     }
 
     /// The coefficients of some columns without limits, by Cholesky decomposition; `None` if the columns depend on each
@@ -422,26 +449,52 @@ impl<'a> LeastSquares<'a> {
     }
 }
 
-/// Intervals of the shares of all signatures: the 2.5 % and 97.5 % quantiles of fits of resampled spectra (formula 4).
-fn resampled_intervals(problem: &LeastSquares<'_>, counts: &[f64]) -> Vec<[f64; 2]> {
-    let num_resamples = SIGNATURE_MODEL_PARAMS.num_resamples;
+/// The columns of the signatures that the SNVs support (formula 5): from those with a positive exposure, one that
+/// resampling does not support is removed in each round. At most 96 columns have a positive exposure, because they are
+/// independent, so there are at most 96 rounds.
+fn select_signatures(columns: &[Vec<f64>], counts: &[f64]) -> Vec<usize> {
+    let exposures = LeastSquares::new(columns).solve(counts);
+    let mut selected: Vec<usize> = (0..columns.len()).filter(|&at| exposures[at] > 0.0).collect();
+    loop {
+        let own: Vec<Vec<f64>> = selected.iter().map(|&at| columns[at].clone()).collect();
+        let shares = resample_shares(&LeastSquares::new(&own), counts, SIGNATURE_MODEL_PARAMS.num_selection_resamples);
+        let unsupported = shares.iter().enumerate().filter(|(_, share)| share.low <= 0.0);
+        let Some((weakest, _)) = unsupported.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean)) else { return selected };
+        selected.remove(weakest);
+    }
+}
+
+/// The shares of the SNVs that these exposures are (formula 3).
+fn shares_of_snvs(exposures: Vec<f64>, counts: &[f64]) -> Vec<f64> {
+    let total = counts.iter().sum::<f64>().max(exposures.iter().sum());
+    exposures.into_iter().map(|exposure| if total > 0.0 { exposure / total } else { 0.0 }).collect()
+}
+
+/// Share of a signature in fits of resampled spectra.
+struct ResampledShare {
+    mean: f64,
+    /// The 2.5 % quantile.
+    low: f64,
+    /// The 97.5 % quantile.
+    high: f64,
+}
+
+/// The shares of all signatures in fits of resampled spectra (formula 4).
+fn resample_shares(problem: &LeastSquares<'_>, counts: &[f64], num_resamples: usize) -> Vec<ResampledShare> {
     let mut random = Random(0);
     let mut shares: Vec<Vec<f64>> = vec![Vec::with_capacity(num_resamples); problem.columns.len()];
     for _ in 0..num_resamples {
         let resampled: Vec<f64> = counts.iter().map(|&rate| random.poisson_number(rate)).collect();
-        let solution = problem.solve(&resampled);
-        let total: f64 = solution.iter().sum();
-        shares
-            .iter_mut()
-            .zip(solution)
-            .for_each(|(own, value)| own.push(if total > 0.0 { value / total } else { 0.0 }));
+        let solution = shares_of_snvs(problem.solve(&resampled), &resampled);
+        shares.iter_mut().zip(solution).for_each(|(own, share)| own.push(share));
     }
     let beyond = num_resamples / 40;
     shares
         .into_iter()
         .map(|mut own| {
             own.sort_by(f64::total_cmp);
-            [own[beyond], own[num_resamples - 1 - beyond]]
+            let mean = own.iter().sum::<f64>() / num_resamples as f64;
+            ResampledShare { mean, low: own[beyond], high: own[num_resamples - 1 - beyond] }
         })
         .collect()
 }
@@ -485,6 +538,8 @@ mod tests {
     use genuma_reads::fasta::Contig;
 
     use super::*;
+
+    const MIN_SNVS: u64 = SIGNATURE_MODEL_PARAMS.min_snvs;
 
     /// Made signatures: a few contexts are frequent, the others rare, and neighbouring signatures share contexts.
     fn made_signatures(num: usize) -> Vec<Signature> {
@@ -534,7 +589,7 @@ mod tests {
         let matrix = matrix(made_signatures(30));
         let shares = [(3, 0.5), (11, 0.3), (20, 0.2)];
         // Number of SNVs, largest error of a share, and smallest similarity.
-        for (num_snvs, max_error, min_similarity) in [(500.0, 0.12, 0.92), (2000.0, 0.05, 0.97)] {
+        for (num_snvs, max_error, min_similarity) in [(600.0, 0.12, 0.92), (2000.0, 0.05, 0.97)] {
             let (mut covered, mut false_signatures) = (0, 0);
             for seed in 1..=10 {
                 let spectrum = spectrum_of_mixture(&matrix, &shares, num_snvs, seed);
@@ -542,7 +597,7 @@ mod tests {
                 assert_eq!(fit.num_snvs, spectrum.iter().sum::<u64>());
                 assert!(fit.cosine_similarity > Some(min_similarity), "{fit:?}");
                 let total: f64 = fit.exposures.iter().map(|exposure| exposure.share.value).sum();
-                assert!((total - 1.0).abs() < 1e-9);
+                assert!(total > 0.85 && total < 1.0 + 1e-9, "{total}");
                 for (own, share) in shares {
                     let found = share_of(&fit, &format!("S{own}"));
                     assert!((found.value - share).abs() < max_error, "{num_snvs}: S{own} {found:?}");
@@ -552,28 +607,30 @@ mod tests {
                 false_signatures += fit.exposures.iter().filter(|exposure| exposure.share.low > 0.0).count() - 3;
             }
             assert!(covered >= 24, "{num_snvs}: {covered} of 30 intervals have the true share");
-            assert!(false_signatures <= 4, "{num_snvs}: {false_signatures}");
+            assert!(false_signatures <= 8, "{num_snvs}: {false_signatures}");
         }
     }
 
     #[test]
     fn equal_input_gives_equal_results() {
         let matrix = matrix(made_signatures(8));
-        let spectrum = spectrum_of_mixture(&matrix, &[(0, 0.6), (5, 0.4)], 300.0, 4);
+        let spectrum = spectrum_of_mixture(&matrix, &[(0, 0.6), (5, 0.4)], 800.0, 4);
         assert_eq!(matrix.fit_exposures(&spectrum, None), matrix.fit_exposures(&spectrum, None));
     }
 
     #[test]
     fn too_few_snvs_are_not_fitted() {
         let matrix = matrix(made_signatures(3));
-        for num_snvs in [0, 199] {
+        for num_snvs in [0, 1, MIN_SNVS - 1] {
             let mut spectrum = vec![0; NUM_CONTEXTS];
             spectrum[7] = num_snvs;
             let fit = matrix.fit_exposures(&spectrum, None);
             assert_eq!((fit.num_snvs, fit.cosine_similarity, fit.exposures.len()), (num_snvs, None, 0));
-            assert_eq!(fit.why_no_exposures, Some(format!("{num_snvs} SNVs passed, and a fit needs at least 200")));
+            let noun = if num_snvs == 1 { "SNV" } else { "SNVs" };
+            let why = format!("{num_snvs} {noun} with a mutation context passed, and a fit needs at least {MIN_SNVS}");
+            assert_eq!(fit.why_no_exposures, Some(why));
         }
-        let enough = spectrum_of_mixture(&matrix, &[(0, 1.0)], 250.0, 1);
+        let enough = spectrum_of_mixture(&matrix, &[(0, 1.0)], 1.2 * MIN_SNVS as f64, 1);
         assert_eq!(matrix.fit_exposures(&enough, None).why_no_exposures, None);
     }
 
@@ -582,7 +639,91 @@ mod tests {
         let one = made_signatures(1).remove(0);
         let matrix = matrix(vec![one.clone(), Signature { name: "again".into(), ..one.clone() }]);
         let fit = matrix.fit_exposures(&spectrum_of_mixture(&matrix, &[(0, 1.0)], 1000.0, 1), None);
-        assert!((fit.exposures.iter().map(|exposure| exposure.share.value).sum::<f64>() - 1.0).abs() < 1e-9);
+        let total = fit.exposures.iter().map(|exposure| exposure.share.value).sum::<f64>();
+        assert!(fit.exposures.len() == 1 && total > 0.9 && total < 1.0 + 1e-9, "{fit:?}");
+    }
+
+    /// Made signatures in groups of `group_size`: the others of a group have this cosine similarity to its first.
+    fn made_groups(num_groups: usize, group_size: usize, similarity: f64) -> Vec<Signature> {
+        let all = made_signatures(num_groups * group_size);
+        let similar_to = |first: &Signature, other: &Signature| {
+            let mix = |part: f64| -> Vec<f64> {
+                let pairs = first.probabilities.iter().zip(&other.probabilities);
+                pairs.map(|(a, b)| part * a + (1.0 - part) * b).collect()
+            };
+            let [mut less, mut more] = [0.0, 1.0];
+            for _ in 0..50 {
+                let middle = (less + more) / 2.0;
+                let is_below = cosine_similarity(&first.probabilities, &mix(middle)) < similarity;
+                *(if is_below { &mut less } else { &mut more }) = middle;
+            }
+            Signature { name: other.name.clone(), probabilities: mix(more) }
+        };
+        let groups = all.chunks(group_size);
+        groups
+            .flat_map(|group| {
+                group.iter().enumerate().map(|(i, own)| if i == 0 { own.clone() } else { similar_to(&group[0], own) })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_group_of_similar_signatures_is_never_lost() {
+        // Size of the groups of similar signatures, and shares by signature.
+        for (group_size, shares) in [
+            (2, vec![(0, 0.25), (1, 0.25), (2, 0.5)]),
+            (3, vec![(0, 0.2), (1, 0.2), (2, 0.2), (3, 0.4)]),
+            (2, vec![(2, 0.5), (4, 0.5)]),
+        ] {
+            let matrix = matrix(made_groups(4, group_size, 0.95));
+            let columns: Vec<Vec<f64>> = matrix.signatures.iter().map(|own| own.probabilities.clone()).collect();
+            for seed in 1..=6 {
+                let spectrum = spectrum_of_mixture(&matrix, &shares, 300.0, seed);
+                let counts: Vec<f64> = spectrum.iter().map(|&n| n as f64).collect();
+                let selected = select_signatures(&columns, &counts);
+                let mut groups: Vec<usize> = selected.iter().map(|at| at / group_size).collect();
+                groups.dedup();
+                for (own, _) in &shares {
+                    assert!(groups.contains(&(own / group_size)), "{shares:?}, seed {seed}: {selected:?}");
+                }
+                assert!(
+                    groups.len() <= 3 && selected.len() <= shares.len() + 1,
+                    "{shares:?}, seed {seed}: {selected:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_of_all_snvs() {
+        let matrix = matrix(made_signatures(2));
+        // Half of the SNVs are of a process that the matrix lacks: one context.
+        let mut spectrum = spectrum_of_mixture(&matrix, &[(0, 1.0)], 1000.0, 1);
+        let rarest = (0..NUM_CONTEXTS)
+            .min_by(|&a, &b| {
+                let [a, b] =
+                    [a, b].map(|at| matrix.signatures[0].probabilities[at] + matrix.signatures[1].probabilities[at]);
+                a.total_cmp(&b)
+            })
+            .expect("contexts");
+        spectrum[rarest] += 1000;
+        let fit = matrix.fit_exposures(&spectrum, None);
+        let share = share_of(&fit, "S0");
+        assert!((share.value - 0.5).abs() < 0.06, "{fit:?}");
+        assert!(fit.is_poor_fit() && !SignatureExposures::default().is_poor_fit());
+        let good = matrix.fit_exposures(&spectrum_of_mixture(&matrix, &[(0, 0.5), (1, 0.5)], 2000.0, 1), None);
+        assert!(!good.is_poor_fit(), "{good:?}");
+    }
+
+    #[test]
+    fn an_empty_or_degenerate_problem_ends() {
+        assert_eq!(select_signatures(&[], &[1.0; NUM_CONTEXTS]), Vec::<usize>::new());
+        let zero = vec![vec![0.0; NUM_CONTEXTS]; 3];
+        assert_eq!(select_signatures(&zero, &[1.0; NUM_CONTEXTS]), Vec::<usize>::new());
+        let matrix = matrix(made_signatures(2));
+        let none = ContextRatios(vec![0.0; NUM_CONTEXTS]);
+        let fit = matrix.fit_exposures(&[50; NUM_CONTEXTS], Some(&none));
+        assert_eq!(fit.why_no_exposures.as_deref(), Some("no signature explains the SNVs"));
     }
 
     #[test]
@@ -636,11 +777,13 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         let without_last = lines[..96].join("\n");
         let number = lines[1].split('\t').nth(1).expect("a number");
+        let many: String = (0..=MAX_SIGNATURES).map(|at| format!("\tS{at}")).collect();
         for (changed, fault) in [
             (String::new(), "is empty"),
             (text.replacen("Type", "Trinucleotide", 1), "the first column is \"Trinucleotide\""),
             (text.replacen("S1", "S0", 1), "\"S0\" of a signature is empty or given twice"),
             ("Type\nA[C>A]A".to_owned(), "has no signature"),
+            (format!("Type{many}"), "has 1001 signatures, and at most 1000 are allowed"),
             (without_last.clone(), "the context T[T>G]T is missing (1 of 96 are)"),
             (format!("{text}\n{}", lines[5]), "line 98: the context C[C>A]A is given twice"),
             (text.replacen("A[C>A]A", "A[G>A]A", 1), "line 2: \"A[G>A]A\" is not a context"),

@@ -6,7 +6,7 @@ use genuma_pair::interval::Estimate;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::signatures::SignatureExposures;
 
-use super::number_format::format_share_with_interval;
+use super::number_format::{format_percent, format_share_with_interval};
 use crate::report::markup::{escape_html, format_count_with_noun, group_thousands};
 
 /// Length of the axis of the bars, from 0 to 100 %.
@@ -18,11 +18,11 @@ pub(super) fn signature_tables(outcome: &CallSummary) -> String {
     let others = outcome.other_tumours.iter().map(|other| (other.sample.as_str(), &other.sample_summary));
     let fits = first.into_iter().chain(others).filter_map(|(name, own)| Some((name, own.signatures.as_ref()?)));
     let is_named = !outcome.other_tumours.is_empty();
-    fits.map(|(name, fit)| signature_table(fit, is_named.then_some(name))).collect()
+    fits.map(|(name, fit)| signature_table(fit, outcome.has_normal, is_named.then_some(name))).collect()
 }
 
 /// The exposures of a tumour, which is named if there are several.
-fn signature_table(fit: &SignatureExposures, tumour: Option<&str>) -> String {
+fn signature_table(fit: &SignatureExposures, has_normal: bool, tumour: Option<&str>) -> String {
     let mut html = String::from("<figure class=\"signatures\"><figcaption><h3>Mutational signatures");
     if let Some(tumour) = tumour {
         let _ = write!(html, ": {}", escape_html(tumour));
@@ -38,16 +38,22 @@ fn signature_table(fit: &SignatureExposures, tumour: Option<&str>) -> String {
         return html;
     };
     let basis = match fit.is_normalised_to_targets {
-        true => "It was normalised by the trinucleotides of the targets",
-        false => "It is taken as that of the whole reference",
+        true => "The signatures are normalised by the trinucleotides of the targets.",
+        false => "The signatures are those of the whole reference.",
     };
+    let without_normal = match has_normal {
+        true => "",
+        false => " The call has no normal, so germline SNVs are among the SNVs that passed.",
+    };
+    let poor_fit = if fit.is_poor_fit() { " The signatures explain the spectrum poorly." } else { "" };
     let _ = write!(
         html,
-        "</h3><p>Shares of {} that the signatures of the matrix {matrix} explain, with 95&nbsp;% intervals. {basis}. The spectrum and its \
-         reconstruction have a cosine similarity of {similarity:.3}.</p></figcaption>\n\
+        "</h3><p>Shares of {} with a mutation context, by signature of the matrix {matrix}, with 95&nbsp;% intervals. The \
+         intervals do not include the choice of signatures. {basis}{without_normal} The spectrum and its reconstruction \
+         have a cosine similarity of {similarity:.3}.{poor_fit}</p></figcaption>\n\
          <div class=\"wide\"><table><thead><tr><th scope=\"col\">Signature</th><th scope=\"col\">0 to 100 %</th>\
          <th scope=\"col\">Exposure</th><th scope=\"col\" class=\"n\">SNVs</th></tr></thead>\n<tbody>",
-        format_count_with_noun(fit.num_snvs, "SNV"),
+        format_count_with_noun(fit.num_snvs, "passed SNV"),
     );
     for exposure in &fit.exposures {
         let class = if exposure.share.low > 0.0 { "" } else { " class=\"uncertain\"" };
@@ -61,14 +67,23 @@ fn signature_table(fit: &SignatureExposures, tumour: Option<&str>) -> String {
             group_thousands(snvs),
         );
     }
+    let explained: f64 = fit.exposures.iter().map(|exposure| exposure.share.value * fit.num_snvs as f64).sum();
+    let not_explained = fit.num_snvs.saturating_sub(explained.round() as u64);
+    let _ = writeln!(
+        html,
+        "<tr><th scope=\"row\">not explained</th><td></td><td>{}</td><td class=\"n\">{}</td></tr>",
+        format_percent(not_explained as f64 / fit.num_snvs.max(1) as f64),
+        group_thousands(not_explained),
+    );
     html.push_str("</tbody></table></div>");
     let left_out = fit.num_signatures - fit.exposures.len() as u64;
     if left_out > 0 {
         let _ = write!(
             html,
-            "<p class=\"note\">{} of the matrix {} not needed: with resampled SNVs their exposures are often 0.</p>",
+            "<p class=\"note\">{} {} not detected: the exposure is 0 in the fit, or in more than 2.5&nbsp;% of the fits of \
+             resampled SNVs.</p>",
             format_count_with_noun(left_out, "other signature"),
-            if left_out == 1 { "is" } else { "are" },
+            if left_out == 1 { "was" } else { "were" },
         );
     }
     if fit.exposures.iter().any(|exposure| exposure.share.low <= 0.0) {

@@ -276,7 +276,7 @@ fn example_exposures() -> SignatureExposures {
         exposures: vec![
             exposure("SBS<1>", 0.62, 0.57, 0.66),
             exposure("SBS5", 0.33, 0.28, 0.39),
-            exposure("SBS13", 0.05, 0.0, 0.09),
+            exposure("SBS13", 0.02, 0.0, 0.05),
         ],
         why_no_exposures: None,
     }
@@ -603,7 +603,10 @@ fn the_samples_are_told_and_drawn() {
         "<th scope=\"row\">SBS&lt;1&gt;</th>",
         "62\u{a0}% (57–\u{2060}66)",
         "have a cosine similarity of 0.975",
-        "83 other signatures of the matrix are not needed",
+        "The signatures are those of the whole reference. The spectrum",
+        "The intervals do not include the choice of signatures.",
+        "<th scope=\"row\">not explained</th><td></td><td>3.0\u{a0}%</td><td class=\"n\">137</td>",
+        "83 other signatures were not detected: ",
         "Grey: the interval begins at 0",
         "<title>chr2: 0.60 (0.45–\u{2060}0.75), lost</title>",
         "<title>chr&lt;2&gt;:1-900,000: relative depth 0.75, minor allele 0.26, copies 1.0 + 0.0</title>",
@@ -614,6 +617,23 @@ fn the_samples_are_told_and_drawn() {
     assert!(html.matches("<svg").count() == html.matches("</svg>").count());
     assert!(!html.contains("{{") && !html.contains("NaN") && !html.contains("inf\""));
     assert_eq!(html, render_page(&outcome), "the same each time");
+    assert!(!html.contains("explain the spectrum poorly") && !html.contains("germline SNVs are among"));
+    let poor = SignatureExposures {
+        num_signatures: 4,
+        cosine_similarity: Some(0.85),
+        is_normalised_to_targets: true,
+        ..example_exposures()
+    };
+    (outcome.has_normal, outcome.sample_summary.signatures) = (false, Some(poor));
+    let html = render_page(&outcome);
+    for expected in [
+        "The signatures are normalised by the trinucleotides of the targets.",
+        "germline SNVs are among the SNVs that passed",
+        "0.850. The signatures explain the spectrum poorly.",
+        "1 other signature was not detected: ",
+    ] {
+        assert!(html.contains(expected), "{expected} is missing");
+    }
     outcome.sample_summary.signatures =
         Some(SignatureExposures { why_no_exposures: Some("<few>".into()), ..SignatureExposures::default() });
     let html = render_page(&outcome);
