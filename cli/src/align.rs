@@ -118,12 +118,12 @@ pub(crate) struct Args {
     /// missing, ID, PL and PU are derived from flowcell and lane in the read names; the other fields are not
     #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
     read_group: Vec<String>,
-    /// Tags of BAM and CRAM input that the records get too, such as RX,QX,MM,ML; or all: every tag but those that describe
-    /// an alignment [default: none]
+    /// Copy these tags from BAM and CRAM reads to their records, such as RX,QX,MM,ML; or all: every tag except those listed
+    /// in the guide; of aligned input, name the tags instead [default: none]
     #[arg(long, value_name = "TAGS", value_parser = CarriedTags::parse, help_heading = "Input")]
     tags: Option<CarriedTags>,
     /// Tags of --tags with a value for each base, which are reversed in records on the reverse strand. Always among them:
-    /// OQ, U2, and cd, ce, ad, ae, bd, be, aq, bq of fgbio
+    /// OQ, U2, BQ, and cd, ce, ad, ae, bd, be, aq, bq of fgbio
     #[arg(long, value_name = "TAGS", value_delimiter = ',', value_parser = parse_tag_name, requires = "tags", help_heading = "Input")]
     tags_to_reverse: Vec<[u8; 2]>,
     /// Tags of --tags with bases, which are reverse-complemented in records on the reverse strand. Always among them: E2,
@@ -182,7 +182,7 @@ enum CramVersionArg {
     /// For every program that reads CRAM
     #[value(name = "3.0")]
     V3_0,
-    /// Smaller read names and tags; for htslib 1.12, htsjdk 3 and later
+    /// Smaller read names and tags; for htslib 1.12, htsjdk 4.3 and later, not GATK 4.6.2
     #[value(name = "3.1")]
     V3_1,
 }
@@ -335,14 +335,31 @@ impl Args {
         Ok(target)
     }
 
-    /// The tags that are carried from the reads to the records; `None` if none are asked for.
-    fn carried_tags(&self, lanes: &[StreamLane]) -> Result<Option<Arc<CarriedTags>>, UsageError> {
+    /// The tags that are carried from the reads to the records; `None` if none are asked for. Warns of lanes without tags.
+    fn carried_tags(&self, lanes: &[StreamLane]) -> anyhow::Result<Option<Arc<CarriedTags>>> {
         let Some(tags) = self.tags.clone() else { return Ok(None) };
-        if !lanes.iter().any(|lane| matches!(lane, StreamLane::Aligned(_))) {
-            let reason = "--tags is for reads of BAM or CRAM files: of FASTQ files, -C copies tags in the headers";
-            return Err(UsageError(reason.to_owned()));
+        let tags = tags
+            .with_base_order_tags(self.tags_to_reverse.clone(), self.tags_to_revcomp.clone())
+            .map_err(|reason| UsageError(format!("--tags-to-reverse and --tags-to-revcomp: {reason}")))?;
+        let mut lanes_with_tags = 0;
+        for lane in lanes {
+            if let StreamLane::Aligned(file) = lane {
+                lanes_with_tags += usize::from(file.has_tags()?);
+            }
         }
-        Ok(Some(Arc::new(tags.with_base_order_tags(self.tags_to_reverse.clone(), self.tags_to_revcomp.clone()))))
+        if lanes_with_tags == 0 {
+            let reason =
+                "--tags is for reads of BAM or CRAM files: BINSEQ has no tags, and -C copies those in FASTQ headers";
+            return Err(UsageError(reason.to_owned()).into());
+        }
+        if lanes_with_tags < lanes.len() {
+            warn!(
+                "{} of {} lanes are FASTQ or BINSEQ files, which have no tags: --tags has no effect on their records",
+                lanes.len() - lanes_with_tags,
+                lanes.len()
+            );
+        }
+        Ok(Some(Arc::new(tags)))
     }
 
     /// Folder for spilled records: `--work`, else the folder of the output, else the system's temporary folder.

@@ -418,6 +418,20 @@ fn tags_of_unaligned_reads_are_carried() {
     // Sorted input: mates are far apart, and half of the reads are on the reverse strand.
     check(&align("out.bam", "again.bam", &["--tags", "all"]), false);
 
+    // Records without bases have no values for each base.
+    for line in align("in.bam", "all.bam", &["--tags", "all", "-a"]).lines() {
+        if line.split('\t').nth(9) == Some("*") {
+            let names: Vec<_> = carried_tags(line).iter().map(|tag| tag[..3].to_owned()).collect();
+            assert_eq!(names, ["RX:", "xb:", "xc:", "xf:", "xi:"], "{line}");
+        }
+    }
+
+    // Lanes of FASTQ have no tags.
+    let (fastq, input, output) = (text(&data().normal[0]), path("in.bam"), path("lanes.sam"));
+    let lanes = ["align", text(reference()), fastq, text(&input), "--single", "--tags", "RX", "-o", text(&output)];
+    let stderr = run(lanes).assert_success().stderr;
+    assert!(stderr.contains("1 of 2 lanes are FASTQ or BINSEQ files"), "{stderr}");
+
     // Without the option no tag comes through; a list chooses.
     let plain = align("in.bam", "plain.bam", &[]);
     assert!(plain.lines().all(|line| carried_tags(line).is_empty()));

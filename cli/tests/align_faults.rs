@@ -66,6 +66,9 @@ fn wishes_that_cannot_be_fulfilled() {
         (&[reference, reads, "--tags", "RX,NM"], "'NM' cannot be carried"),
         (&[reference, reads, "--tags", "all", "--tags-to-reverse", "cdx"], "'cdx' is not a tag"),
         (&[reference, reads, "--tags-to-revcomp", "cd"], "--tags <TAGS>"),
+        (&[reference, reads, "--tags", "all", "--tags-to-reverse", "xx", "--tags-to-revcomp", "xx"], "not both"),
+        (&[reference, reads, "--tags", "RX", "--tags-to-reverse", "xx"], "'xx' is not carried"),
+        (&[reference, reads, "--tags", "all", "--tags-to-reverse", "MM"], "'MM' stays as sequenced"),
         (&[reference], "required arguments"),
     ] {
         let ended = genuma().arg("align").args(args).current_dir(&folder).output().expect("genuma starts");

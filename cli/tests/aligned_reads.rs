@@ -727,6 +727,15 @@ impl Faulty {
 }
 
 #[test]
+fn tags_of_binseq_are_refused() {
+    let cbq = scratch("binseq-tags").join("reads.cbq");
+    binseq(&cbq, &[b"@a\nACGT\n+\nFFFF\n"], CBQ);
+    let ended = run(["align", "genome.fa", text(&cbq), "--tags", "all"]);
+    let words = "--tags is for reads of BAM or CRAM files";
+    assert!(ended.code == Some(2) && ended.stderr.contains(words), "{}", ended.stderr);
+}
+
+#[test]
 fn cbq_that_is_not_whole_is_told() {
     let file = Faulty::new(&scratch("cbq-faults"), "x.cbq", Made { block: 200_000, ..CBQ });
     let whole = &file.whole;

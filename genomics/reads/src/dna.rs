@@ -28,6 +28,30 @@ pub fn decode_base(code: u8) -> u8 {
     b"ACGTN"[(code as usize).min(4)]
 }
 
+/// Complement of each byte value that is an IUPAC letter; the byte itself for others.
+const IUPAC_COMPLEMENTS: [u8; 256] = {
+    let (here, there) = (b"ACMGRSVTWYHKDBNU", b"TGKCYSBAWRDMHVNA");
+    let mut complements = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        complements[i] = i as u8;
+        i += 1;
+    }
+    i = 0;
+    while i < here.len() {
+        complements[here[i] as usize] = there[i];
+        complements[here[i].to_ascii_lowercase() as usize] = there[i].to_ascii_lowercase();
+        i += 1;
+    }
+    complements
+};
+
+/// The complement of an IUPAC letter in the same case; other bytes stay.
+#[inline]
+pub(crate) fn complement_iupac(base: u8) -> u8 {
+    IUPAC_COMPLEMENTS[usize::from(base)]
+}
+
 /// The complement of an ASCII base in upper case; `N` for any byte that is not a base.
 #[inline]
 pub fn complement(base: u8) -> u8 {
@@ -53,5 +77,14 @@ mod tests {
         }
         assert_eq!(encode_base(b'N'), NOT_A_BASE_CODE);
         assert_eq!(reverse_complement(b"AACGTN"), b"NACGTT");
+    }
+
+    #[test]
+    fn iupac_letters_keep_their_case() {
+        let complements = |bases: &[u8]| bases.iter().map(|&base| complement_iupac(base)).collect::<Vec<_>>();
+        assert_eq!(complements(b"ACGTUN=.-\xff"), b"TGCAAN=.-\xff");
+        assert_eq!(complements(b"acgtumrwsykvhdbn"), b"tgcaakywsrmbdhvn");
+        let letters = b"ACMGRSVTWYHKDBNacmgrsvtwyhkdbn";
+        assert_eq!(complements(&complements(letters)), letters);
     }
 }

@@ -300,6 +300,14 @@ pub enum RecordFault {
     /// A BAM or BINSEQ record that violates the specification.
     #[error("is damaged ({0}): copy or make the file again")]
     RecordCorrupt(&'static str),
+    /// A tag that is carried to other records has a name or a value that SAM and CRAM cannot hold.
+    #[error("tag {tag} {reason}, which SAM does not allow: correct the tag or do not carry it")]
+    InvalidTag {
+        /// Name of the tag.
+        tag: String,
+        /// What is wrong with the tag.
+        reason: &'static str,
+    },
     /// Two primary records with one name are the same read (1 or 2) of the template.
     #[error(
         "\"{name}\" has a second primary record for read {number}: each read may have one; do not merge files whose reads share names"

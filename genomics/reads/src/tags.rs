@@ -3,16 +3,21 @@
 
 use std::ops::Range;
 
+use crate::dna::complement_iupac;
+use crate::error::RecordFault;
+
 /// Tags that an aligner writes, or that hold another field of the record. They cannot be carried.
 const WRITTEN_TAGS: [&[u8; 2]; 12] =
     [b"NM", b"MD", b"MC", b"MQ", b"AS", b"XS", b"SA", b"XA", b"pa", b"ms", b"RG", b"CG"];
 /// Further tags of the SAM tags specification that describe the alignment of the input or refer to its header. They are
 /// carried only if they are named.
-const ALIGNMENT_TAGS: [&[u8; 2]; 14] =
-    [b"AM", b"BQ", b"CC", b"CM", b"CP", b"H0", b"H1", b"H2", b"HI", b"IH", b"NH", b"PG", b"PQ", b"UQ"];
+const ALIGNMENT_TAGS: [&[u8; 2]; 20] = [
+    b"AM", b"BQ", b"CC", b"CM", b"CP", b"H0", b"H1", b"H2", b"HI", b"IH", b"LB", b"NH", b"OC", b"OP", b"PG", b"PQ",
+    b"PT", b"PU", b"SM", b"UQ",
+];
 /// Tags with a value for each base, in the order of `SEQ`: original and second qualities, as in Picard's
-/// MergeBamAlignment, and depths, errors and qualities of fgbio's consensus reads.
-const REVERSED_TAGS: [&[u8; 2]; 10] = [b"OQ", b"U2", b"cd", b"ce", b"ad", b"ae", b"bd", b"be", b"aq", b"bq"];
+/// MergeBamAlignment, offsets to base alignment qualities, and depths, errors and qualities of fgbio's consensus reads.
+const REVERSED_TAGS: [&[u8; 2]; 11] = [b"OQ", b"U2", b"BQ", b"cd", b"ce", b"ad", b"ae", b"bd", b"be", b"aq", b"bq"];
 /// Tags with a base for each base, on the strand of `SEQ`, from the same sources.
 const COMPLEMENTED_TAGS: [&[u8; 2]; 4] = [b"E2", b"SQ", b"ac", b"bc"];
 /// Tags of base modifications. They refer to the whole read as it was sequenced (SAM tags specification, section 1.7),
@@ -26,6 +31,12 @@ pub(crate) struct BamTag<'a>(&'a [u8]);
 /// The tags of a record were not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidTags;
+
+impl From<InvalidTags> for RecordFault {
+    fn from(_: InvalidTags) -> RecordFault {
+        RecordFault::RecordCorrupt("its tags are not valid")
+    }
+}
 
 /// The tags in the bytes of a record, one after the other; ends after the first that is not valid.
 pub(crate) struct BamTags<'a>(&'a [u8]);
@@ -98,6 +109,34 @@ impl<'a> BamTag<'a> {
             _ => None,
         }
     }
+
+    /// Why SAM and CRAM cannot hold the tag, if they cannot: tabs separate the tags of SAM lines and the text tags of
+    /// CRAM blocks.
+    fn invalid_part(self) -> Option<&'static str> {
+        let [first, second] = self.name();
+        let letters = match self.0[2] {
+            b'A' => &self.0[3..],
+            b'Z' | b'H' => &self.0[3..self.0.len() - 1],
+            _ => &[],
+        };
+        if !(first.is_ascii_alphabetic() && second.is_ascii_alphanumeric()) {
+            Some("has a name that is not a letter followed by a letter or digit")
+        } else if letters.iter().any(|letter| matches!(letter, b'\t' | b'\n' | b'\r')) {
+            Some("contains a tab or line break")
+        } else if letters.iter().any(|letter| *letter < b' ') {
+            Some("contains a control character")
+        } else {
+            None
+        }
+    }
+}
+
+/// What of the read a record of the input has, and on which strand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RecordStrand {
+    pub(crate) is_reverse: bool,
+    /// Whether bases of the read are missing in the record.
+    pub(crate) is_hard_clipped: bool,
 }
 
 /// Relation of the value of a tag to the bases of its record.
@@ -145,8 +184,27 @@ impl CarriedTags {
 
     /// Adds tags whose values are reversed, and tags whose values are reversed and complemented, in records on the
     /// reverse strand.
-    pub fn with_base_order_tags(self, reversed: Vec<[u8; 2]>, complemented: Vec<[u8; 2]>) -> CarriedTags {
-        CarriedTags { reversed, complemented, ..self }
+    ///
+    /// # Errors
+    /// A tag is in both lists, is not carried, or refers to the read as it was sequenced.
+    pub fn with_base_order_tags(
+        self,
+        reversed: Vec<[u8; 2]>,
+        complemented: Vec<[u8; 2]>,
+    ) -> Result<CarriedTags, String> {
+        for tag in reversed.iter().chain(&complemented) {
+            let name = String::from_utf8_lossy(tag);
+            if WHOLE_READ_TAGS.contains(&tag) {
+                return Err(format!("'{name}' stays as sequenced on both strands: it cannot be reversed"));
+            }
+            if !self.contains(*tag) {
+                return Err(format!("'{name}' is not carried: add it to the tags that are"));
+            }
+            if reversed.contains(tag) && complemented.contains(tag) {
+                return Err(format!("'{name}' is either reversed or reverse-complemented, not both"));
+            }
+        }
+        Ok(CarriedTags { reversed, complemented, ..self })
     }
 
     /// Whether a tag is carried.
@@ -158,28 +216,51 @@ impl CarriedTags {
     }
 
     fn order(&self, name: [u8; 2]) -> ValueOrder {
-        if self.complemented.contains(&name) || COMPLEMENTED_TAGS.contains(&&name) {
+        // The lists of the caller come first.
+        if self.complemented.contains(&name) {
             ValueOrder::Complemented
-        } else if self.reversed.contains(&name) || REVERSED_TAGS.contains(&&name) {
+        } else if self.reversed.contains(&name) {
+            ValueOrder::Reversed
+        } else if COMPLEMENTED_TAGS.contains(&&name) {
+            ValueOrder::Complemented
+        } else if REVERSED_TAGS.contains(&&name) {
             ValueOrder::Reversed
         } else {
             ValueOrder::Independent
         }
     }
 
-    /// Appends the carried tags of a record to `out`, with values in the order of sequencing. `reverse`: the record is
-    /// on the reverse strand. The tags must be valid; the first that is not ends them.
-    pub(crate) fn append_as_sequenced(&self, tags: &[u8], reverse: bool, out: &mut Vec<u8>) {
+    /// Checks that the tags of a record are valid, and that records of any format can hold those that are carried.
+    ///
+    /// # Errors
+    /// The first tag that is not.
+    pub(crate) fn check_tags(&self, tags: &[u8]) -> Result<(), RecordFault> {
+        for tag in BamTags::new(tags) {
+            let tag = tag?;
+            if let Some(reason) = tag.invalid_part().filter(|_| self.contains(tag.name())) {
+                return Err(RecordFault::InvalidTag { tag: tag.name().escape_ascii().to_string(), reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the carried tags of a record to `out`, with values in the order of sequencing. The tags must be those
+    /// that [`CarriedTags::check_tags`] accepts; the first that is not valid ends them.
+    ///
+    /// A hard-clipped record has lost bases of its read, so that its tags of base modifications are left out.
+    pub(crate) fn append_as_sequenced(&self, tags: &[u8], strand: RecordStrand, out: &mut Vec<u8>) {
         for tag in BamTags::new(tags).map_while(Result::ok).filter(|tag| self.contains(tag.name())) {
-            self.append_tag(tag, reverse, None, out);
+            if !(strand.is_hard_clipped && WHOLE_READ_TAGS.contains(&&tag.name())) {
+                self.append_tag(tag, strand.is_reverse, None, out);
+            }
         }
     }
 
     /// Appends tags of a read, which have values in the order of sequencing, to `out` as a record needs them that has
     /// the bases `bases` of a read of `read_length` bases. `reverse`: the record is on the reverse strand.
     ///
-    /// Values with an element for each base get the elements of these bases. A record without some of the bases gets no
-    /// tags of base modifications, which refer to all of them.
+    /// Values with an element for each base get the elements of these bases; a record without bases does not get these
+    /// tags. A record without some of the bases gets no tags of base modifications, which refer to all of them.
     pub fn append_for_record(
         &self,
         tags: &[u8],
@@ -204,6 +285,7 @@ impl CarriedTags {
             return out.extend_from_slice(tag.0);
         };
         let shown = match part {
+            Some((_, bases)) if bases.is_empty() => return,
             Some((length, bases)) if elements.len() == length * size => &elements[size * bases.start..size * bases.end],
             _ => elements,
         };
@@ -214,7 +296,7 @@ impl CarriedTags {
         }
         match (reverse, order, size) {
             (false, ..) => out.extend_from_slice(shown),
-            (true, ValueOrder::Complemented, 1) => out.extend(shown.iter().rev().map(|&base| complement_letter(base))),
+            (true, ValueOrder::Complemented, 1) => out.extend(shown.iter().rev().map(|&base| complement_iupac(base))),
             (true, ..) => shown.chunks_exact(size).rev().for_each(|element| out.extend_from_slice(element)),
         }
         if tag.0[2] == b'Z' {
@@ -231,16 +313,6 @@ pub fn parse_tag_name(name: &str) -> Result<[u8; 2], String> {
     match *name.as_bytes() {
         [a, b] if a.is_ascii_alphabetic() && b.is_ascii_alphanumeric() => Ok([a, b]),
         _ => Err(format!("'{name}' is not a tag: give names of two characters, such as RX,QX")),
-    }
-}
-
-/// The complement of an IUPAC letter of either case; other bytes stay.
-fn complement_letter(base: u8) -> u8 {
-    let (here, there) = (b"ACMGRSVTWYHKDBNU", b"TGKCYSBAWRDMHVNA");
-    match here.iter().position(|letter| letter.eq_ignore_ascii_case(&base)) {
-        Some(at) if base.is_ascii_lowercase() => there[at].to_ascii_lowercase(),
-        Some(at) => there[at],
-        None => base,
     }
 }
 
@@ -276,7 +348,7 @@ mod tests {
     fn lists_choose_tags() {
         let carried = |list: &str| {
             let mut out = Vec::new();
-            CarriedTags::parse(list).unwrap().append_as_sequenced(&tags(), false, &mut out);
+            CarriedTags::parse(list).unwrap().append_as_sequenced(&tags(), RecordStrand::default(), &mut out);
             out
         };
         assert_eq!(carried("RX"), text("RX", "ACGT-TTG"));
@@ -287,11 +359,71 @@ mod tests {
             assert!(CarriedTags::parse(wrong).unwrap_err().contains("is not a tag"), "{wrong}");
         }
         assert!(CarriedTags::parse("RX,NM").unwrap_err().starts_with("'NM' cannot be carried"));
+        let old_alignment = ["AM", "BQ", "LB", "OC", "OP", "PG", "PT", "PU", "SM"].map(|name| text(name, "x")).concat();
+        let all_of = |list: &str, tags: &[u8]| {
+            let mut out = Vec::new();
+            CarriedTags::parse(list).unwrap().append_as_sequenced(tags, RecordStrand::default(), &mut out);
+            out
+        };
+        assert_eq!(all_of("all", &old_alignment), b"");
+        assert_eq!(all_of("SM", &old_alignment), text("SM", "x"));
+    }
+
+    #[test]
+    fn lists_of_reversed_tags_must_agree() {
+        let lists = |list: &str, reversed: &[&[u8; 2]], complemented: &[&[u8; 2]]| {
+            let names = |tags: &[&[u8; 2]]| tags.iter().map(|tag| **tag).collect();
+            CarriedTags::parse(list).unwrap().with_base_order_tags(names(reversed), names(complemented))
+        };
+        assert!(lists("xx,xy", &[b"xx"], &[b"xy"]).is_ok());
+        assert!(lists("all", &[b"xx"], &[b"xy"]).is_ok());
+        assert!(lists("xx,xy", &[b"xx"], &[b"xx"]).unwrap_err().contains("not both"));
+        assert!(lists("xx", &[b"xy"], &[]).unwrap_err().starts_with("'xy' is not carried"));
+        assert!(lists("all", &[], &[b"NM"]).unwrap_err().starts_with("'NM' is not carried"));
+        assert!(lists("all", &[b"MM"], &[]).unwrap_err().starts_with("'MM' stays as sequenced"));
+        // A list takes precedence over the built-in order.
+        let carried = lists("all", &[b"E2"], &[]).unwrap();
+        let mut out = Vec::new();
+        carried.append_for_record(&text("E2", "AC"), 2, 0..2, true, &mut out);
+        assert_eq!(out, text("E2", "CA"));
+    }
+
+    #[test]
+    fn carried_tags_that_no_record_can_hold_are_refused() {
+        let fault =
+            |list: &str, tags: &[u8]| CarriedTags::parse(list).unwrap().check_tags(tags).unwrap_err().to_string();
+        for value in ["a\tb", "a\nb", "\t", "b\r"] {
+            let tags = [text("RX", "ACGT"), text("CO", value), text("QX", "FFFF")].concat();
+            assert!(fault("all", &tags).starts_with("tag CO contains a tab or line break"), "{value:?}");
+            assert!(fault("QX,CO", &tags).starts_with("tag CO contains a tab or line break"), "{value:?}");
+            assert_eq!(CarriedTags::parse("RX,QX").unwrap().check_tags(&tags), Ok(()));
+        }
+        assert!(fault("all", b"xhH1\tF\0").starts_with("tag xh contains a tab"));
+        assert!(fault("all", b"xaA\n").starts_with("tag xa contains a tab"));
+        assert!(fault("all", b"xaA\0").starts_with("tag xa contains a control character"));
+        assert!(fault("all", &text("CO", "\x1b[1m")).starts_with("tag CO contains a control character"));
+        for name in ["1X", "X_", "X\t", "\0X"] {
+            assert!(fault("all", &text(name, "a")).contains("has a name that is not a letter"), "{name:?}");
+        }
+        assert_eq!(fault("all", b"RXZACGT"), RecordFault::from(InvalidTags).to_string());
+        // Numbers have any bytes, and text has spaces and letters of other languages.
+        let tags = [&array("cd", &[9, 10])[..], b"xiC\t", &text("CO", "caf\u{e9} 1~")].concat();
+        assert_eq!(CarriedTags::all().check_tags(&tags), Ok(()));
+    }
+
+    #[test]
+    fn hard_clipped_records_give_no_base_modifications() {
+        let mut out = Vec::new();
+        let strand = RecordStrand { is_reverse: true, is_hard_clipped: true };
+        let tags =
+            [text("MM", "C+m,1;"), b"MLBC\x01\0\0\0\x07".to_vec(), text("OQ", "ABC"), b"MNC\x04".to_vec()].concat();
+        CarriedTags::all().append_as_sequenced(&tags, strand, &mut out);
+        assert_eq!(out, text("OQ", "CBA"));
     }
 
     #[test]
     fn values_follow_the_bases() {
-        let carried = CarriedTags::all().with_base_order_tags(vec![*b"xx"], vec![*b"xy"]);
+        let carried = CarriedTags::all().with_base_order_tags(vec![*b"xx"], vec![*b"xy"]).unwrap();
         let of_record = |tags: &[u8], length, bases, reverse| {
             let mut out = Vec::new();
             carried.append_for_record(tags, length, bases, reverse, &mut out);
@@ -305,9 +437,16 @@ mod tests {
         assert_eq!(of_record(&forward, 4, 1..3, true), part);
         // Values of another length are not those of bases.
         assert_eq!(of_record(&text("OQ", "ABC"), 4, 1..3, false), text("OQ", "ABC"));
+        // Without bases a record has no values of bases.
+        let others = [text("RX", "AC"), b"NMC\x01".to_vec()].concat();
+        let of_all = [forward.clone(), others.clone(), text("MM", "C+m,1;"), text("BQ", "@@@A")].concat();
+        assert_eq!(of_record(&of_all, 4, 0..0, false), others);
+        assert_eq!(of_record(&of_all, 4, 4..4, true), others);
+        assert_eq!(of_record(&text("BQ", "@@@A"), 4, 0..4, true), text("BQ", "A@@@"));
         // A record on the reverse strand gives the values of the read, and base modifications stay.
         let mut sequenced = Vec::new();
-        carried.append_as_sequenced(&[reversed, text("MM", "C+m,1;")].concat(), true, &mut sequenced);
+        let strand = RecordStrand { is_reverse: true, is_hard_clipped: false };
+        carried.append_as_sequenced(&[reversed, text("MM", "C+m,1;")].concat(), strand, &mut sequenced);
         assert_eq!(sequenced, [forward, text("MM", "C+m,1;")].concat());
         assert_eq!(of_record(&text("MM", "C+m,1;"), 4, 0..4, true), text("MM", "C+m,1;"));
         assert_eq!(of_record(&text("MM", "C+m,1;"), 4, 0..3, true), b"");

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use crate::common::{Aligned, Folder, as_records, bam_text, bgzf, fastq, pull};
 use genuma_reads::{
-    AlignedInput, AlignedOptions, BatchLimits, Error, Lane, LaneFiles, MateLayout, ProgressCounters, ReadStructures,
-    StreamLane, StreamOptions, TUMOUR_SAMPLE, for_each_batch,
+    AlignedInput, AlignedOptions, BatchLimits, CarriedTags, Error, Lane, LaneFiles, MateLayout, ProgressCounters,
+    ReadStructures, StreamLane, StreamOptions, TUMOUR_SAMPLE, for_each_batch,
 };
 
 /// Name, and bases of both mates.
@@ -143,6 +144,25 @@ fn damaged_tags_are_errors() {
         records[7].tags = damaged.to_vec();
         let error = pairs(&aligned_lane(&write_bam(&folder, name, &records)), 1).unwrap_err().to_string();
         assert!(error.contains("record 8: is damaged (its tags are not valid)"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn carried_tags_with_a_tab_or_line_break_are_errors() {
+    let folder = Folder::new();
+    let records = as_records(&[fastq(0, 20, 1), fastq(0, 20, 2)]);
+    for (name, tag) in [("tab", &b"COZone\ttwo\0"[..]), ("line", b"COZone\ntwo\0"), ("letter", b"COA\t")] {
+        let mut records = records.clone();
+        records[7].tags = tag.to_vec();
+        let file = write_bam(&folder, name, &records);
+        let failure = |carried_tags: Option<CarriedTags>| {
+            let lane = StreamLane::Aligned(AlignedInput::new(&file, AlignedOptions::default()));
+            let carried_tags = carried_tags.map(Arc::new);
+            pull(&[lane], StreamOptions { carried_tags, ..StreamOptions::new(BatchLimits::with_num_reads(1000)) }).1
+        };
+        let error = failure(Some(CarriedTags::all())).unwrap().to_string();
+        assert!(error.contains("record 8: tag CO contains a tab or line break"), "{name}: {error}");
+        assert!(failure(None).is_none() && failure(Some(CarriedTags::parse("RX").unwrap())).is_none(), "{name}");
     }
 }
 

@@ -23,7 +23,7 @@ use noodles_sam::header::record::value::map::reference_sequence::tag::MD5_CHECKS
 
 use crate::error::{Error, FileFault, RecordFault};
 use crate::input_file::RawInputFile;
-use crate::tags::CarriedTags;
+use crate::tags::{CarriedTags, RecordStrand};
 use crate::umi::UmiTag;
 use genuma_work::ProgressCounters;
 
@@ -255,8 +255,8 @@ impl EncodedContainer {
         self.context.limit_cached_sequences(&self.container);
         buffer.reset(self.records_before());
         let mut records = 0;
-        let tags = (buffer.has_umi_lookup, buffer.carried_tags.clone());
-        decode_container(self, path, tags, |number, fields| {
+        let (has_umi_lookup, carried_tags) = (buffer.has_umi_lookup, buffer.carried_tags.clone());
+        decode_container(self, path, has_umi_lookup, carried_tags.as_deref(), |number, fields| {
             records += 1;
             buffer.push_read(number, fields, counts)
         })?;
@@ -268,12 +268,14 @@ impl EncodedContainer {
 fn decode_container(
     encoded: &EncodedContainer,
     path: &Path,
-    (has_umi_lookup, carried_tags): (bool, Option<Arc<CarriedTags>>),
+    has_umi_lookup: bool,
+    carried_tags: Option<&CarriedTags>,
     mut each: impl FnMut(u32, SamFields<'_>) -> Result<(), RecordFault>,
 ) -> Result<(), Error> {
     let EncodedContainer { context: shared, container, layout, first_record: first } = encoded;
     let first = *first;
     let to_error = |e: io::Error| decode_error(path, first, e);
+    let fault_in_record = |number: u32, fault| Error::error_in_record(path, first + u64::from(number), fault);
     let mut number = 0;
     // The decoder may panic on damaged or crafted data.
     let decoding = AssertUnwindSafe(|| -> Result<(), Error> {
@@ -316,27 +318,37 @@ fn decode_container(
                 };
                 let (rx, mi) = (value(Tag::UMI_SEQUENCE)?, value(Tag::UMI_ID)?);
                 let umi = UmiTag::from_tag_values(rx.as_deref(), mi.as_deref());
-                if let Some(carried) = &carried_tags {
+                if let Some(carried) = carried_tags {
                     all_tags.clear();
                     tags.iter().try_for_each(|tag| encode_tag(tag?, &mut all_tags)).map_err(to_error)?;
+                    carried.check_tags(&all_tags).map_err(|fault| fault_in_record(number, fault))?;
                     carried_bytes.clear();
-                    carried.append_as_sequenced(&all_tags, flags & flag::REVERSE != 0, &mut carried_bytes);
+                    let strand = RecordStrand { is_reverse: flags & flag::REVERSE != 0, is_hard_clipped: clipped };
+                    carried.append_as_sequenced(&all_tags, strand, &mut carried_bytes);
                 }
                 let (seq, qual, tags) = (&seq[..], &qual[..], &carried_bytes[..]);
                 let fields = SamFields { flags, name, is_hard_clipped: clipped, seq, qual, umi, tags };
-                each(number, fields).map_err(|fault| Error::error_in_record(path, first + u64::from(number), fault))?;
+                each(number, fields).map_err(|fault| fault_in_record(number, fault))?;
                 number += 1;
             }
         }
         Ok(())
     });
-    catch_unwind(decoding).unwrap_or_else(|_| {
-        Err(Error::error_in_record(path, first + u64::from(number), RecordFault::RecordCorrupt("it cannot be decoded")))
-    })
+    catch_unwind(decoding)
+        .unwrap_or_else(|_| Err(fault_in_record(number, RecordFault::RecordCorrupt("it cannot be decoded"))))
 }
 
 /// Appends a tag in the form of BAM.
+///
+/// # Errors
+/// A value cannot be decoded, or a text has a zero byte, which would end it in BAM.
 fn encode_tag((tag, value): (Tag, Value<'_>), out: &mut Vec<u8>) -> io::Result<()> {
+    if let Value::String(text) | Value::Hex(text) = value
+        && text.contains(&0)
+    {
+        let message = format!("the text of tag {} has a zero byte", tag.as_ref().escape_ascii());
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
     out.extend_from_slice(tag.as_ref());
     let mut put = |kind: u8, value: &[u8]| {
         out.push(kind);
@@ -453,6 +465,26 @@ impl DecodeContext {
         for reference in [&self.reference, &self.blank_reference] {
             if !container.header().reference_sequence_context().is_many() && reference.len() > MAX_CACHED_SEQUENCES {
                 reference.clear();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_with_a_zero_byte_are_refused() {
+        let encode = |value: Value<'_>| {
+            let mut out = Vec::new();
+            encode_tag((Tag::from(*b"CO"), value), &mut out).map(|()| out)
+        };
+        assert_eq!(encode(Value::String("ab".into())).unwrap(), b"COZab\0");
+        assert_eq!(encode(Value::Hex("1F".into())).unwrap(), b"COH1F\0");
+        for text in ["a\0b", "\0", "ab\0"] {
+            for value in [Value::String(text.into()), Value::Hex(text.into())] {
+                assert_eq!(encode(value).unwrap_err().to_string(), "the text of tag CO has a zero byte");
             }
         }
     }

@@ -125,6 +125,16 @@ impl AlignedInput {
         }
     }
 
+    /// Whether the records of the file have tags: those of BAM and CRAM have, those of BINSEQ have not.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn has_tags(&self) -> Result<bool, Error> {
+        let format = AlignedFormat::detect_format(&self.path);
+        let format = format.map_err(|source| Error::Read { path: self.path.clone(), source })?;
+        Ok(matches!(format, Some(AlignedFormat::Bam | AlignedFormat::Cram)))
+    }
+
     /// Record counts of the file, available after the file was read to its end.
     pub fn record_counts(&self) -> Option<&RecordCounts> {
         self.counts.get()

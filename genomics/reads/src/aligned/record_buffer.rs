@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::dna::complement_iupac;
 use crate::error::{ByteForDisplay, Error, RecordFault};
 use crate::fastq::template_name;
 
 use crate::record_counts::RecordCounts;
-use crate::tags::{BamTags, CarriedTags, InvalidTags};
+use crate::tags::{BamTags, CarriedTags, RecordStrand};
 use crate::umi::UmiTag;
 
 /// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
@@ -49,7 +50,7 @@ impl ReadNumber {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SequenceEncoding {
     /// Encoding of BAM: two bases per byte, qualities without offset.
-    Bam { reverse: bool },
+    Bam(RecordStrand),
     /// Encoding of FASTQ: one byte per base, qualities with offset 33.
     Ascii,
 }
@@ -203,7 +204,7 @@ impl RecordBuffer {
         let tags = qual + bases as usize;
         let [rx, mi] = find_umi_tags(bytes, if self.has_umi_lookup { tags } else { bytes.len() })?;
         let carried = if self.carried_tags.is_some() { tags..bytes.len() } else { 0..0 };
-        BamTags::new(&bytes[carried.clone()]).try_for_each(|tag| tag.map(drop)).map_err(invalid_tags_fault)?;
+        self.carried_tags.as_ref().map_or(Ok(()), |tags| tags.check_tags(&bytes[carried.clone()]))?;
         let value = |tag: &Option<Range<usize>>| tag.clone().map(|range| &bytes[range]);
         let umi = UmiTag::from_tag_values(value(&rx), value(&mi));
         let Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }) =
@@ -216,7 +217,10 @@ impl RecordBuffer {
         Ok(Some(ReadLocation {
             record,
             read_number: which,
-            encoding: SequenceEncoding::Bam { reverse: flags & flag::REVERSE != 0 },
+            encoding: SequenceEncoding::Bam(RecordStrand {
+                is_reverse: flags & flag::REVERSE != 0,
+                is_hard_clipped: clipped,
+            }),
             lacks_qualities: plain,
             name: (place(FIXED_FIELDS_BYTES), name.len() as u8),
             umi: UmiLocation::new(umi, place(umi_tag.map_or(0, |range| range.start))),
@@ -304,7 +308,7 @@ impl RecordBuffer {
         let tags = &self.bytes[read.tags.0 as usize..read.tags.1 as usize];
         match read.encoding {
             // Valid: checked when the read was found.
-            SequenceEncoding::Bam { reverse } => carried.append_as_sequenced(tags, reverse, out),
+            SequenceEncoding::Bam(strand) => carried.append_as_sequenced(tags, strand, out),
             SequenceEncoding::Ascii => out.extend_from_slice(tags),
         }
     }
@@ -313,7 +317,7 @@ impl RecordBuffer {
     /// qualities.
     pub(super) fn decode_read(&self, read: &ReadLocation, seq: &mut Vec<u8>, qual: &mut Vec<u8>) {
         let bases = read.bases as usize;
-        let SequenceEncoding::Bam { reverse } = read.encoding else {
+        let SequenceEncoding::Bam(RecordStrand { is_reverse: reverse, .. }) = read.encoding else {
             let letters = |at: u32, n: usize| &self.bytes[at as usize..][..n];
             seq.clear();
             qual.clear();
@@ -403,7 +407,7 @@ fn classify_record<'a>(
 fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 2], RecordFault> {
     let (mut rx, mut mi) = (None, None);
     for tag in BamTags::new(&record[at..]) {
-        let tag = tag.map_err(invalid_tags_fault)?;
+        let tag = tag?;
         let head = tag.head();
         // Without name and type, and without the zero byte at the end.
         let value = at + head.len()..at + tag.len_bytes() - 1;
@@ -415,16 +419,6 @@ fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 
         }
     }
     Ok([rx, mi])
-}
-
-fn invalid_tags_fault(_: InvalidTags) -> RecordFault {
-    RecordFault::RecordCorrupt("its tags are not valid")
-}
-
-/// The complement of an IUPAC base code.
-fn complement_iupac(base: u8) -> u8 {
-    let (here, there) = (b"ACMGRSVTWYHKDBN", b"TGKCYSBAWRDMHVN");
-    here.iter().position(|&letter| letter == base).map_or(base, |at| there[at])
 }
 
 /// Refuses `=` in a sequence, which means "same base as the reference"; the reference is not available here.

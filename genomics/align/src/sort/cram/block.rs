@@ -46,8 +46,9 @@ const MIN_COMPRESSED_BYTES: usize = 24;
 /// In CRAM 3.1, blocks of up to this number of bytes are encoded with the other order as well, and the smaller result is
 /// kept. In larger blocks the order of the data series is nearly always the better one.
 const MAX_BYTES_FOR_BOTH_ORDERS: usize = 128 << 10;
-/// Tokenised names of more than this share of their bytes are compared with gzip. Chosen: typical names need 1/10 to 1/6.
-const MAX_TOKENIZED_SHARE: usize = 4;
+/// Ratio of the bytes of names to those of their tokens below which gzip is tried as well. Chosen: typical names have 6
+/// to 10.
+const MIN_TOKENIZED_RATIO: usize = 4;
 
 /// Writes compressed blocks; each thread has its own.
 pub(super) struct BlockWriter {
@@ -130,7 +131,7 @@ impl BlockWriter {
         if !is_encoded {
             return self.compress_gzip(data);
         }
-        if self.compressed.len() * MAX_TOKENIZED_SHARE <= data.len() {
+        if self.compressed.len() * MIN_TOKENIZED_RATIO <= data.len() {
             return method::NAME_TOKENIZER;
         }
         self.gzip_if_smaller(data, method::NAME_TOKENIZER)

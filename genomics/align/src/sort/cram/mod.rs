@@ -39,6 +39,9 @@ use slice::{ContainerEncoder, CraiEntry};
 const MAX_CONTAINER_RECORDS: usize = 10_000;
 /// Number of bases at which a container is full.
 const MAX_CONTAINER_BASES: usize = 5_000_000;
+/// Maximum number of bytes of the BAM records of a container, unless a single record has more. The sizes of blocks and
+/// containers must fit into 31 bits, and no encoding takes several times the bytes of BAM.
+const MAX_CONTAINER_RECORD_BYTES: usize = 256 << 20;
 /// Minimum number of records in a container before the next sequence begins a new container.
 const MIN_CONTAINER_RECORDS: usize = 1_000;
 
@@ -48,7 +51,7 @@ pub enum CramVersion {
     /// Every program that reads CRAM reads it.
     #[default]
     V3_0,
-    /// Needs htslib 1.12, htsjdk 3 or noodles.
+    /// Needs htslib 1.12, htsjdk 4.3 or noodles. GATK 4.6.2 and earlier cannot read it.
     V3_1,
 }
 
@@ -264,6 +267,7 @@ fn fill_batches(
             let moves = sequence.is_some_and(|sequence| sequence != record.sequence_index());
             if records == MAX_CONTAINER_RECORDS
                 || bases >= MAX_CONTAINER_BASES
+                || (records > 0 && at + record.bytes().len() > MAX_CONTAINER_RECORD_BYTES)
                 || (moves && records >= MIN_CONTAINER_RECORDS)
             {
                 left.extend_from_slice(&batch.data[at..]);
