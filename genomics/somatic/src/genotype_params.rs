@@ -91,11 +91,13 @@ pub(crate) struct GenotypeModelParams {
     /// chosen, that of a base of quality 30. If higher: alleles with few pairs of one orientation are more often errors.
     pub(crate) opposite_strand_error_probability: f64,
     /// Number of molecules of each orientation that were amplified at one position, before it is learned (formula 25).
-    /// Unit: molecules. Source: fitted on amplicons at 1000x (sets amp1000 of `make bench-assays`, seeds 301 and 1301).
-    /// If higher: mutations whose fraction differs between the orientations count as errors.
+    /// Unit: molecules. Source: chosen; most likely are 80 in amplicons of 1000x and 20 to 40 of 300x (seeds 301, 302,
+    /// 1301 and 1302 of `make bench-assays`). If higher: mutations whose fraction differs between the orientations
+    /// count as errors.
     pub(crate) expected_templates: f64,
     /// Maximum number of doublings and halvings of `expected_templates` that are tried (formula 25). Unit: doublings.
-    /// Source: chosen, 5 to 1,280 molecules. If higher: slower.
+    /// Source: chosen, 40 to 640 molecules; with fewer, errors in half of the pairs of one orientation pass. If higher:
+    /// slower, and more errors pass where few molecules were amplified.
     pub(crate) num_template_doublings: u8,
     /// Standard deviation of the number of molecules before it is learned (formula 25). Unit: doublings. Source: chosen;
     /// three calls outweigh it. If higher: few calls decide.
@@ -255,8 +257,8 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     max_pcr_error_fraction: 0.5,
     num_pcr_error_fractions: 500,
     opposite_strand_error_probability: 1e-3,
-    expected_templates: 80.0,
-    num_template_doublings: 4,
+    expected_templates: 160.0,
+    num_template_doublings: 2,
     templates_sd_doublings: 2.0,
     min_common_frequency: 0.01,
     unlisted_germline_share: 0.03,
