@@ -109,9 +109,11 @@ fn without_new_options_bytes_are_those_of_the_first_version() {
                     bytes = text.replace(&version, "\"version\": \"0.1.0\"").into_bytes();
                 }
                 if name.ends_with(".vcf") {
-                    // The header said that records have one AF, whatever the number of alleles.
+                    // The header said that records have one AF, whatever the number of alleles, and the command was
+                    // `genuma simulate`.
                     let text = String::from_utf8(bytes).unwrap();
-                    bytes = text.replace("<ID=AF,Number=A,", "<ID=AF,Number=1,").into_bytes();
+                    let text = text.replace("<ID=AF,Number=A,", "<ID=AF,Number=1,");
+                    bytes = text.replace("=genuma bench simulate\n", "=genuma simulate\n").into_bytes();
                 }
                 (name, hash(&bytes))
             })
