@@ -1,11 +1,10 @@
-//! Writes sorted records to a CRAM 3.0 or 3.1 file with its index (`.crai`). Each thread encodes a container at a time; the
-//! bytes do not depend on the number of threads.
+//! Writes sorted records to a CRAM 3.0 or 3.1 file with its index (`.crai`). Each thread encodes a container at a time;
+//! the bytes do not depend on the number of threads.
 //!
 //! A container has one slice of up to 10,000 records of one sequence, or of several sequences that have few records.
 //! Each data series has its own block with a fixed compression method, in CRAM 3.1 with the smallest of a few
-//! ([`data_series`], [`block`]). Read names, tags and
-//! qualities are preserved. Differences from BAM: `=` and `X` of a CIGAR become `M`, the `RG` tag is the last tag,
-//! and an unmapped read has neither CIGAR nor mapping quality.
+//! ([`data_series`], [`block`]). Read names, tags and qualities are preserved. Differences from BAM: `=` and `X` of a
+//! CIGAR become `M`, the `RG` tag is the last tag, and an unmapped read has neither CIGAR nor mapping quality.
 
 mod itf8;
 mod rans;

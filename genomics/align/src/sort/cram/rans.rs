@@ -92,54 +92,85 @@ impl RansEncoder {
             write_frequency_table(&counts, &mut self.symbols[0], out);
         }
         out.push(0);
-        let symbols = &self.symbols[0];
-        let mut writer = BackwardWriter::new(&mut self.buffer);
-        let mut states = [MIN_STATE; STATES];
-        for (i, &byte) in data.iter().enumerate().rev() {
-            writer.encode_symbol(&mut states[i % STATES], symbols[usize::from(byte)]);
-        }
-        writer.finish(states)
+        encode_symbols_of_order0(BackwardWriter::new(&mut self.buffer), data, &self.symbols[0])
     }
 
     fn encode_order1(&mut self, data: &[u8], out: &mut Vec<u8>) -> usize {
-        let quarter = data.len() / STATES;
-        self.counts.resize(256, [0; 256]);
         self.symbols.resize(256, [EncoderSymbol::default(); 256]);
-        self.counts.iter_mut().for_each(|counts| counts.fill(0));
-        let mut before = 0;
-        for &byte in data {
-            self.counts[before][usize::from(byte)] += 1;
-            before = usize::from(byte);
-        }
-        for state in 1..STATES {
-            // Each state begins with context 0.
-            self.counts[0][usize::from(data[state * quarter])] += 1;
-        }
+        count_by_context(data, &mut self.counts);
         let present: [bool; 256] = std::array::from_fn(|context| self.counts[context].iter().any(|&n| n > 0));
         write_present_bytes(&present, out, |context, out| {
             write_frequency_table(&self.counts[context], &mut self.symbols[context], out);
             out.push(0);
         });
         out.push(0);
-
-        let symbols = &self.symbols;
-        let mut writer = BackwardWriter::new(&mut self.buffer);
-        let mut states = [MIN_STATE; STATES];
-        let symbol = |i: usize, first: bool| {
-            let context = if first { 0 } else { usize::from(data[i - 1]) };
-            symbols[context][usize::from(data[i])]
-        };
-        // The last state also encodes the bytes that remain after four quarters.
-        for i in (STATES * quarter..data.len()).rev() {
-            writer.encode_symbol(&mut states[STATES - 1], symbol(i, false));
-        }
-        for i in (0..quarter).rev() {
-            for state in (0..STATES).rev() {
-                writer.encode_symbol(&mut states[state], symbol(state * quarter + i, i == 0));
-            }
-        }
-        writer.finish(states)
+        encode_symbols_of_order1(BackwardWriter::new(&mut self.buffer), data, &self.symbols)
     }
+}
+
+/// Counts the bytes after each byte. `data` has at least [`STATES`] bytes.
+pub(super) fn count_by_context(data: &[u8], counts: &mut Vec<[u32; 256]>) {
+    counts.resize(256, [0; 256]);
+    counts.iter_mut().for_each(|counts| counts.fill(0));
+    let mut before = 0;
+    for &byte in data {
+        counts[before][usize::from(byte)] += 1;
+        before = usize::from(byte);
+    }
+    for state in 1..STATES {
+        // Each state begins with context 0.
+        counts[0][usize::from(data[state * (data.len() / STATES)])] += 1;
+    }
+}
+
+/// Writes what the states of an encoder push out, from the back of a buffer.
+pub(super) trait StateWriter {
+    /// Minimum value of a state between symbols.
+    const MIN_STATE: u32;
+
+    /// Encodes a symbol in a state.
+    fn encode_symbol(&mut self, state: &mut u32, symbol: EncoderSymbol);
+
+    /// Writes the states. Returns the offset in the buffer at which the encoded bytes begin.
+    fn finish(self, states: [u32; STATES]) -> usize;
+}
+
+/// Encodes `data` with order 0. Returns the offset in the buffer at which the encoded bytes begin.
+pub(super) fn encode_symbols_of_order0<W: StateWriter>(
+    mut writer: W,
+    data: &[u8],
+    symbols: &[EncoderSymbol; 256],
+) -> usize {
+    let mut states = [W::MIN_STATE; STATES];
+    for (i, &byte) in data.iter().enumerate().rev() {
+        writer.encode_symbol(&mut states[i % STATES], symbols[usize::from(byte)]);
+    }
+    writer.finish(states)
+}
+
+/// Encodes `data` with order 1, with the symbols of each context. Returns the offset in the buffer at which the encoded
+/// bytes begin.
+pub(super) fn encode_symbols_of_order1<W: StateWriter>(
+    mut writer: W,
+    data: &[u8],
+    symbols: &[[EncoderSymbol; 256]],
+) -> usize {
+    let quarter = data.len() / STATES;
+    let mut states = [W::MIN_STATE; STATES];
+    let symbol = |i: usize, first: bool| {
+        let context = if first { 0 } else { usize::from(data[i - 1]) };
+        symbols[context][usize::from(data[i])]
+    };
+    // The last state also encodes the bytes that remain after four quarters.
+    for i in (STATES * quarter..data.len()).rev() {
+        writer.encode_symbol(&mut states[STATES - 1], symbol(i, false));
+    }
+    for i in (0..quarter).rev() {
+        for state in (0..STATES).rev() {
+            writer.encode_symbol(&mut states[state], symbol(state * quarter + i, i == 0));
+        }
+    }
+    writer.finish(states)
 }
 
 /// Writes bytes from the back of a buffer.
@@ -158,6 +189,10 @@ impl BackwardWriter<'_> {
         self.at -= 1;
         self.buffer[self.at] = byte;
     }
+}
+
+impl StateWriter for BackwardWriter<'_> {
+    const MIN_STATE: u32 = MIN_STATE;
 
     #[inline]
     fn encode_symbol(&mut self, state: &mut u32, symbol: EncoderSymbol) {

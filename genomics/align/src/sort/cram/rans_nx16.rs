@@ -4,7 +4,8 @@
 //! As in [`super::rans`], symbols are encoded from the last to the first.
 
 use super::rans::{
-    ContextOrder, EncoderSymbol, FREQUENCY_BITS, STATES, TOTAL_FREQUENCY, normalize_frequencies, write_present_bytes,
+    ContextOrder, EncoderSymbol, FREQUENCY_BITS, STATES, StateWriter, TOTAL_FREQUENCY, count_by_context,
+    encode_symbols_of_order0, encode_symbols_of_order1, normalize_frequencies, write_present_bytes,
 };
 
 /// Minimum value of a state between symbols.
@@ -150,30 +151,15 @@ impl Nx16Encoder {
         frequencies.iter().filter(|&&f| f > 0).for_each(|&f| write_uint7(out, u32::from(f)));
         self.symbols.resize(1.max(self.symbols.len()), [EncoderSymbol::default(); 256]);
         fill_symbols(&frequencies, &mut self.symbols[0]);
-        let mut writer = WordWriter::new(&mut self.buffer, data.len());
-        let mut states = [MIN_STATE; STATES];
-        for (i, &byte) in data.iter().enumerate().rev() {
-            writer.encode_symbol(&mut states[i % STATES], self.symbols[0][usize::from(byte)]);
-        }
-        let at = writer.finish(states);
+        let writer = WordWriter::new(&mut self.buffer, data.len());
+        let at = encode_symbols_of_order0(writer, data, &self.symbols[0]);
         out.extend_from_slice(&self.buffer[at..]);
     }
 
     /// Appends frequency tables, states and words of order 1, without a size. `data` has at least [`STATES`] bytes.
     fn encode_order1(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        let quarter = data.len() / STATES;
-        self.counts.resize(256, [0; 256]);
         self.symbols.resize(256, [EncoderSymbol::default(); 256]);
-        self.counts.iter_mut().for_each(|counts| counts.fill(0));
-        let mut before = 0;
-        for &byte in data {
-            self.counts[before][usize::from(byte)] += 1;
-            before = usize::from(byte);
-        }
-        for state in 1..STATES {
-            // Each state begins with context 0.
-            self.counts[0][usize::from(data[state * quarter])] += 1;
-        }
+        count_by_context(data, &mut self.counts);
         // Contexts and bytes have one list, which has the first context as well.
         let mut present = [false; 256];
         present[0] = true;
@@ -191,23 +177,8 @@ impl Nx16Encoder {
             write_frequency_row(&frequencies, &present, out);
         }
 
-        let symbols = &self.symbols;
-        let mut writer = WordWriter::new(&mut self.buffer, data.len());
-        let mut states = [MIN_STATE; STATES];
-        let symbol = |i: usize, first: bool| {
-            let context = if first { 0 } else { usize::from(data[i - 1]) };
-            symbols[context][usize::from(data[i])]
-        };
-        // The last state also encodes the bytes that remain after four quarters.
-        for i in (STATES * quarter..data.len()).rev() {
-            writer.encode_symbol(&mut states[STATES - 1], symbol(i, false));
-        }
-        for i in (0..quarter).rev() {
-            for state in (0..STATES).rev() {
-                writer.encode_symbol(&mut states[state], symbol(state * quarter + i, i == 0));
-            }
-        }
-        let at = writer.finish(states);
+        let writer = WordWriter::new(&mut self.buffer, data.len());
+        let at = encode_symbols_of_order1(writer, data, &self.symbols);
         out.extend_from_slice(&self.buffer[at..]);
     }
 }
@@ -288,6 +259,10 @@ impl WordWriter<'_> {
         }
         WordWriter { at: buffer.len(), buffer }
     }
+}
+
+impl StateWriter for WordWriter<'_> {
+    const MIN_STATE: u32 = MIN_STATE;
 
     #[inline]
     fn encode_symbol(&mut self, state: &mut u32, symbol: EncoderSymbol) {
@@ -302,7 +277,6 @@ impl WordWriter<'_> {
         *state = x + symbol.quotient(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
     }
 
-    /// Appends the states; returns the offset in the buffer at which the encoded bytes begin.
     fn finish(mut self, states: [u32; STATES]) -> usize {
         for state in states.iter().rev() {
             self.at -= 4;
