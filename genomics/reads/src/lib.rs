@@ -99,5 +99,5 @@ pub use read_structure::{ReadStructure, ReadStructures};
 pub use record_counts::RecordCounts;
 pub use shards::{ShardPlan, SplitObstacle, UnderSplitLane, split_into_shards};
 pub use stream::{BatchLimits, ReadStream, StreamLane, StreamOptions};
-pub use tags::{CarriedTags, parse_tag_name};
+pub use tags::{BamTag, BamTags, CarriedTags, InvalidTags, parse_tag_name};
 pub use trim::{TrimCounts, Trimmer};

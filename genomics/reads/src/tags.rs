@@ -26,11 +26,11 @@ const WHOLE_READ_TAGS: [&[u8; 2]; 5] = [b"MM", b"ML", b"MN", b"Mm", b"Ml"];
 
 /// A tag in the form of BAM: name, type, value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BamTag<'a>(&'a [u8]);
+pub struct BamTag<'a>(&'a [u8]);
 
 /// The tags of a record were not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct InvalidTags;
+pub struct InvalidTags;
 
 impl From<InvalidTags> for RecordFault {
     fn from(_: InvalidTags) -> RecordFault {
@@ -39,10 +39,12 @@ impl From<InvalidTags> for RecordFault {
 }
 
 /// The tags in the bytes of a record, one after the other; ends after the first that is not valid.
-pub(crate) struct BamTags<'a>(&'a [u8]);
+#[derive(Debug, Clone)]
+pub struct BamTags<'a>(&'a [u8]);
 
 impl<'a> BamTags<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> BamTags<'a> {
+    /// The tags in `bytes`, which end with the last tag.
+    pub fn new(bytes: &'a [u8]) -> BamTags<'a> {
         BamTags(bytes)
     }
 }
@@ -92,8 +94,14 @@ impl<'a> BamTag<'a> {
         [self.0[0], self.0[1], self.0[2]]
     }
 
-    fn name(self) -> [u8; 2] {
+    /// The name, for example `RX`.
+    pub fn name(self) -> [u8; 2] {
         [self.0[0], self.0[1]]
+    }
+
+    /// Type and value.
+    pub fn typed_value(self) -> &'a [u8] {
+        &self.0[2..]
     }
 
     /// Number of bytes with name and type.
@@ -113,13 +121,12 @@ impl<'a> BamTag<'a> {
     /// Why SAM and CRAM cannot hold the tag, if they cannot: tabs separate the tags of SAM lines and the text tags of
     /// CRAM blocks.
     fn invalid_part(self) -> Option<&'static str> {
-        let [first, second] = self.name();
         let letters = match self.0[2] {
             b'A' => &self.0[3..],
             b'Z' | b'H' => &self.0[3..self.0.len() - 1],
             _ => &[],
         };
-        if !(first.is_ascii_alphabetic() && second.is_ascii_alphanumeric()) {
+        if !is_tag_name(self.name()) {
             Some("has a name that is not a letter followed by a letter or digit")
         } else if letters.iter().any(|letter| matches!(letter, b'\t' | b'\n' | b'\r')) {
             Some("contains a tab or line break")
@@ -305,13 +312,17 @@ impl CarriedTags {
     }
 }
 
+fn is_tag_name([first, second]: [u8; 2]) -> bool {
+    first.is_ascii_alphabetic() && second.is_ascii_alphanumeric()
+}
+
 /// Parses the name of a tag.
 ///
 /// # Errors
 /// The name is not a letter followed by a letter or digit.
 pub fn parse_tag_name(name: &str) -> Result<[u8; 2], String> {
     match *name.as_bytes() {
-        [a, b] if a.is_ascii_alphabetic() && b.is_ascii_alphanumeric() => Ok([a, b]),
+        [a, b] if is_tag_name([a, b]) => Ok([a, b]),
         _ => Err(format!("'{name}' is not a tag: give names of two characters, such as RX,QX")),
     }
 }

@@ -1,5 +1,7 @@
 //! Reads the fields of an encoded BAM record in place (SAM specification, section 4.2).
 
+use genuma_reads::BamTags;
+
 use super::Error;
 
 /// Bits of the FLAG field of a SAM record (section 1.4).
@@ -218,32 +220,8 @@ impl<'a> Record<'a> {
     /// All tags, each with its type and value as encoded. The last item is `None` if the remaining bytes cannot be
     /// read.
     pub(crate) fn tags(self) -> impl Iterator<Item = Option<([u8; 2], &'a [u8])>> {
-        let size = |kind| match kind {
-            b'A' | b'c' | b'C' => Some(1),
-            b's' | b'S' => Some(2),
-            b'i' | b'I' | b'f' => Some(4),
-            _ => None,
-        };
-        let next = move |bytes: &'a [u8]| {
-            let [a, b, value @ ..] = bytes else { return None };
-            let end = match value.first()? {
-                b'Z' | b'H' => value.iter().position(|&c| c == 0)? + 1,
-                b'B' => 6 + size(*value.get(1)?)? * u32_at(value.get(..6)?, 2) as usize,
-                &kind => 1 + size(kind)?,
-            };
-            let (value, after) = value.split_at_checked(end)?;
-            Some((([*a, *b], value), after))
-        };
         let at = self.cigar_offset() + 4 * self.num_cigar_ops() + self.num_bases().div_ceil(2) + self.num_bases();
-        let mut rest = &self.0[at..];
-        std::iter::from_fn(move || {
-            if rest.is_empty() {
-                return None;
-            }
-            let found = next(rest);
-            rest = found.map_or(&[], |(_, after)| after);
-            Some(found.map(|(tag, _)| tag))
-        })
+        BamTags::new(&self.0[at..]).map(|tag| tag.ok().map(|tag| (tag.name(), tag.typed_value())))
     }
 
     /// Sort key of `samtools sort`: sequence, position, strand. Records without a sequence come last.
