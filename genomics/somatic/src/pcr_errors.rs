@@ -69,20 +69,34 @@ fn error_log_likelihood([first, second]: PairCounts) -> f64 {
     log_weighted_mean(error.into_iter().map(|one| (1.0, one)))
 }
 
-/// The numbers of pairs of a call for each tumour.
-fn counts_of_call(call: &VariantCall) -> Vec<PairCounts> {
-    let genotype = &call.genotype;
-    if genotype.tumours.is_empty() {
-        return vec![pair_counts(&genotype.tumour)];
+/// Numbers of pairs of a tumour with an allele.
+#[derive(Debug, Clone, Copy)]
+struct TumourCounts {
+    counts: PairCounts,
+    /// Log-likelihood of an error of PCR. It does not depend on the [`PcrErrorModel`].
+    error: f64,
+}
+
+impl TumourCounts {
+    fn from_counts(counts: PairCounts) -> TumourCounts {
+        TumourCounts { counts, error: error_log_likelihood(counts) }
     }
-    genotype.tumours.iter().map(|tumour| pair_counts(&tumour.support)).collect()
+
+    /// Those of a call, for each tumour.
+    fn from_call(call: &VariantCall) -> Vec<TumourCounts> {
+        let genotype = &call.genotype;
+        let of = |support: &AlleleSupport| TumourCounts::from_counts(pair_counts(support));
+        if genotype.tumours.is_empty() {
+            return vec![of(&genotype.tumour)];
+        }
+        genotype.tumours.iter().map(|tumour| of(&tumour.support)).collect()
+    }
 }
 
 /// Log-likelihoods of an error of PCR and of a mutation. Of several tumours those of the one that is the least like an
 /// error count.
-fn log_likelihoods_of_call(tumours: &[PairCounts], num_templates: f64) -> [f64; 2] {
-    let each =
-        tumours.iter().map(|&counts| [error_log_likelihood(counts), mutation_log_likelihood(counts, num_templates)]);
+fn log_likelihoods_of_call(tumours: &[TumourCounts], num_templates: f64) -> [f64; 2] {
+    let each = tumours.iter().map(|tumour| [tumour.error, mutation_log_likelihood(tumour.counts, num_templates)]);
     each.min_by(|a, b| (a[0] - a[1]).total_cmp(&(b[0] - b[1]))).unwrap_or_default()
 }
 
@@ -97,7 +111,7 @@ struct PcrErrorModel {
 
 impl PcrErrorModel {
     /// Learns the model from the numbers of pairs of calls, for each tumour.
-    fn learn(calls: &[Vec<PairCounts>]) -> PcrErrorModel {
+    fn learn(calls: &[&[TumourCounts]]) -> PcrErrorModel {
         let p = &GENOTYPE_MODEL_PARAMS;
         let num_steps = i32::from(p.num_template_doublings);
         let learned = (-num_steps..=num_steps).map(|step| {
@@ -120,7 +134,7 @@ impl PcrErrorModel {
     }
 
     /// Quality (Phred) of an allele with these numbers of pairs in the tumours against an error of PCR.
-    fn quality(self, tumours: &[PairCounts]) -> f64 {
+    fn quality(self, tumours: &[TumourCounts]) -> f64 {
         let [error, mutation] = log_likelihoods_of_call(tumours, self.num_templates);
         (mutation - error - self.error_log_odds) * 10.0 / std::f64::consts::LN_10
     }
@@ -132,12 +146,13 @@ pub(crate) fn limit_qualities(calls: &mut [VariantCall], min_quality: f64) {
     let is_small = |call: &VariantCall| {
         call.error_frequency == ErrorFrequency::Common && matches!(call.change, Change::Allele { .. })
     };
-    let passes = |call: &VariantCall| call.genotype.filters.is_empty();
-    let learned_from: Vec<Vec<PairCounts>> =
-        calls.iter().filter(|call| is_small(call) && passes(call)).map(counts_of_call).collect();
-    let model = PcrErrorModel::learn(&learned_from);
-    for call in calls.iter_mut().filter(|call| is_small(call)) {
-        let phred = model.quality(&counts_of_call(call)).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
+    let small = calls.iter_mut().filter(|call| is_small(call));
+    let mut small: Vec<(Vec<TumourCounts>, &mut VariantCall)> =
+        small.map(|call| (TumourCounts::from_call(call), call)).collect();
+    let passing = small.iter().filter(|(_, call)| call.genotype.filters.is_empty());
+    let model = PcrErrorModel::learn(&passing.map(|(tumours, _)| &tumours[..]).collect::<Vec<_>>());
+    for (tumours, call) in &mut small {
+        let phred = model.quality(tumours).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
         let genotype = &mut call.genotype;
         genotype.quality = genotype.quality.min(phred);
         if genotype.quality < min_quality {
@@ -150,10 +165,21 @@ pub(crate) fn limit_qualities(calls: &mut [VariantCall], min_quality: f64) {
 mod tests {
     use super::*;
 
+    /// The model of calls with one tumour.
+    fn learn(calls: &[PairCounts]) -> PcrErrorModel {
+        let calls: Vec<TumourCounts> = calls.iter().copied().map(TumourCounts::from_counts).collect();
+        PcrErrorModel::learn(&calls.chunks(1).collect::<Vec<_>>())
+    }
+
+    /// Quality of the allele with these counts in the tumours.
+    fn quality_of(model: PcrErrorModel, tumours: &[PairCounts]) -> f64 {
+        let tumours: Vec<TumourCounts> = tumours.iter().copied().map(TumourCounts::from_counts).collect();
+        model.quality(&tumours)
+    }
+
     /// Quality against an error of PCR of the allele with these counts, among `calls`.
     fn quality(counts: PairCounts, calls: &[PairCounts]) -> f64 {
-        let calls: Vec<Vec<PairCounts>> = calls.iter().map(|&counts| vec![counts]).collect();
-        PcrErrorModel::learn(&calls).quality(&[counts])
+        quality_of(learn(calls), &[counts])
     }
 
     #[test]
@@ -183,27 +209,28 @@ mod tests {
 
     #[test]
     fn the_share_of_errors_and_the_number_of_templates_are_learned() {
-        let without_calls = PcrErrorModel::learn(&[]);
+        let without_calls = learn(&[]);
         assert!((without_calls.error_log_odds - (0.02f64 / 0.98).ln()).abs() < 1e-9);
         assert_eq!(without_calls.num_templates, GENOTYPE_MODEL_PARAMS.expected_templates);
-        let even = vec![vec![[[50, 500], [50, 500]]]; 30];
-        let uneven = vec![vec![[[10, 500], [90, 500]]], vec![[[120, 500], [25, 500]]], vec![[[60, 500], [190, 500]]]];
-        let errors = vec![vec![[[15, 500], [0, 500]]]; 10];
-        let even = PcrErrorModel::learn(&[even, errors.clone()].concat());
-        let uneven = PcrErrorModel::learn(&[vec![uneven; 10].concat(), errors].concat());
+        let even = vec![[[50, 500], [50, 500]]; 30];
+        let uneven = vec![[[10, 500], [90, 500]], [[120, 500], [25, 500]], [[60, 500], [190, 500]]];
+        let errors = vec![[[15, 500], [0, 500]]; 10];
+        let even = learn(&[even, errors.clone()].concat());
+        let uneven = learn(&[vec![uneven; 10].concat(), errors].concat());
         assert!(uneven.num_templates < 80.0 && 300.0 < even.num_templates, "{uneven:?} {even:?}");
         let share = 1.0 / (1.0 + (-even.error_log_odds).exp());
         assert!((share - 0.2).abs() < 0.06, "{share}");
         // An allele with few pairs of one orientation is a mutation if other alleles are as uneven.
         let counts = [[[3, 180], [27, 200]]];
-        assert!(uneven.quality(&counts) > 15.0 && even.quality(&counts) < uneven.quality(&counts));
+        let [uneven, even] = [uneven, even].map(|model| quality_of(model, &counts));
+        assert!(uneven > 15.0 && even < uneven);
     }
 
     #[test]
     fn of_several_tumours_the_one_least_like_an_error_counts() {
-        let model = PcrErrorModel::learn(&[]);
+        let model = learn(&[]);
         let [error, mutation] = [[[12, 500], [0, 480]], [[60, 500], [52, 480]]];
-        assert_eq!(model.quality(&[error, mutation]), model.quality(&[mutation]));
-        assert!(model.quality(&[error]) < model.quality(&[mutation]));
+        assert_eq!(quality_of(model, &[error, mutation]), quality_of(model, &[mutation]));
+        assert!(quality_of(model, &[error]) < quality_of(model, &[mutation]));
     }
 }
