@@ -39,8 +39,7 @@ impl OriginWindow {
         let seq = &genome.contigs[chrom].seq;
         let flank = (len + MARGIN_BP).min(seq.len() / 2);
         let is_near = |s: &ContigSegment| s.chrom == chrom && (s.target.1 <= flank || s.target.0 + flank >= seq.len());
-        let touches =
-            |s: &ContigSegment| s.target.0.min(seq.len() - s.target.1.min(seq.len())) <= MAX_ORIGIN_DISTANCE_BP;
+        let touches = |s: &ContigSegment| s.target.0.min(seq.len() - s.target.1) <= MAX_ORIGIN_DISTANCE_BP;
         if !segments.iter().all(is_near) || !segments.iter().any(touches) {
             return None;
         }

@@ -19,17 +19,28 @@ pub fn mutation_contexts() -> Vec<String> {
 /// Index of the mutation context of a substitution of the middle base of `three` by `to`. `None` if a letter is not a
 /// base or nothing changes.
 pub(crate) fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
-    let codes = [three[0], three[1], three[2], to].map(|b| usize::from(encode_base(b)));
-    if codes.iter().any(|&c| c > 3) || codes[1] == codes[3] {
-        return None;
-    }
-    let [before, from, behind, to] = match codes[1] {
-        0 | 2 => [3 - codes[2], 3 - codes[1], 3 - codes[0], 3 - codes[3]],
-        _ => codes,
-    };
+    let [before, from, behind, to] = on_pyrimidine_strand([three[0], three[1], three[2], to])?;
     let tos: Vec<usize> = (0..4).filter(|&b| b != from).collect();
     let kind = if from == 1 { 0 } else { 3 } + tos.iter().position(|&b| b == to)?;
     Some(kind * 16 + before * 4 + behind)
+}
+
+/// Index of a trinucleotide: C or T in the middle, then the base before, then the base after. `None` if a letter is not
+/// a base.
+pub(crate) fn trinucleotide_index(three: [u8; 3]) -> Option<usize> {
+    let [before, middle, behind, _] = on_pyrimidine_strand([three[0], three[1], three[2], three[1]])?;
+    Some(middle / 2 * 16 + before * 4 + behind)
+}
+
+/// Codes of a trinucleotide and of a base that replaces its middle one, on the strand with C or T in the middle. `None`
+/// if a letter is not a base.
+fn on_pyrimidine_strand(letters: [u8; 4]) -> Option<[usize; 4]> {
+    let codes = letters.map(|letter| usize::from(encode_base(letter)));
+    if codes.iter().any(|&code| code > 3) {
+        return None;
+    }
+    let [before, middle, behind, to] = codes;
+    Some(if middle % 2 == 0 { [3 - behind, 3 - middle, 3 - before, 3 - to] } else { codes })
 }
 
 #[cfg(test)]

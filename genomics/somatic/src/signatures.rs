@@ -7,14 +7,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use genuma_pair::interval::Estimate;
-use genuma_reads::dna::encode_base;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::{Target, Targets};
 use genuma_work::hash::mix_bits;
 use genuma_work::parallel::map_in_order;
 use serde::{Deserialize, Serialize};
 
-use crate::mutation_context::mutation_contexts;
+use crate::mutation_context::{mutation_contexts, trinucleotide_index};
 
 /// Number of mutation contexts.
 const NUM_CONTEXTS: usize = 96;
@@ -171,13 +170,8 @@ impl SignatureMatrix {
     /// normalised (formula 2).
     pub fn fit_exposures(&self, spectrum: &[u64], ratios: Option<&ContextRatios>) -> SignatureExposures {
         let num_snvs = spectrum.iter().sum();
-        let without_fit = SignatureExposures {
-            matrix: self.path.display().to_string(),
-            num_signatures: self.signatures.len() as u64,
-            num_snvs,
-            is_normalised_to_targets: ratios.is_some(),
-            ..SignatureExposures::default()
-        };
+        let without_fit =
+            SignatureExposures { is_normalised_to_targets: ratios.is_some(), ..self.no_exposures(num_snvs) };
         let min_snvs = SIGNATURE_MODEL_PARAMS.min_snvs;
         if num_snvs < min_snvs {
             let noun = if num_snvs == 1 { "SNV" } else { "SNVs" };
@@ -215,11 +209,15 @@ impl SignatureMatrix {
 
     /// The result without a fit, with the reason.
     pub fn without_fit(&self, num_snvs: u64, why: String) -> SignatureExposures {
+        SignatureExposures { why_no_exposures: Some(why), ..self.no_exposures(num_snvs) }
+    }
+
+    /// Matrix and number of SNVs, as in each result.
+    fn no_exposures(&self, num_snvs: u64) -> SignatureExposures {
         SignatureExposures {
             matrix: self.path.display().to_string(),
             num_signatures: self.signatures.len() as u64,
             num_snvs,
-            why_no_exposures: Some(why),
             ..SignatureExposures::default()
         }
     }
@@ -327,7 +325,7 @@ impl ContextRatios {
     }
 }
 
-/// Number of the trinucleotide of a mutation context: C or T in the middle, then the base before, then the base after.
+/// Index of the trinucleotide of a mutation context.
 fn trinucleotide_of_context(context: usize) -> usize {
     context / 48 * 16 + context % 16
 }
@@ -335,17 +333,8 @@ fn trinucleotide_of_context(context: usize) -> usize {
 /// Numbers of the trinucleotides of a sequence, on the strand with C or T in the middle.
 fn count_trinucleotides(seq: &[u8]) -> [u64; NUM_TRINUCLEOTIDES] {
     let mut counts = [0; NUM_TRINUCLEOTIDES];
-    for three in seq.windows(3) {
-        let codes = [three[0], three[1], three[2]].map(|base| usize::from(encode_base(base)));
-        if codes.iter().any(|&code| code > 3) {
-            continue;
-        }
-        let [before, middle, after] = match codes[1] {
-            0 | 2 => [3 - codes[2], 3 - codes[1], 3 - codes[0]],
-            _ => codes,
-        };
-        counts[middle / 2 * 16 + before * 4 + after] += 1;
-    }
+    let indices = seq.windows(3).filter_map(|three| trinucleotide_index([three[0], three[1], three[2]]));
+    indices.for_each(|index| counts[index] += 1);
     counts
 }
 
