@@ -16,7 +16,7 @@ demo: ## simulate a small tumour and normal pair, call it, score it
 test: lint ## lint, then run every test
 	@scripts/setup.sh test
 	@scripts/test-peers.sh
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 
 lint: ## check format, lints, language, documented constants, packaging and, with cargo-deny, the crates we build from
 	@scripts/setup.sh build lint

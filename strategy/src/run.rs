@@ -9,9 +9,8 @@
 //! Each instance has one supervising thread, one thread per input pipe, and one for its standard error.
 
 mod batch_broker;
-
+mod placement_sampler;
 mod read_feeder;
-
 mod supervisor;
 
 use std::collections::BTreeMap;

@@ -13,8 +13,8 @@ use super::Error;
 /// Maximum bytes of records of the batch that is being written which may wait for the merger.
 const MAX_BACKLOG_BYTES: usize = 32 << 20;
 
-/// Interval at which the broker checks whether a process is starved.
-const STARVATION_POLL: Duration = Duration::from_millis(2);
+/// Interval at which it is checked whether a process has read all its input.
+pub(super) const STARVATION_POLL: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Default)]
 struct BatchRecords {
@@ -208,6 +208,12 @@ impl BatchBroker {
     pub(super) fn mark_process_ended(&self, instance: usize) {
         self.lock_state().processes[instance].ended = true;
         self.changed.notify_all();
+    }
+
+    /// Returns whether the process of instance `instance` has not ended and the run goes on.
+    pub(super) fn is_process_running(&self, instance: usize) -> bool {
+        let state = self.lock_state();
+        !state.stopped && !state.processes[instance].ended
     }
 
     /// Returns the batches of instance `instance` whose records are not complete.

@@ -1,10 +1,12 @@
 //! Writes reads into the input pipes of a process.
 
 use std::io::{self, PipeWriter, Write};
+use std::thread;
 
 use rustix::io::ioctl_fionread;
 
-use super::BatchBroker;
+use super::batch_broker::{BatchBroker, STARVATION_POLL};
+use super::placement_sampler::PlacementSampler;
 use crate::instance::ProcessPipe;
 
 /// Number of placeholder reads after which a block ends. Until then an aligner stores about 300 bytes for each.
@@ -25,13 +27,35 @@ pub(crate) struct PipeFeedOptions {
     pub own_block: bool,
 }
 
-/// Writes all assigned batches to a pipe, until there are no more or the process stops reading.
-pub(crate) fn feed_instance(broker: &BatchBroker, feeding: PipeFeedOptions, to: ProcessPipe<PipeWriter>) {
+/// Writes all assigned batches to a pipe, until there are no more or the process stops reading. Then closes the pipe.
+pub(crate) fn feed_instance(
+    broker: &BatchBroker,
+    feeding: PipeFeedOptions,
+    sampler: &PlacementSampler,
+    mut to: ProcessPipe<PipeWriter>,
+) {
     // A process that stops reading has ended or will end. Its exit status tells more.
-    let _ = write_batches(broker, feeding, to);
+    if write_batches(broker, feeding, &mut to).is_ok() {
+        sample_before_end_of_input(broker, feeding.instance, sampler, &to);
+    }
 }
 
-fn write_batches(broker: &BatchBroker, feeding: PipeFeedOptions, mut to: ProcessPipe<PipeWriter>) -> io::Result<()> {
+/// Samples the placement of a process that has not written records yet, as soon as it has read all its input.
+fn sample_before_end_of_input(
+    broker: &BatchBroker,
+    instance: usize,
+    sampler: &PlacementSampler,
+    to: &ProcessPipe<PipeWriter>,
+) {
+    while !sampler.has_sample() && broker.is_process_running(instance) {
+        match ioctl_fionread(to.pipe()) {
+            Ok(unread) if unread > 0 => thread::sleep(STARVATION_POLL),
+            _ => return sampler.sample_before_end_of_input(),
+        }
+    }
+}
+
+fn write_batches(broker: &BatchBroker, feeding: PipeFeedOptions, to: &mut ProcessPipe<PipeWriter>) -> io::Result<()> {
     let mut counted = 0;
     for index in 0.. {
         // The process has read all its input and may wait for more before it answers.
@@ -39,7 +63,7 @@ fn write_batches(broker: &BatchBroker, feeding: PipeFeedOptions, mut to: Process
         let Some(batch) = broker.take_batch(feeding.instance, index, is_starved) else { return Ok(()) };
         if let Some(block) = feeding.numbered {
             let absent = PlaceholderWriter { block, apart: feeding.own_block, at_once: PLACEHOLDERS_PER_BLOCK };
-            absent.write_placeholders(batch.first_read - counted, feeding, &mut to)?;
+            absent.write_placeholders(batch.first_read - counted, feeding, to)?;
         }
         let mut chunks = 0;
         while let Some(chunk) = batch.wait_for_chunk(chunks) {

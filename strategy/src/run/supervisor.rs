@@ -5,7 +5,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use genuma_machine::placement::MemoryPolicy;
 use genuma_work::counters::ProcessCounters;
@@ -16,9 +15,9 @@ use crate::invocation::{OutputFormat, ReadDependence, ReadFiles, RecordOrder};
 use crate::merge::{
     AlignerOutputError, AssignedBatches, CommandLines, InstanceHeader, SaiParser, SamParser, merge_sam_header,
 };
-use crate::page_placement::{self, AlignerIndexFiles, PagePlacement};
-use crate::thread_placement::{self, ThreadPlacement};
+use crate::page_placement::AlignerIndexFiles;
 
+use super::placement_sampler::{PlacementSample, PlacementSampler};
 use super::read_feeder::{PipeFeedOptions, feed_instance};
 use super::{BatchBroker, Error, InstanceSummary, RunPlan, join_thread};
 
@@ -26,8 +25,6 @@ use super::{BatchBroker, Error, InstanceSummary, RunPlan, join_thread};
 const READ_BYTES: usize = 1 << 20;
 /// Number of processes that may die over the same reads before the run fails.
 const MAX_DEATHS: u32 = 2;
-/// Time after the first records until pages and threads are first sampled. The interval doubles after each sample.
-const FIRST_SAMPLING_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Supervises the instance of one CPU slot.
 pub(super) struct InstanceSupervisor<'a> {
@@ -46,8 +43,7 @@ struct ProcessEnd {
     /// Whether the process wrote records.
     answered: bool,
     words: Vec<String>,
-    pages: Option<PagePlacement>,
-    threads: Option<ThreadPlacement>,
+    placement: PlacementSample,
     counters: Option<ProcessCounters>,
 }
 
@@ -78,8 +74,8 @@ impl InstanceSupervisor<'_> {
                 }
             };
             let again = self.handle_end(&ended);
-            done.pages = ended.pages.or(done.pages);
-            done.threads_found = ended.threads.or(done.threads_found);
+            done.pages = ended.placement.pages.or(done.pages);
+            done.threads_found = ended.placement.threads.or(done.threads_found);
             done.counters = match (done.counters.take(), ended.counters) {
                 (Some(before), Some(later)) => Some(before.add_later_process(later)),
                 (before, later) => before.or(later),
@@ -122,15 +118,18 @@ impl InstanceSupervisor<'_> {
         let apart = matches!(self.invocation().reads, ReadFiles::Mixed(_));
         let (stdout, stderr) = (instance.stdout.take(), instance.stderr.take());
         let pipes = feeds.len();
-        thread::scope(|scope| {
+        let index = AlignerIndexFiles::of_index(self.invocation().index.as_ref());
+        let sampler = PlacementSampler::new(instance.process_id(), index);
+        let (status, fault, answered, words) = thread::scope(|scope| {
             for (pipe, feed) in feeds.into_iter().enumerate() {
                 let feeding =
                     PipeFeedOptions { instance: self.instance_index, pipe, pipes, numbered, own_block: apart };
-                scope.spawn(move || feed_instance(self.broker, feeding, feed));
+                let sampler = &sampler;
+                scope.spawn(move || feed_instance(self.broker, feeding, sampler, feed));
             }
             let heard = stderr
                 .map(|stderr| scope.spawn(move || self.plan.stderr_logging.log_lines(self.instance_index + 1, stderr)));
-            let mut taker = OutputReader::new(self, &instance, numbered.is_some());
+            let mut taker = OutputReader::new(self, &instance, &sampler, numbered.is_some());
             let fault = stdout.and_then(|stdout| taker.read_all(stdout).err());
             if fault.is_some() {
                 Instance::kill_process(instance.process_id());
@@ -142,17 +141,10 @@ impl InstanceSupervisor<'_> {
             };
             // Feeder threads may wait for batches that the process will not read.
             self.broker.mark_process_ended(self.instance_index);
-            let words = heard.map(join_thread).unwrap_or_default();
-            ProcessEnd {
-                status,
-                fault,
-                answered: taker.answered,
-                words,
-                pages: taker.pages,
-                threads: taker.threads,
-                counters: instance.take_counters(),
-            }
-        })
+            (status, fault, taker.answered, heard.map(join_thread).unwrap_or_default())
+        });
+        let (placement, counters) = (sampler.into_sample(), instance.take_counters());
+        ProcessEnd { status, fault, answered, words, placement, counters }
     }
 
     /// Handles the end of a process. Returns whether to start another.
@@ -202,12 +194,9 @@ struct OutputReader<'a> {
     supervisor: &'a InstanceSupervisor<'a>,
     parser: OutputParser,
     lines: CommandLines,
-    group: u32,
+    sampler: &'a PlacementSampler,
     pace: PipePacing,
     answered: bool,
-    pages: Option<PagePlacement>,
-    threads: Option<ThreadPlacement>,
-    asked: Option<(Instant, Duration)>,
 }
 
 enum OutputParser {
@@ -244,34 +233,29 @@ impl AssignedBatches for BrokerConnection<'_> {
 }
 
 impl<'a> OutputReader<'a> {
-    fn new(keeper: &'a InstanceSupervisor<'a>, instance: &Instance, numbered: bool) -> Self {
-        let invocation = keeper.invocation();
-        let one_thread = keeper.plan.cpu_slots[keeper.instance_index].threads == 1;
+    fn new(
+        supervisor: &'a InstanceSupervisor<'a>,
+        instance: &Instance,
+        sampler: &'a PlacementSampler,
+        numbered: bool,
+    ) -> Self {
+        let invocation = supervisor.invocation();
+        let one_thread = supervisor.plan.cpu_slots[supervisor.instance_index].threads == 1;
         let in_order = invocation.order == RecordOrder::AsRead || one_thread;
         let parser = match invocation.format {
             OutputFormat::Sam => OutputParser::Sam(SamParser::new(in_order, numbered)),
-            OutputFormat::Sai => OutputParser::Sai(SaiParser::new(keeper.plan.plain_threads(invocation))),
+            OutputFormat::Sai => OutputParser::Sai(SaiParser::new(supervisor.plan.plain_threads(invocation))),
         };
         let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
         let files = crate::batching::names_of_read_files(&invocation.reads);
         let pipes = instance.pipes.iter().map(|pipe| pipe.display().to_string());
         let lines = CommandLines {
             instance: instance.command.iter().map(text).collect(),
-            plain: keeper.plan.plain.clone(),
+            plain: supervisor.plan.plain.clone(),
             reads: pipes.zip(files).collect(),
         };
-        let (group, pace) = (instance.process_id(), PipePacing::for_pipe_size(instance.stdout_pipe_bytes));
-        OutputReader {
-            supervisor: keeper,
-            parser,
-            lines,
-            group,
-            pace,
-            answered: false,
-            pages: None,
-            threads: None,
-            asked: None,
-        }
+        let pace = PipePacing::for_pipe_size(instance.stdout_pipe_bytes);
+        OutputReader { supervisor, parser, lines, sampler, pace, answered: false }
     }
 
     /// Reads until the process closes its output or writes invalid output.
@@ -295,30 +279,13 @@ impl<'a> OutputReader<'a> {
                 OutputParser::Sai(sai) => sai.has_parsed_header(),
             };
             if self.answered {
-                self.sample_placement();
+                self.sampler.sample_after_records();
             }
             let pause = self.pace.pause_after_reading(n);
             if !pause.is_zero() {
                 thread::sleep(pause);
             }
         }
-    }
-
-    fn sample_placement(&mut self) {
-        let now = Instant::now();
-        let next = match self.asked {
-            None => FIRST_SAMPLING_INTERVAL,
-            Some((then, after)) if now.duration_since(then) >= after => after * 2,
-            Some(_) => return,
-        };
-        self.asked = Some((now, next));
-        let index = AlignerIndexFiles::of_index(self.supervisor.invocation().index.as_ref());
-        let found = page_placement::page_placement_of_group(self.group, &index);
-        self.pages = match (self.pages.take(), found) {
-            (Some(before), Some(later)) => Some(before.later_sample_with_index(later)),
-            (before, later) => later.or(before),
-        };
-        self.threads = thread_placement::thread_placement_of_group(self.group).or(self.threads.take());
     }
 
     fn finish_parsing(&mut self) -> Result<(), AlignerOutputError> {
