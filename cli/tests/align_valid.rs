@@ -89,6 +89,7 @@ fn output_is_valid() {
         ("single.bam", &["--single", one, "-R", GROUPS[0]], false),
         ("lanes.bam", &lanes, true),
         ("lanes.cram", &lanes, true),
+        ("lanes31.cram", &[&lanes[..], &["--cram-version", "3.1"]].concat(), true),
     ] {
         let out = folder.join(name);
         let out = text(&out);
