@@ -1,6 +1,6 @@
 //! Parameters of the model of purity and ploidy (`docs/model/purity_ploidy.md`).
 
-/// Parameters of the purity and ploidy model: data, segmentation, copy states, fit, somatic changes, other
+/// Parameters of the purity and ploidy model: input data, segmentation, copy states, fit, somatic changes, non-somatic
 /// alleles, report. The formulas are those of `docs/model/purity_ploidy.md`.
 #[derive(Debug)]
 pub(crate) struct PurityModelParams {
@@ -18,9 +18,10 @@ pub(crate) struct PurityModelParams {
     /// of the normal. Source: chosen (beyond it deletions and repeats are frequent). If higher: first value: fewer
     /// sites; second value: more repeats.
     pub(crate) somatic_site_depth_range: [f64; 2],
-    /// Depths of the normal of the heterozygous sites whose tumour depths enter the detection probability of foreign
-    /// alleles (formula 16). Unit: multiples of the mean depth of the normal. Source: chosen (a higher depth may come
-    /// from several copies of the place in the genome). If higher: more sites in repeats.
+    /// Smallest and largest depth of the normal at the heterozygous sites whose tumour depths are used to compute the
+    /// detection probability of foreign alleles (formula 16). Unit: multiples of the mean depth of the normal. Source:
+    /// chosen (a higher depth may come from several copies of the sequence in the genome). If higher: more sites in
+    /// repeats.
     pub(crate) detection_depth_range: [f64; 2],
     /// Maximum number of heterozygous sites whose tumour depths are averaged for the detection probability (formula
     /// 16). Unit: sites. Source: chosen (enough for a precise mean). If higher: slower.
