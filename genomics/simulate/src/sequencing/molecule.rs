@@ -90,7 +90,7 @@ impl<'a> Molecule<'a> {
         self.bases.len()
     }
 
-    /// Returns the fragment of which the molecule consists; `None` if it consists of two fragments or none.
+    /// Returns the molecule's fragment with its strand if it consists of exactly one; otherwise `None`.
     pub(crate) fn only_part(&self) -> Option<MoleculePart<'a>> {
         if self.parts[1].is_none() { self.parts[0] } else { None }
     }
