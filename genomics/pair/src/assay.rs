@@ -20,14 +20,14 @@ pub enum FragmentEnds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Assay {
-    /// The whole genome, sheared at random.
+    /// The whole genome, fragmented at random positions.
     #[default]
     Wgs,
-    /// Captured exons of all genes.
+    /// The exons of all genes, enriched by target capture.
     Exome,
-    /// Captured exons of some genes.
+    /// The exons of some genes, enriched by target capture.
     Panel,
-    /// Targets amplified between primers.
+    /// Target regions, amplified by PCR between fixed primers.
     Amplicon,
     /// Cell-free DNA of blood plasma: most fragments are as long as the DNA around one nucleosome, about 167 bp.
     Cfdna,
@@ -68,7 +68,7 @@ impl Assay {
 /// The assay of a sample, and the reason for this assay.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AssayDecision {
-    /// The assay that was given with `--assay`, or that was recognised from the reads.
+    /// The assay: given by the user, or recognised from the reads.
     pub assay: Assay,
     /// `true` if the user gave the assay with `--assay`; `false` if it was recognised from the reads.
     pub is_given: bool,

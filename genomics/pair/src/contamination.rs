@@ -80,9 +80,9 @@ pub(crate) struct ContaminationModelParams {
     /// Scale of the prior of the density of somatic changes (formula 10). Unit: changes per base. Source: empirical;
     /// not fitted. If higher: many somatic changes become more likely.
     pub(crate) somatic_density_prior_scale: f64,
-    /// Read fraction below which somatic changes count as being in few cells, which costs one natural-log unit (formula
-    /// 10). Unit: share of reads. Source: empirical; not fitted. If higher: more spectra are penalised, so more alleles
-    /// with few reads are attributed to contamination.
+    /// Share of the reads below which clonal somatic changes are taken to be in few cells; their log-prior is then
+    /// lower by one natural-log unit (formula 10). Unit: share of reads. Source: empirical; not fitted. If higher: more
+    /// spectra are penalised, so more alleles with few reads are attributed to contamination.
     pub(crate) low_fraction_limit: f64,
     /// Penalty of somatic changes in a normal sample (formula 10). Unit: natural-log units. Source: chosen (samples may
     /// be swapped, but rarely are). If higher: more alleles of the normal are attributed to contamination.
@@ -107,16 +107,17 @@ pub(crate) struct ContaminationModelParams {
     /// Smallest depth of the examined sites. Unit: molecules. Source: empirical; not fitted. If higher: fewer sites
     /// of shallow samples.
     pub(crate) min_depth: f64,
-    /// Number of other bases that could be the minor allele of a site (formula 3). The site is counted once for each of
-    /// them. Unit: alleles per site. Source: definition. If higher: not to be changed.
+    /// Number of other bases that could be the minor allele of a site (formula 3). Each site is counted once for each
+    /// of them. Unit: alleles per site. Source: definition. If higher: not to be changed.
     pub(crate) minor_alleles_per_site: f64,
     /// Shares of inherited alleles that are transitions, and that are one given transversion of the two that a site has
     /// (formula 3). Unit: share of inherited alleles. Source: transition to transversion ratio of 2 of the human
     /// genome. If higher: not to be changed alone, because the first plus twice the second is 1.
     pub(crate) inherited_class_shares: [f64; 2],
-    /// Number of sites with the same error in two molecules: PCR errors whose duplicates were not recognised, and error
-    /// hot spots (formula 6). Unit: sites per site with an error in one molecule and per share of duplicates. Source:
-    /// empirical; the factor `repeated_error_factors` is fitted to each sample. If higher: lower small estimates.
+    /// Number of sites with the same error in two molecules: PCR errors whose duplicates were not recognised, and sites
+    /// with frequent errors (formula 6). Unit: sites per site with an error in one molecule and per share of
+    /// duplicates. Source: empirical; the factor `repeated_error_factors` is fitted to each sample. If higher: lower
+    /// small estimates.
     pub(crate) repeated_error_rate: f64,
     /// Factors of `repeated_error_rate` that are tried; the second is used for the first search (formula 6). Unit:
     /// factor. Source: empirical; not fitted. If higher: more repeated errors are allowed.
@@ -207,7 +208,7 @@ const NUM_SPECTRUM_SHAPES: usize =
 /// A hypothesis about the somatic changes of a sample: their density, and the fractions of the reads that show them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SomaticSpectrum {
-    /// Expected number of somatic changes per examined site.
+    /// Expected number of somatic changes per examined site. `transition_share` is the share of transitions among them.
     density: f64,
     /// Index of the combination of read fraction and subclonal share: index in
     /// `CONTAMINATION_PARAMS.somatic_fraction_grid` × length of `subclonal_part_grid` + index in

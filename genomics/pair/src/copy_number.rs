@@ -20,9 +20,9 @@ pub struct CopyNumberProfile {
 pub struct ProfileSegment {
     /// Name of the contig of the reference.
     pub contig: String,
-    /// First position of the segment, 0-based.
+    /// First position of the segment or bin, 0-based.
     pub start: u32,
-    /// Position after the last of the segment, 0-based.
+    /// Position after the last one of the segment or bin, 0-based.
     pub end: u32,
     /// Number of single-copy k-mer roots in the segment from which its depth ratio was measured.
     pub roots: u64,

@@ -74,8 +74,9 @@ pub(crate) struct IdentityModelParams {
     /// people. Source: chosen (a tumour has somatic changes and may be slightly contaminated). If higher: relatives are
     /// mistaken for one person.
     pub(crate) max_same_person_distance: f64,
-    /// Multiple of `max_same_person_distance` from which an uncertain distance does not count as one person (formula
-    /// 4). Unit: factor. Source: empirical; not fitted. If higher: relatives are mistaken for one person.
+    /// Factor of `max_same_person_distance` that gives the largest distance at which samples count as from one person
+    /// if the distance is uncertain (formula 4). Unit: factor. Source: empirical; not fitted. If higher: relatives are
+    /// mistaken for one person.
     pub(crate) same_person_distance_factor: f64,
     /// Kinship above which samples are from one person however many somatic changes the tumour has; LOH in the tumour
     /// lowers the kinship (formula 4). Unit: KING kinship, 0.5 for one person. Source: KING (Manichaikul 2010), bound
@@ -93,8 +94,8 @@ pub(crate) struct IdentityModelParams {
     /// Smallest value of the depth up to which roots are compared by reads, two by two; applies if `max_depth_factor`
     /// gives less. Unit: reads. Source: empirical; not fitted. If higher: more repeats in very shallow samples.
     pub(crate) min_depth_bound: usize,
-    /// Minimum number of comparisons of two reads of each kind at a depth to use this depth. Unit: comparisons. Source: empirical;
-    /// not fitted. If higher: fewer depths are used.
+    /// Minimum number of comparisons of two reads of each kind at a depth to use this depth. Unit: comparisons. Source:
+    /// empirical; not fitted. If higher: fewer depths are used.
     pub(crate) min_comparisons_per_depth: u64,
     /// Mismatch rate that is added to the observed one in the variance (formula 5). Unit: mismatches per base. Source:
     /// chosen (keeps the variance positive). If higher: depths without mismatches weigh less.
@@ -103,12 +104,12 @@ pub(crate) struct IdentityModelParams {
     /// roots on both sides of it, and a read is in several comparisons (formula 5). Unit: factor. Source: empirical;
     /// not fitted. If higher: wider intervals, fewer decisions.
     pub(crate) comparison_variance_factor: f64,
-    /// Minimum number of comparisons of two reads between the samples. Unit: comparisons. Source: empirical; not fitted. If higher:
-    /// more shallow samples are undecided.
+    /// Minimum number of comparisons of two reads between the samples. Unit: comparisons. Source: empirical; not
+    /// fitted. If higher: more shallow samples are undecided.
     pub(crate) min_read_comparisons: u64,
     /// Minimum excess of mismatches between samples of two unrelated people, and of close relatives (formula 7). Unit:
-    /// mismatches per base. Source: empirical (people have 7e-4 and more, because each neighbouring base differs at
-    /// half of the heterozygosity; relatives half of it). If higher: more pairs are called the same person.
+    /// mismatches per base. Source: empirical (unrelated people have 7e-4 and more, because each neighbouring base
+    /// differs at half of the heterozygosity; relatives half of it). If higher: more pairs are called the same person.
     pub(crate) min_excess: [f64; 2],
     /// Minimum excess to call the samples different (formula 7). Unit: standard deviations. Source: chosen (about one
     /// false alarm in 2000). If higher: fewer samples are called different.

@@ -177,8 +177,8 @@ mod tests {
         NucleosomePattern::from_fragment_lengths(&counts, 8_000)
     }
 
-    /// Plasma: a steep peak at 167 bp with a broad lower flank, on which the density varies by `amplitude` every 10.4 bp,
-    /// and one fragment in ten of two nucleosomes.
+    /// Plasma: a steep peak at 167 bp with a broad lower flank, on which the density varies by `amplitude` every 10.4
+    /// bp, and one fragment in ten of two nucleosomes.
     fn plasma(random: &mut Random, amplitude: f64) -> f64 {
         if random.uniform() < 0.1 {
             return random.normal(330.0, 25.0);

@@ -1,4 +1,4 @@
-//! Number of copies of each contig in a healthy cell.
+//! Which haplotypes of each contig a healthy cell has: two of autosomes, one of chrX and chrY in a male.
 
 use crate::genome::Genome;
 

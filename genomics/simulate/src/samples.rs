@@ -21,7 +21,7 @@ const PILOT_PAIRS: usize = 40_000;
 /// Inputs for sequencing that are the same for both samples.
 #[derive(Debug)]
 pub(crate) struct SequencingInputs<'a> {
-    /// The nuclear reference genome.
+    /// The nuclear reference genome, without mitochondrial contig.
     pub genome: &'a Genome,
     /// Chromosomes of all kinds of cells.
     pub cells: &'a CellGenomes<'a>,

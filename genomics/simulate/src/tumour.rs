@@ -67,7 +67,7 @@ pub struct StructuralEvent {
     pub variant: StructuralVariant,
     /// Index of the haplotype that has the variant, 0 or 1.
     pub haplotype: usize,
-    /// Clone of the variant; see [`PlacedVariant::clone`].
+    /// Clone that has the variant: 0 is the founder clone, subclones count from 1.
     pub clone: usize,
     /// Expected share of the tumour sample's reads at the breakpoint that show the variant, 0 to 1.
     pub(crate) allele_fraction: f64,

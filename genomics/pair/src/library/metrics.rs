@@ -12,9 +12,9 @@ use crate::interval::Estimate;
 /// Metrics of the sequencing library of one sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LibraryMetrics {
-    /// Number of read pairs, duplicates included.
+    /// Number of read pairs of the sample, duplicates included.
     pub pairs: u64,
-    /// Number of bases before trimming.
+    /// Number of bases of all reads, before trimming.
     pub bases: u64,
     /// Number of pairs that were examined base by base, sampled by read name. [`Self::mates`], [`Self::insert`] and
     /// [`Self::errors`] are based on them.
@@ -129,7 +129,7 @@ pub struct DuplicateMetrics {
     /// Number of read pairs that were compared: those whose duplicate key (hash of the first bases of both mates) is
     /// among the sampled keys.
     pub compared: u64,
-    /// Number of pairs with a mate too short to compare.
+    /// Number of pairs that were not compared, because a mate has fewer bases than the duplicate key needs.
     pub short_pairs: u64,
     /// Share of the compared read pairs whose duplicate key an earlier pair has.
     pub observed: Option<Estimate>,
@@ -165,9 +165,9 @@ pub struct TelomereMetrics {
 /// Library metrics of the normal and the tumour.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SamplePairLibraryMetrics {
-    /// Metrics of the normal's reads.
+    /// Metrics of the normal.
     pub normal: LibraryMetrics,
-    /// Metrics of the tumour's reads.
+    /// Metrics of the tumour.
     pub tumor: LibraryMetrics,
     /// Ratio of tumour to normal of the share of pairs with telomere repeats; `None` if the samples have different
     /// motifs or too few such pairs.

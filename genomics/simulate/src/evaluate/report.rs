@@ -72,7 +72,7 @@ fn append_omitted_count(out: &mut String, all: usize, listed: usize) {
 }
 
 impl EvaluationResult {
-    /// Returns the result as JSON.
+    /// Returns scores, missed variants, false calls and notes as JSON.
     pub fn to_json(&self) -> Value {
         let scores = |s: VariantScores| {
             json!({

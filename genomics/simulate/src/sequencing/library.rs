@@ -107,7 +107,8 @@ pub(crate) struct Library<'a> {
 }
 
 impl<'a> Library<'a> {
-    /// Creates a library from the DNA sources of a sample.
+    /// Creates the library of a sample from its DNA. `recurrent` are the recurrent errors with their shares in this
+    /// library.
     pub(crate) fn from_dna_pool(
         dna_pool: DnaPool<'a>,
         params: &'a SequencingParams,

@@ -11,7 +11,7 @@ use crate::tandem_repeats::TandemRepeat;
 /// A fragment (or a part of one) in a molecule, with its strand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MoleculePart<'a> {
-    /// The bases of the part.
+    /// The fragment from which the bases of this part come.
     pub fragment: Fragment<'a>,
     /// Whether the molecule contains the reverse complement of the fragment.
     pub reverse: bool,

@@ -45,7 +45,7 @@ pub(super) struct SlippageModel {
     rates: Vec<[f32; TABULATED_LENGTHS]>,
 }
 
-/// A length change of one tandem repeat.
+/// A slippage error: a length change of one tandem repeat by whole units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RepeatSlip {
     /// The tandem repeat before the change.
@@ -126,7 +126,7 @@ impl RepeatSlip {
         self.units * self.repeat.unit as isize
     }
 
-    /// Applies the slip to a sequence.
+    /// Applies the length change to a sequence that contains the repeat.
     pub(super) fn apply_to_bases(&self, bases: &mut Vec<u8>) {
         let TandemRepeat { start, unit, .. } = self.repeat;
         let changed = unit * self.units.unsigned_abs();
