@@ -56,7 +56,7 @@ pub struct SimulationSummary {
     /// Contigs whose copy number differs between founder tumour cells and healthy cells.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aneuploid: Vec<AneuploidContig>,
-    /// Ploidy, LOH and subclonal copy number of the tumour, if its genome has copy-number changes.
+    /// Ploidy, LOH and subclonal copy number of the tumour, if any contig was lost or gained in founder tumour cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tumor_content: Option<CopyNumberSummary>,
     /// Number of tandem repeats with a somatic length change, and number of all repeats that could change.

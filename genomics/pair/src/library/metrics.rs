@@ -35,7 +35,7 @@ pub struct LibraryMetrics {
     pub telomeres: TelomereMetrics,
 }
 
-/// Read lengths, qualities and base composition of read 1 or of read 2 over all pairs.
+/// Read lengths of all pairs, and qualities and base composition of the examined pairs, for read 1 or for read 2.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MateMetrics {
     /// Length in bases of the shortest, of the most frequent and of the longest read; lengths above 1024 count as 1024.

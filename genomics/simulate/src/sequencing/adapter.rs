@@ -38,7 +38,8 @@ impl SampleAdapters {
         SampleAdapters { sequences: parts.map(with_index) }
     }
 
-    /// Extends `bases` to `length` bases with the adapter sequence that read `mate` (0 or 1) contains.
+    /// Appends the adapter sequence that read `mate` (0 or 1) contains, until `bases` has `length` bases or the adapter
+    /// ends.
     pub(super) fn append_adapter(&self, mate: usize, length: usize, bases: &mut Vec<u8>) {
         let room = length.saturating_sub(bases.len());
         bases.extend(self.sequences[mate].iter().take(room));
