@@ -1,35 +1,35 @@
-//! The assay of a sample: what kind of library was sequenced. It decides which pairs are copies of one molecule, and
-//! whether a sample is expected to cover a whole genome.
+//! The assay of a sample: the kind of library that was sequenced. The assay decides which read pairs count as
+//! duplicates of one molecule, and whether the reads are expected to cover the whole genome.
 
 use serde::{Deserialize, Serialize};
 
 use crate::nucleosomes::NucleosomePattern;
 
-/// Where the fragments of a library end.
+/// Whether the ends of a library's fragments are at random or at fixed positions of the genome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FragmentEnds {
-    /// Anywhere: two pairs with the same ends come from one molecule.
+    /// Fragments end at random positions, so two read pairs with the same two ends are duplicates of one molecule.
     #[default]
     Random,
-    /// At primers: pairs of different molecules have the same ends.
+    /// Fragments end at the primers of an amplicon, so different molecules have the same two ends.
     Fixed,
 }
 
-/// A kind of library.
+/// The kind of library that was sequenced (`--assay`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Assay {
-    /// The whole genome, sheared at random.
+    /// The whole genome, fragmented at random positions.
     #[default]
     Wgs,
-    /// Captured exons of all genes.
+    /// The exons of all genes, enriched by target capture.
     Exome,
-    /// Captured exons of some genes.
+    /// The exons of some genes, enriched by target capture.
     Panel,
-    /// Targets amplified between primers.
+    /// Target regions, amplified by PCR between fixed primers.
     Amplicon,
-    /// Cell-free DNA: fragments as long as the DNA around a nucleosome.
+    /// Cell-free DNA of blood plasma: most fragments are as long as the DNA around one nucleosome, about 167 bp.
     Cfdna,
 }
 
@@ -43,78 +43,80 @@ impl Assay {
         (Assay::Cfdna, "cfdna"),
     ];
 
-    /// The name on the command line and in `summary.json`.
+    /// The name of the assay on the command line and in `summary.json`, such as `wgs`.
     pub fn name(self) -> &'static str {
         Assay::ALL_ASSAYS.iter().find(|known| known.0 == self).map_or("", |known| known.1)
     }
 
-    /// The assay with this name.
+    /// Returns the assay with this name (such as `wgs`); `None` if there is none.
     pub fn from_name(name: &str) -> Option<Assay> {
         Assay::ALL_ASSAYS.iter().find(|known| known.1 == name).map(|known| known.0)
     }
 
-    /// Whether the fragments of such a library end at random or at fixed positions.
+    /// Whether fragments of this assay end at random or at fixed positions. Only the ends of amplicons are fixed.
     pub fn fragment_ends(self) -> FragmentEnds {
         if self == Assay::Amplicon { FragmentEnds::Fixed } else { FragmentEnds::Random }
     }
 
-    /// Whether only targets are sequenced, so that most of the genome has no reads or few.
+    /// Whether only target regions are sequenced (exome, panel, amplicons), so that most of the genome has few reads or
+    /// none.
     pub fn is_targeted(self) -> bool {
         matches!(self, Assay::Exome | Assay::Panel | Assay::Amplicon)
     }
 }
 
-/// The assay of a sample, and why.
+/// The assay of a sample, and the reason for this assay.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AssayDecision {
-    /// The assay that was given with `--assay`, or that was recognised from the reads.
+    /// The assay: given by the user, or recognised from the reads.
     pub assay: Assay,
-    /// Whether the user gave it; otherwise the reads show it.
+    /// `true` if the user gave the assay with `--assay`; `false` if it was recognised from the reads.
     pub is_given: bool,
-    /// Reason for the decision, in one line.
+    /// Reason for the decision as one line of text, such as the depth and the number of covered bases.
     pub reason: String,
 }
 
-/// What helps to recognise the assay besides the reads: the user's choice and the size of the reference.
+/// Information from which the assay is decided besides the reads: the user's choice and the length of the reference.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AssayHints {
-    /// The assay that the user gave for all samples.
+    /// The assay that the user gave with `--assay`, for all samples; `None` to recognise the assay of each sample from
+    /// its reads.
     pub given: Option<Assay>,
-    /// Number of bases of the reference; `None` without a reference.
+    /// Length of the reference in bases; `None` without a reference.
     pub genome_bases: Option<u64>,
 }
 
 /// Properties of the reads of a sample from which its assay is recognised.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AssayEvidence {
-    /// Number of read pairs that cover a typical base.
+    /// Median number of read pairs that cover a sequenced base.
     pub(crate) depth: f64,
     /// Number of bases of all reads.
     pub(crate) bases: u64,
-    /// Median over all read pairs of the number of pairs with the same two ends.
+    /// Median over all read pairs of the number of pairs that have the same two fragment ends.
     pub(crate) pairs_per_fragment: u32,
-    /// Signs of nucleosomes in the fragment lengths.
+    /// Most frequent fragment length, and the other features of the fragment lengths that show cell-free DNA.
     pub(crate) nucleosomes: NucleosomePattern,
 }
 
-/// Minimum number of pairs with the same two ends in a library with fixed fragment ends. Chosen: PCR duplicates of a
-/// usual library are fewer; a higher value misses shallow amplicons.
+/// Minimum number of read pairs with the same two ends in a library with fixed fragment ends. Chosen: other libraries
+/// have fewer PCR duplicates per molecule; with a higher value, shallow amplicon libraries are missed.
 const MIN_PAIRS_PER_FIXED_FRAGMENT: u32 = 8;
-/// Maximum number of different fragments that cover a base in a library with fixed fragment ends: overlapping
-/// amplicons. Chosen: libraries with random fragment ends have as few only if nearly all pairs are duplicates of a few
-/// molecules.
+/// Maximum number of fragments with different ends that cover a base in a library with fixed fragment ends: a few
+/// overlapping amplicons. Chosen: in libraries with random fragment ends, only extreme duplication gives so few
+/// different fragments.
 const MAX_FIXED_FRAGMENTS_PER_BASE: f64 = 4.0;
-/// Depth, in read pairs, above which a library is not taken for a whole genome. Chosen: tumour genomes are sequenced to
-/// depths of up to 300.
+/// Depth, in read pairs, above which a library is not classified as a whole genome. Chosen: tumour genomes are
+/// sequenced to depths of up to 300.
 const MAX_GENOME_DEPTH: f64 = 500.0;
-/// Minimum share of the reference that the reads of a whole genome cover. Chosen: exomes cover 2 %; whole genomes cover
-/// more than half, even with gaps in the reference and duplicates.
+/// Minimum share of the reference that the reads of a whole-genome library cover. Chosen: exomes cover 2 %; whole
+/// genomes cover more than half, even with gaps in the reference and duplicates.
 const MIN_GENOME_SHARE: f64 = 0.3;
 /// Minimum number of covered bases of an exome. Chosen: exomes have 30 million and more, panels up to a few million.
 const MIN_EXOME_BASES: f64 = 1e7;
 
 impl AssayDecision {
-    /// Decides by what the user gave, or else by the reads.
+    /// Returns the assay that the user gave; without one, decides on the assay by the reads.
     pub(crate) fn from_evidence(shape: &AssayEvidence, context: &AssayHints) -> AssayDecision {
         if let Some(assay) = context.given {
             return AssayDecision { assay, is_given: true, reason: "given by --assay".into() };
@@ -124,7 +126,7 @@ impl AssayDecision {
     }
 }
 
-/// Decides on the assay by the reads; returns it with the reason.
+/// Decides on the assay by the reads alone. Returns the assay and the reason for it.
 fn decide_by_reads(shape: &AssayEvidence, genome_bases: Option<u64>) -> (Assay, String) {
     // Without bases of good quality the number of fragments is unknown.
     if shape.depth <= 0.0 {

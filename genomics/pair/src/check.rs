@@ -11,27 +11,28 @@ use crate::sketches_per_tumour::{SketchBuilders, SketchWriters};
 /// Result of the quick check of a normal and one tumour.
 #[derive(Debug, Clone)]
 pub struct SamplePairCheck {
-    /// Sites and depths found in the k-mer sketch of both samples.
+    /// Sites, depths and estimates (such as identity and contamination) from the k-mer sketch of both samples.
     pub evidence: SamplePairEvidence,
-    /// Library metrics of both samples.
+    /// Library metrics of the normal and of the tumour.
     pub libraries: SamplePairLibraryMetrics,
-    /// Bases read from the normal and from the tumour.
+    /// Number of bases of all reads of the normal and of the tumour, before trimming.
     pub bases: [u64; 2],
 }
 
-/// State of one reader thread.
+/// Trimmers, library tallies and sketch writers of one reader thread.
 struct ReaderState<'a> {
     trimmers: Vec<Trimmer>,
     observer: LibraryObserver,
     samplers: SketchWriters<'a>,
 }
 
-/// Returns the expected number of read pairs of each of `samples` samples, 0 where there is no estimate.
+/// Returns the expected number of read pairs of each of `samples` samples, in sample order: half of the estimated
+/// number of reads, or 0 for a sample without an estimate.
 pub fn expected_pairs_per_sample(by_sample: &[ReadEstimate], samples: usize) -> Vec<u64> {
     (0..samples).map(|sample| by_sample.get(sample).map_or(0, |own| own.reads / 2)).collect()
 }
 
-/// Reads all lanes and compares the normal with each of the tumours. All samples are from one person. Returns one
+/// Reads all lanes once and compares the normal with each of the `tumours` tumours of the same person. Returns one
 /// result per tumour, in sample order.
 ///
 /// # Errors

@@ -1,13 +1,14 @@
 //! Estimation of the contamination of a sample with another person's DNA. Log-likelihoods are natural logarithms.
 //!
-//! At sites where the other sample of the pair shows one allele only, a few reads with another allele are sequencing
-//! errors, alleles of a contaminant, or changes of the sample itself (somatic). Errors occur at about the same rate
-//! at every site. A contaminant has alleles of his own at about 0.65 times as many sites as the person is
-//! heterozygous at, where half of the contamination share shows, and at 0.175 times as many sites, where all of it
-//! shows. These numbers hold for unrelated people and neutral allele frequencies (Watterson 1975; KING kinship 0,
-//! Manichaikul 2010). Somatic changes of a tumour are in one share of its reads or, if subclonal, in less. So the
-//! number of sites by the number of reads with a second allele separates the three sources, at any depth and in any
-//! species.
+//! The estimate uses sites at which the other sample of the pair shows one allele only. A few reads with a second
+//! allele at such a site are sequencing errors, alleles of a contaminant, or somatic changes of the sample itself.
+//! Sequencing errors occur at about the same rate at every site. A contaminant is heterozygous for an allele that the
+//! person lacks at 0.65 times as many sites as the person is heterozygous at; there the allele is in half of the
+//! contaminant's reads. He is homozygous for such an allele at 0.175 times as many sites; there it is in all of the
+//! contaminant's reads. These numbers hold for unrelated people and neutral allele frequencies (Watterson 1975; KING
+//! kinship 0, Manichaikul 2010). Clonal somatic changes of a tumour are all in about the same share of its reads, and
+//! subclonal ones in a smaller share. So the number of sites by the number of reads with the second allele separates
+//! the three sources, at any depth and in any species.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,12 +16,12 @@ use crate::interval::{Estimate, MIN_PROBABILITY_FOR_LOG, MIN_SHARE_FOR_LOG, log_
 use crate::site_tally::{NUM_DEPTH_CLASSES, NUM_MINOR_ALLELE_COUNT_CLASSES, SiteTally};
 use crate::sketch::molecule_count_matrix;
 
-/// How much of a sample is DNA of another person, and on how many sites the estimate is based.
+/// Share of another person's DNA in a sample, and the number of sites on which the estimate is based.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ContaminationEstimate {
     /// Share of the DNA of the sample that is another person's (0 to 1).
     pub share: Estimate,
-    /// Number of sites that the estimate is based on.
+    /// Number of sites at which the sample could show an allele of a contaminant, and on which the estimate is based.
     pub sites: u64,
 }
 
@@ -79,9 +80,9 @@ pub(crate) struct ContaminationModelParams {
     /// Scale of the prior of the density of somatic changes (formula 10). Unit: changes per base. Source: empirical;
     /// not fitted. If higher: many somatic changes become more likely.
     pub(crate) somatic_density_prior_scale: f64,
-    /// Read fraction below which somatic changes count as being in few cells, which costs one natural-log unit (formula
-    /// 10). Unit: share of reads. Source: empirical; not fitted. If higher: more spectra are penalised, so more alleles
-    /// with few reads are attributed to contamination.
+    /// Share of the reads below which clonal somatic changes are taken to be in few cells; their log-prior is then
+    /// lower by one natural-log unit (formula 10). Unit: share of reads. Source: empirical; not fitted. If higher: more
+    /// spectra are penalised, so more alleles with few reads are attributed to contamination.
     pub(crate) low_fraction_limit: f64,
     /// Penalty of somatic changes in a normal sample (formula 10). Unit: natural-log units. Source: chosen (samples may
     /// be swapped, but rarely are). If higher: more alleles of the normal are attributed to contamination.
@@ -106,16 +107,17 @@ pub(crate) struct ContaminationModelParams {
     /// Smallest depth of the examined sites. Unit: molecules. Source: empirical; not fitted. If higher: fewer sites
     /// of shallow samples.
     pub(crate) min_depth: f64,
-    /// Number of other bases that could be the minor allele of a site (formula 3). The site is counted once for each of
-    /// them. Unit: alleles per site. Source: definition. If higher: not to be changed.
+    /// Number of other bases that could be the minor allele of a site (formula 3). Each site is counted once for each
+    /// of them. Unit: alleles per site. Source: definition. If higher: not to be changed.
     pub(crate) minor_alleles_per_site: f64,
     /// Shares of inherited alleles that are transitions, and that are one given transversion of the two that a site has
     /// (formula 3). Unit: share of inherited alleles. Source: transition to transversion ratio of 2 of the human
     /// genome. If higher: not to be changed alone, because the first plus twice the second is 1.
     pub(crate) inherited_class_shares: [f64; 2],
-    /// Number of sites with the same error in two molecules: PCR errors whose duplicates were not recognised, and error
-    /// hot spots (formula 6). Unit: sites per site with an error in one molecule and per share of duplicates. Source:
-    /// empirical; the factor `repeated_error_factors` is fitted to each sample. If higher: lower small estimates.
+    /// Number of sites with the same error in two molecules: PCR errors whose duplicates were not recognised, and sites
+    /// with frequent errors (formula 6). Unit: sites per site with an error in one molecule and per share of
+    /// duplicates. Source: empirical; the factor `repeated_error_factors` is fitted to each sample. If higher: lower
+    /// small estimates.
     pub(crate) repeated_error_rate: f64,
     /// Factors of `repeated_error_rate` that are tried; the second is used for the first search (formula 6). Unit:
     /// factor. Source: empirical; not fitted. If higher: more repeated errors are allowed.
@@ -198,44 +200,47 @@ pub(crate) const CONTAMINATION_PARAMS: ContaminationModelParams = ContaminationM
     convergence_tolerance: 0.001,
 };
 
-/// Number of shapes of a somatic spectrum: read fractions × subclonal parts.
+/// Number of combinations of a read fraction of clonal changes with a share of subclonal changes: shapes of a somatic
+/// spectrum.
 const NUM_SPECTRUM_SHAPES: usize =
     CONTAMINATION_PARAMS.somatic_fraction_grid.len() * CONTAMINATION_PARAMS.subclonal_part_grid.len();
 
-/// A hypothesis about the somatic changes of a sample: how many there are and which shares of the reads have them.
+/// A hypothesis about the somatic changes of a sample: their density, and the fractions of the reads that show them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SomaticSpectrum {
-    /// Expected number of somatic changes per examined site.
+    /// Expected number of somatic changes per examined site. `transition_share` is the share of transitions among them.
     density: f64,
-    /// Index of the shape: index in `MODEL.somatic_fraction_grid` × the number of subclonal parts + index in
-    /// `MODEL.subclonal_part_grid`.
+    /// Index of the combination of read fraction and subclonal share: index in
+    /// `CONTAMINATION_PARAMS.somatic_fraction_grid` × length of `subclonal_part_grid` + index in
+    /// `CONTAMINATION_PARAMS.subclonal_part_grid`.
     shape: usize,
     transition_share: f64,
-    /// Natural logarithm of the prior probability.
+    /// Natural logarithm of the prior probability of this spectrum.
     log_prior: f64,
 }
 
-/// The sample whose contamination is estimated, and what is already known about the pair.
+/// Input of [`estimate_contamination`]: the sample to examine, and what is already known about the sample pair.
 #[derive(Debug, Clone, Copy)]
 pub struct ContaminationInput {
-    /// 0 for the normal, 1 for the tumour.
+    /// Sample whose contamination is estimated: 0 for the normal, 1 for the tumour.
     pub sample: usize,
-    /// Modal depth in molecules of this sample and of the other one.
+    /// Modal depth, in molecules, of the sample whose contamination is estimated, and of the other sample.
     pub modal_depths: [f64; 2],
-    /// Share of the sample's read pairs that are PCR duplicates.
+    /// Share of the read pairs of the examined sample that are PCR duplicates (0 to 1).
     pub duplicate_share: f64,
     /// Share of all examined sites at which the person is heterozygous.
     pub heterozygosity: f64,
-    /// Share of the sites at which this sample is heterozygous and the other one is not.
+    /// Share of the sites at which the examined sample is heterozygous and the other sample is not (0 to 1).
     pub allele_loss_share: f64,
-    /// Contamination share of the other sample, assumed to be with the same person.
+    /// Contamination share of the other sample (0 to 1), assumed to be from the same contaminant.
     pub other_contamination: f64,
-    /// Whether [`Self::other_contamination`] is reliable: then sites at which both samples have reads of an allele
-    /// are used, too.
+    /// Whether to use sites at which both samples have reads of the same second allele. This requires that
+    /// [`Self::other_contamination`] is reliable.
     pub use_shared_sites: bool,
 }
 
-/// Estimates the contamination of a sample. Returns `None` if there are too few sites.
+/// Estimates the contamination of a sample from the read counts of minor alleles. Returns `None` if there are too few
+/// sites.
 pub fn estimate_contamination(tally: &SiteTally, input: &ContaminationInput) -> Option<ContaminationEstimate> {
     let &ContaminationInput {
         sample,
@@ -328,7 +333,8 @@ impl SomaticSpectrum {
     const NONE: SomaticSpectrum = SomaticSpectrum { density: 0.0, shape: 0, transition_share: 0.5, log_prior: 0.0 };
 }
 
-/// Lists the somatic spectra to try, for a person with a share `heterozygosity` of heterozygous sites.
+/// Lists the somatic spectra to try. `heterozygosity` is the share of the sites at which the person is heterozygous;
+/// `is_normal` makes somatic changes less likely.
 fn somatic_spectra(heterozygosity: f64, is_normal: bool) -> Vec<SomaticSpectrum> {
     let mut all = Vec::new();
     for sites in CONTAMINATION_PARAMS.somatic_density_grid.map(|of| of * heterozygosity) {
@@ -353,8 +359,8 @@ fn somatic_spectra(heterozygosity: f64, is_normal: bool) -> Vec<SomaticSpectrum>
     all
 }
 
-/// Selects the likeliest spectra overall, and the likeliest ones for each of the `N` shares. `logs` returns the
-/// log-posterior at each share.
+/// Selects the somatic spectra with the highest log-posterior at any of the `N` contamination shares, and the best ones
+/// for each of these shares. `logs` returns the log-posterior of a spectrum at each share.
 fn select_likeliest<const N: usize>(
     all: Vec<SomaticSpectrum>,
     logs: impl Fn(&SomaticSpectrum) -> [f64; N],
@@ -375,8 +381,8 @@ fn select_likeliest<const N: usize>(
     found
 }
 
-/// Number of sites of one depth by the number of reads with the minor allele, for transitions or for transversions,
-/// where the other sample has `other_reads` reads (0 or 1) of the minor allele.
+/// Sites of one depth, for transitions or for transversions: `sites[m]` is the number of sites with `m` reads of the
+/// minor allele. The other sample has `other_reads` reads (0 or 1) of the minor allele at all of these sites.
 struct DepthRow {
     is_transition: bool,
     other_reads: usize,
@@ -429,19 +435,19 @@ fn collect_rows(tally: &SiteTally, sample: usize, modal_depth: f64, with_shared:
         .collect()
 }
 
-/// The sites of a row with one minor allele count, with their probabilities.
+/// The sites of a [`DepthRow`] with the same number of reads of the minor allele, and the probabilities of this number.
 struct MinorCountCell {
     minor_reads: usize,
     sites: f64,
-    /// Probability of the count for a heterozygous allele (share one half), and for each shape of the somatic
-    /// spectrum.
+    /// Probability of this number of reads for a heterozygous allele, which is in half of the reads.
+    /// `somatic_probabilities` are those for a somatic change, by shape of the somatic spectrum.
     het_probability: f64,
     somatic_probabilities: [f64; NUM_SPECTRUM_SHAPES],
 }
 
-/// Probability of each counted number of molecules with the minor allele among `n`, each of which has it with
-/// probability `p`. Accounts for molecules that are counted once because their starts hash alike. `logs` are the
-/// logarithms of the factorials. `docs/model/contamination.md` (4).
+/// Probability of each counted number of molecules with the minor allele among `n` molecules, each of which has the
+/// allele with probability `p`. Two molecules whose read starts have the same hash are counted as one; the
+/// probabilities account for this. `logs[i]` is the natural logarithm of `i!`. `docs/model/contamination.md` (4).
 fn minor_count_probabilities(n: usize, p: f64, logs: &[f64]) -> [f64; NUM_MINOR_ALLELE_COUNT_CLASSES] {
     let mut all = [0.0; NUM_MINOR_ALLELE_COUNT_CLASSES];
     let (own, other) = (p.max(MIN_SHARE_FOR_LOG).ln(), (1.0 - p).ln());
@@ -455,9 +461,10 @@ fn minor_count_probabilities(n: usize, p: f64, logs: &[f64]) -> [f64; NUM_MINOR_
     all
 }
 
-/// Probabilities of each minor allele count at a depth.
+/// Probabilities of each number of molecules with the minor allele, at one depth.
 struct MinorCountProbabilities {
-    /// Probabilities for an allele with a share of one half, by minor allele count.
+    /// Probabilities for an allele in half of the molecules, by number of molecules with the allele. `somatic` are
+    /// those for a somatic change, also by shape of the somatic spectrum.
     het: [f64; NUM_MINOR_ALLELE_COUNT_CLASSES],
     somatic: Vec<[f64; NUM_SPECTRUM_SHAPES]>,
 }
@@ -487,28 +494,30 @@ impl MinorCountProbabilities {
     }
 }
 
-/// The rows of transitions or of transversions with the same number of reads of the minor allele in the other sample.
+/// The rows of transitions or of transversions at which the other sample has the same number of reads of the minor
+/// allele.
 struct RowGroup {
     is_transition: bool,
     other_reads: usize,
-    /// Factor by which a site is more likely in this group if the contaminant is heterozygous there, and if he is
-    /// homozygous.
+    /// Factors by which a site is more likely to be in this group if the contaminant is heterozygous there, and if he
+    /// is homozygous there.
     foreign_enrichment: [f64; 2],
-    /// Depth, number of sites and cells of each row.
+    /// For each row: depth, number of sites, and the cells by number of reads with the minor allele.
     rows: Vec<(usize, f64, Vec<MinorCountCell>)>,
 }
 
-/// The data with the parts of the likelihood that do not depend on the parameters.
+/// The site counts, with the parts of the contamination likelihood that do not depend on the contamination share or the
+/// somatic spectrum.
 struct ContaminationLikelihood {
     groups: Vec<RowGroup>,
-    /// Approximate error rate per base, of transversions and of transitions.
+    /// Approximate sequencing error rate per base, for transversions and for transitions.
     error_rates: [f64; 2],
-    /// Number of sites with the same error in two molecules, per site with an error in one, at the sample's share of
-    /// duplicates.
+    /// Number of sites at which two molecules have the same error, per site at which one molecule has an error. It is
+    /// proportional to the sample's share of duplicates.
     repeated_error_rate: f64,
     allele_loss_share: f64,
-    /// Mean number of sites at which one genome position is counted (1 to 2), as the roots on both sides of a position
-    /// may be in the sketch.
+    /// Mean number of times that one genome position is counted as a site (1 to 2): twice if the roots on both sides of
+    /// it are in the sketch.
     views_per_site: f64,
     /// Whether the other sample is contaminated and there are sites at which both samples have reads of the minor
     /// allele.
@@ -516,12 +525,15 @@ struct ContaminationLikelihood {
     log_factorials: Vec<f64>,
 }
 
-/// For each cell its probability where the contaminant is heterozygous, and where he is homozygous.
+/// For each cell: its probability at sites where the contaminant is heterozygous, and where he is homozygous.
 struct ForeignProbabilities(Vec<[f64; 2]>);
 
 impl ContaminationLikelihood {
-    /// Prepares the likelihood. `other` is the mean number of molecules of the contaminant at a site in the other
-    /// sample; `could` is the share of the sites that can be in the rows with a read in the other sample.
+    /// Computes the parts of the likelihood that are independent of the contamination share. `copies` is the duplicate
+    /// share, `lost` the share of sites at which the other sample does not show an inherited allele, `seen` the mean
+    /// number of times that a position is counted, and `other` the mean number of molecules of the contaminant at a
+    /// site of the other sample. `could` is the share of the sites that can be in rows where the other sample has a
+    /// read of the minor allele.
     fn new(rows: &[DepthRow], copies: f64, lost: f64, seen: f64, other: f64, could: f64) -> ContaminationLikelihood {
         let logs = log_factorials(NUM_DEPTH_CLASSES);
         let mut shown: Vec<Option<MinorCountProbabilities>> = (0..NUM_DEPTH_CLASSES).map(|_| None).collect();
@@ -587,7 +599,7 @@ impl ContaminationLikelihood {
         }
     }
 
-    /// Probability of each cell at a contamination share.
+    /// Computes the probability of each cell for alleles of a contaminant with this contamination share.
     fn foreign_probabilities(&self, share: f64) -> ForeignProbabilities {
         let each = self.groups.iter().flat_map(|alike| {
             let error = self.error_rates[usize::from(alike.is_transition)];
@@ -600,9 +612,9 @@ impl ContaminationLikelihood {
         ForeignProbabilities(each.collect())
     }
 
-    /// Log-likelihood of a contaminant with heterozygous and homozygous foreign sites of the given densities, somatic
-    /// changes, and a factor of repeated errors. The contaminant is the same as that of the other sample or a
-    /// different person, whichever is likelier.
+    /// Log-likelihood for the given densities of heterozygous and homozygous foreign sites, somatic changes, and a
+    /// factor for the rate of repeated errors. Uses the likelier of two cases: the contaminant is the one of the other
+    /// sample, or another person.
     fn log_likelihood(
         &self,
         foreign: &ForeignProbabilities,
@@ -615,7 +627,7 @@ impl ContaminationLikelihood {
         if self.has_shared_rows { of(true).max(of(false)) } else { of(true) }
     }
 
-    /// Log-likelihood with the same contaminant as in the other sample (`is_same`), or with a different one.
+    /// Log-likelihood if the contaminant is the one of the other sample (`is_same`), or another person.
     fn log_likelihood_for_contaminant(
         &self,
         foreign: &ForeignProbabilities,
@@ -659,8 +671,8 @@ impl ContaminationLikelihood {
     }
 
     /// Log-likelihood of the rows where the other sample has no read of the minor allele, and the fitted error rate.
-    /// Densities per site: foreign heterozygous (`one`) and homozygous (`both`) sites, inherited alleles that the
-    /// other sample does not show (`lost`), and somatic changes (`own`).
+    /// The array has densities per site: heterozygous (`one`) and homozygous (`both`) foreign sites, inherited alleles
+    /// that the other sample does not show (`lost`), and somatic changes (`own`).
     fn unshared_log_likelihood(
         &self,
         group: &RowGroup,
@@ -718,9 +730,9 @@ impl ContaminationLikelihood {
         (sum, error)
     }
 
-    /// Log-likelihood of the rows where the other sample has one read of the minor allele, over the sites where this
-    /// sample has at most `MODEL.max_shared_minor_reads` of them. The error rate is at least `min_error_rate`, and higher at sites
-    /// where both samples have errors.
+    /// Log-likelihood of the rows where the other sample has one read of the minor allele. Only sites where the
+    /// examined sample has at most `CONTAMINATION_PARAMS.max_shared_minor_reads` reads of this allele are used. The
+    /// error rate is fitted and at least `min_error_rate`: it is higher where both samples tend to have errors.
     fn shared_log_likelihood(
         &self,
         group: &RowGroup,

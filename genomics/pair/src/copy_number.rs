@@ -1,4 +1,4 @@
-//! The copy-number profile of a tumour: depth ratio and allele balance along the genome.
+//! The copy-number profile of a tumour: depth ratio and B-allele frequency along the genome.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,38 +6,39 @@ use crate::interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
 use crate::segments::{NUM_MINOR_SHARE_STEPS, Segment, Segmentation};
 
-/// Copy-number profile of a tumour. Empty if there is no reference, or too little depth to estimate purity.
+/// Copy-number profile of a tumour. It is empty without a reference, or if the depth is too low to estimate purity.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CopyNumberProfile {
-    /// Stretches of one copy number, in the order of the reference.
+    /// Segments with one copy number each, in the order of the reference.
     pub segments: Vec<ProfileSegment>,
-    /// The bins that the segments consist of, without copies.
+    /// The bins of the genome that were joined to segments; [`ProfileSegment::copies`] is `None` in all of them.
     pub bins: Vec<ProfileSegment>,
 }
 
-/// Depth ratio and allele balance of a stretch of the genome.
+/// Depth ratio and B-allele frequency of a segment or bin of the genome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProfileSegment {
-    /// Name of the contig.
+    /// Name of the contig of the reference.
     pub contig: String,
-    /// First position of the segment, 0-based.
+    /// First position of the segment or bin, 0-based.
     pub start: u32,
-    /// Position after the last of the segment, 0-based.
+    /// Position after the last one of the segment or bin, 0-based.
     pub end: u32,
-    /// Number of k-mer roots with one copy in the genome, by which the depth is measured.
+    /// Number of single-copy k-mer roots in the segment from which its depth ratio was measured.
     pub roots: u64,
-    /// Binary logarithm of the depth ratio of tumour to normal, relative to that of the whole genome.
+    /// Binary logarithm of the depth ratio of tumour to normal in this segment, divided by that of the whole genome.
     pub log2_ratio: f64,
     /// Share of the tumour's reads that have the rarer allele at heterozygous sites of the normal (0 to 0.5). `None` if
     /// there are too few such sites.
     pub minor_allele_share: Option<f64>,
-    /// Copies of the two alleles in tumour cells, the larger number first: a mean over subclones, so that it need not
-    /// be whole. `None` if purity or ploidy is undetermined, and for bins.
+    /// Number of copies of the two alleles in tumour cells, the larger first. It is a mean over subclones, so it need
+    /// not be an integer. `None` if purity or ploidy is undetermined, and for bins.
     pub copies: Option<[f64; 2]>,
 }
 
 impl CopyNumberProfile {
-    /// Profile of a segmentation. `copies` has the copies of each segment if they are known.
+    /// Creates the profile from the segments and bins of a segmentation. `copies` has the copies of both alleles for
+    /// each segment; it is empty if they are unknown.
     pub(crate) fn from_segmentation(
         segmentation: &Segmentation,
         contig_names: &[&str],
@@ -68,14 +69,14 @@ impl CopyNumberProfile {
     }
 }
 
-/// The minor allele share with the highest likelihood.
+/// Returns the minor allele share with the highest likelihood.
 fn likeliest_minor_share(segment: &Segment) -> f64 {
     let logs = segment.minor_share_logs.iter().enumerate();
     let (step, _) = logs.max_by(|a, b| a.1.total_cmp(b.1)).unwrap_or((NUM_MINOR_SHARE_STEPS, &0.0));
     round_for_json(step as f64 / (2 * NUM_MINOR_SHARE_STEPS) as f64)
 }
 
-/// Four decimals are far below the noise of a segment.
+/// Rounds to four decimals, which is far below the noise of a segment.
 fn round_for_json(value: f64) -> f64 {
     const STEPS_PER_UNIT: u32 = 10_000;
     (value * f64::from(STEPS_PER_UNIT)).round() / f64::from(STEPS_PER_UNIT)

@@ -2,20 +2,21 @@
 
 use crate::purity_params::PURITY_PARAMS;
 
-/// Copy numbers of both parental alleles in a segment, the major allele first.
+/// Copy numbers of both parental alleles in a segment of the tumour genome, the major allele first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CopyState {
-    /// Mean copy number of each allele over the tumour's cells.
+    /// Mean copy number of the major and of the minor allele over all tumour cells.
     pub copies: [f64; 2],
-    /// Integer copy numbers of the cells without the subclonal gain.
+    /// Copy numbers of both alleles in the tumour cells that lack the subclonal gain.
     pub base_copies: [u8; 2],
-    /// Share of the tumour's cells with LOH: one parental allele is lost.
+    /// Share of the tumour cells with loss of heterozygosity in the segment (0 to 1).
     pub loh_fraction: f64,
-    /// Natural logarithm of the prior in a genome that was not doubled, and in a doubled one.
+    /// Natural logarithm of the prior probability of this state in a genome that was not doubled, and in a doubled
+    /// genome.
     pub log_priors: [f64; 2],
 }
 
-/// Lists the clonal states: the same in all cells of the tumour.
+/// Lists the clonal copy states: those that all tumour cells have.
 pub fn list_clonal_copy_states() -> Vec<CopyState> {
     PURITY_PARAMS
         .clonal_state_priors
@@ -29,7 +30,7 @@ pub fn list_clonal_copy_states() -> Vec<CopyState> {
         .collect()
 }
 
-/// Lists the subclonal states: one allele has a copy more in some of the cells than in the others.
+/// Lists the subclonal copy states: some of the tumour cells have one copy more of one allele than the others.
 pub fn list_subclonal_copy_states() -> Vec<CopyState> {
     PURITY_PARAMS
         .cell_fraction_grid
@@ -43,7 +44,8 @@ pub fn list_subclonal_copy_states() -> Vec<CopyState> {
         .collect()
 }
 
-/// For each cell fraction lists the states in which all segments that differ do so in the same fraction of the cells.
+/// Lists the copy states of genomes with one large subclone. For each tried fraction of the tumour cells, the inner
+/// list has the states in which this fraction of the cells has one copy more of one allele.
 pub fn list_copy_states_by_subclone_fraction() -> Vec<Vec<CopyState>> {
     (0..PURITY_PARAMS.num_subclone_fractions)
         .map(|i| {
@@ -57,7 +59,8 @@ pub fn list_copy_states_by_subclone_fraction() -> Vec<Vec<CopyState>> {
         .collect()
 }
 
-/// Lists the subclonal states of one cell fraction; `log_penalty` is added to their log-priors.
+/// Lists the subclonal copy states in which a fraction `cell_fraction` of the tumour cells has one copy more.
+/// `log_penalty` is added to the log-priors.
 fn states_in_cell_fraction(cell_fraction: f64, log_penalty: f64) -> Vec<CopyState> {
     let mut all = Vec::new();
     for from in list_clonal_copy_states() {

@@ -9,19 +9,21 @@ use crate::site_tally::{GcDepthSum, NUM_DEPTH_CLASSES, NUM_GC_CLASSES, SiteTally
 /// Coverage of the genome by one sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CoverageMetrics {
-    /// Mean number of molecules at a single-copy root, counting only k-mers of good bases. It is lower than the read
-    /// depth, because a read has fewer k-mers than bases.
+    /// Mean number of molecules with a single-copy root, counted from k-mers of high base quality only. It is lower
+    /// than the read depth, because a read has fewer k-mers than bases.
     pub mean_depth: f64,
-    /// Coefficient of variation of the depth between roots, without the part that Poisson sampling explains.
+    /// Coefficient of variation of the depth of single-copy roots, after subtraction of the variance that Poisson
+    /// sampling explains.
     pub unevenness: f64,
     /// Share of the single-copy roots with less than a fifth of the mean depth (0 to 1).
     pub low_depth_share: f64,
-    /// Pairs (GC share of a root, depth relative to the mean), for GC classes with at least 500 roots. Roots have k−2
-    /// bases, about 30.
+    /// Pairs (GC content of a root, mean depth of such roots relative to the overall mean), for GC classes with at
+    /// least 500 roots. A root has k−2 bases, about 30.
     pub depth_by_gc: Vec<(f64, f64)>,
 }
 
-/// Minimum number of roots of a GC class to report its depth. Chosen; a higher value leaves out more rare classes.
+/// Minimum number of roots in a GC class to report the depth of the class. Chosen; a higher value leaves out more rare
+/// classes.
 const MIN_ROOTS_PER_GC_CLASS: u64 = 500;
 
 /// Divisor of the mean depth that gives the threshold of low depth. Chosen; with a higher value fewer roots have a low
@@ -29,7 +31,7 @@ const MIN_ROOTS_PER_GC_CLASS: u64 = 500;
 const LOW_DEPTH_DIVISOR: f64 = 5.0;
 
 impl CoverageMetrics {
-    /// Computes the coverage of a sample (0: normal, 1: tumour). `root_bases` is the length of a root, k−2.
+    /// Computes the coverage of a sample (0: normal, 1: tumour). `root_bases` is the length of a root in bases, k−2.
     pub fn from_tally(tally: &SiteTally, sample: usize, root_bases: u32) -> CoverageMetrics {
         let modal_depth = estimate_modal_depth(&tally.depth_histograms[sample]);
         let max_depth = ((modal_depth * 2.0) as usize).clamp(1, NUM_DEPTH_CLASSES - 1);

@@ -1,29 +1,30 @@
 //! Decides whether two samples are from one person, from relatives or from two unrelated people.
 //!
-//! Deep samples: the genotypes of both samples are known at many sites. Two reads of one person differ at half of the
-//! heterozygous sites. Alleles that the tumour has where the normal is homozygous come on top: half the share of
-//! heterozygous sites in an unrelated person, a quarter in a child, none in the same person, whatever alleles the
-//! tumour has lost.
+//! Deep samples: the genotypes of both samples are known at many sites. At sites where the normal is homozygous, the
+//! tumour of another person may have another allele. In an unrelated person the share of reads with such alleles,
+//! averaged over all sites, is half of the share of heterozygous sites; in a child it is a quarter, and in the same
+//! person none, whatever alleles the tumour has lost.
 //!
-//! Shallow samples: reads are compared two by two at roots of low depth. If the samples are from one person, reads
-//! of both samples differ as often as two reads of one sample, whatever repeats and errors there are.
+//! Shallow samples: reads are compared two by two at roots of low depth. If the samples are from one person, a read of
+//! one sample and a read of the other differ as often as two reads of the same sample, whatever repeats and errors
+//! there are.
 
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{Estimate, MIN_DIVISOR, Z_SCORE_95_PERCENT};
 use crate::site_tally::{GenotypeCounts, ReadComparisonCounts, SiteTally};
 
-/// Relation of the people that two samples are from.
+/// Relationship of the two people from whom the samples are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// The two samples are from one person.
+    /// Both samples are from one person.
     Same,
     /// The samples are from two close relatives: parent and child, or siblings.
     Relatives,
     /// The samples are from two unrelated people.
     Unrelated,
-    /// The samples are from two people; whether these are relatives is undecided.
+    /// The samples are from two people; the data do not show whether they are relatives.
     Different,
     /// The samples are from one person or from close relatives, not from unrelated people.
     SameOrRelatives,
@@ -34,10 +35,10 @@ pub enum Relation {
 /// Result of the identity test of two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The relation that the data support.
+    /// The relationship that the data support.
     pub relation: Relation,
-    /// Mismatch rate between reads of different samples minus that between reads of one sample, in mismatches per base.
-    /// 0 for one person.
+    /// Rate of mismatches between reads of different samples minus the rate between reads of one sample, in mismatches
+    /// per base. It is 0 if both samples are from one person.
     pub excess_mismatch_rate: Estimate,
     /// [`Self::excess_mismatch_rate`] relative to its expectation for two unrelated people: 0 for one person, about
     /// 0.5 for close relatives, 1 for unrelated people. `None` for shallow samples, whose heterozygous sites are
@@ -45,14 +46,15 @@ pub struct Identity {
     pub genetic_distance: Option<Estimate>,
     /// Share of the examined sites that are heterozygous, in the normal and in the tumour. `None` for shallow samples.
     pub heterozygosity: Option<[f64; 2]>,
-    /// Number of sites at which the genotypes of both samples are known; for shallow samples the number of comparisons of two reads
-    /// compared between the samples.
+    /// Number of sites at which the genotypes of both samples are known. For shallow samples: number of comparisons of
+    /// a read of the normal with a read of the tumour.
     pub sites: u64,
 }
 
-/// Unit of `GenotypeCounts::foreign_share_sum`: a site at which all reads have a foreign allele adds this number.
+/// Unit of `GenotypeCounts::foreign_share_sum`: a site adds this number if all tumour reads have an allele that the
+/// normal lacks.
 const FOREIGN_SHARE_UNITS: f64 = 65_536.0;
-/// Divisor of the summed variances of two samples for the variance of their mean: 2².
+/// Divisor for the variance of the mean of two samples: the sum of their variances is divided by 2².
 const VARIANCE_DIVISOR_OF_MEAN: f64 = 4.0;
 
 /// Parameters of the identity model. The formulas are those of `docs/model/identity.md`.
@@ -72,8 +74,9 @@ pub(crate) struct IdentityModelParams {
     /// people. Source: chosen (a tumour has somatic changes and may be slightly contaminated). If higher: relatives are
     /// mistaken for one person.
     pub(crate) max_same_person_distance: f64,
-    /// Multiple of `max_same_person_distance` from which an uncertain distance does not count as one person (formula
-    /// 4). Unit: factor. Source: empirical; not fitted. If higher: relatives are mistaken for one person.
+    /// Factor of `max_same_person_distance` that gives the largest distance at which samples count as from one person
+    /// if the distance is uncertain (formula 4). Unit: factor. Source: empirical; not fitted. If higher: relatives are
+    /// mistaken for one person.
     pub(crate) same_person_distance_factor: f64,
     /// Kinship above which samples are from one person however many somatic changes the tumour has; LOH in the tumour
     /// lowers the kinship (formula 4). Unit: KING kinship, 0.5 for one person. Source: KING (Manichaikul 2010), bound
@@ -91,22 +94,22 @@ pub(crate) struct IdentityModelParams {
     /// Smallest value of the depth up to which roots are compared by reads, two by two; applies if `max_depth_factor`
     /// gives less. Unit: reads. Source: empirical; not fitted. If higher: more repeats in very shallow samples.
     pub(crate) min_depth_bound: usize,
-    /// Minimum number of comparisons of two reads of each kind at a depth to use this depth. Unit: comparisons. Source: empirical;
-    /// not fitted. If higher: fewer depths are used.
+    /// Minimum number of comparisons of two reads of each kind at a depth to use this depth. Unit: comparisons. Source:
+    /// empirical; not fitted. If higher: fewer depths are used.
     pub(crate) min_comparisons_per_depth: u64,
     /// Mismatch rate that is added to the observed one in the variance (formula 5). Unit: mismatches per base. Source:
     /// chosen (keeps the variance positive). If higher: depths without mismatches weigh less.
     pub(crate) min_mismatch_rate: f64,
-    /// Factor by which the variance of the mismatch counts exceeds that of independent draws: a place is seen from two
-    /// sides, and a read is in several comparisons (formula 5). Unit: factor. Source: empirical; not fitted. If higher:
-    /// wider intervals, fewer decisions.
+    /// Factor by which the variance of the mismatch counts exceeds that of independent draws: a site is counted at the
+    /// roots on both sides of it, and a read is in several comparisons (formula 5). Unit: factor. Source: empirical;
+    /// not fitted. If higher: wider intervals, fewer decisions.
     pub(crate) comparison_variance_factor: f64,
-    /// Minimum number of comparisons of two reads between the samples. Unit: comparisons. Source: empirical; not fitted. If higher:
-    /// more shallow samples are undecided.
+    /// Minimum number of comparisons of two reads between the samples. Unit: comparisons. Source: empirical; not
+    /// fitted. If higher: more shallow samples are undecided.
     pub(crate) min_read_comparisons: u64,
     /// Minimum excess of mismatches between samples of two unrelated people, and of close relatives (formula 7). Unit:
-    /// mismatches per base. Source: empirical (people have 7e-4 and more, because each neighbouring base differs at
-    /// half of the heterozygosity; relatives half of it). If higher: more pairs are called the same person.
+    /// mismatches per base. Source: empirical (unrelated people have 7e-4 and more, because each neighbouring base
+    /// differs at half of the heterozygosity; relatives half of it). If higher: more pairs are called the same person.
     pub(crate) min_excess: [f64; 2],
     /// Minimum excess to call the samples different (formula 7). Unit: standard deviations. Source: chosen (about one
     /// false alarm in 2000). If higher: fewer samples are called different.
@@ -163,12 +166,12 @@ pub(crate) const IDENTITY_PARAMS: IdentityModelParams = IdentityModelParams {
 };
 
 impl Identity {
-    /// Whether the samples may be from one person: the data do not contradict it.
+    /// Whether the data are compatible with both samples being from one person.
     pub fn may_be_same_person(&self) -> bool {
         matches!(self.relation, Relation::Same | Relation::SameOrRelatives | Relation::Unknown)
     }
 
-    /// Whether the samples are from two people who may be unrelated.
+    /// Whether the samples are from two people, and the data are compatible with these being unrelated.
     pub fn may_be_unrelated(&self) -> bool {
         match self.relation {
             Relation::Unrelated | Relation::Different => true,
@@ -177,8 +180,9 @@ impl Identity {
         }
     }
 
-    /// Decides by genotypes if there are enough sites, else by comparing reads two by two at roots. `modal_depths` is the modal depth of the
-    /// normal and of the tumour.
+    /// Decides on the relationship from a tally of a k-mer sketch. Uses genotypes if there are enough sites, otherwise
+    /// comparisons of two reads at a root. `modal_depths` are the modal depths of the normal and of the tumour, in
+    /// molecules.
     pub fn from_tally(tally: &SiteTally, modal_depths: [f64; 2]) -> Identity {
         let (from, to) = (
             (modal_depths[0] * IDENTITY_PARAMS.depth_range[0]) as usize,
@@ -193,9 +197,9 @@ impl Identity {
         }
     }
 
-    /// Decides by comparing reads two by two at roots. `comparisons` are those by depth of the root in both samples together;
-    /// `modal_depth` is the modal depth of both together. Roots of more than 1.5 times this depth are repeats and are left
-    /// out.
+    /// Decides on the relationship by comparing reads two by two at roots. `comparisons[d]` are the comparisons at
+    /// roots with depth `d` in both samples together; `modal_depth` is the modal depth of both samples together. Roots
+    /// deeper than 1.5 times this depth are left out as repeats.
     pub fn from_read_comparisons(comparisons: &[ReadComparisonCounts], modal_depth: f64) -> Identity {
         identity_from_read_comparisons(
             comparisons,

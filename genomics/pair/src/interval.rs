@@ -1,8 +1,8 @@
-//! Estimates with 95 % confidence intervals.
+//! Estimates with 95 % confidence intervals, from counts, likelihoods or standard deviations.
 
 use serde::{Deserialize, Serialize};
 
-/// Standard deviations on either side of a normal mean that enclose 95 %.
+/// Number of standard deviations on either side of the mean that enclose 95 % of a normal distribution.
 pub(crate) const Z_SCORE_95_PERCENT: f64 = 1.96;
 
 /// Drop of the log-likelihood from its maximum at the ends of a 95 % confidence interval of one parameter: half of the
@@ -21,10 +21,10 @@ const ANSCOMBE_OFFSET: f64 = 0.375;
 /// Factor of `z2 / n²` in Wilson's interval (Wilson 1927).
 const WILSON_FACTOR: f64 = 4.0;
 
-/// An estimate with its 95 % confidence interval.
+/// An estimated value with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Point estimate, between `low` and `high`.
+    /// The estimated value, between `low` and `high`.
     pub value: f64,
     /// Lower end of the 95 % confidence interval.
     pub low: f64,
@@ -33,7 +33,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Estimate with a normal confidence interval, clamped to the range `[min, max]`.
+    /// Creates an estimate with a normal 95 % confidence interval, clamped to the range `[min, max]`.
     pub fn from_standard_deviation(value: f64, standard_deviation: f64, [min, max]: [f64; 2]) -> Estimate {
         let bound = |x: f64| x.clamp(min, max);
         Estimate {
@@ -43,16 +43,16 @@ impl Estimate {
         }
     }
 
-    /// Maximum-likelihood estimate from pairs (value, log-likelihood). The interval encloses all values whose
-    /// log-likelihood is less than 1.92 below the maximum (likelihood ratio test, one parameter). `None` if the
-    /// profile is empty.
+    /// Computes the maximum-likelihood estimate from pairs (value, natural-log likelihood). The interval encloses all
+    /// values whose log-likelihood is less than 1.92 below the maximum (likelihood ratio test, one parameter). `None`
+    /// if the profile is empty.
     pub fn from_likelihood_profile(profile: &[(f64, f64)]) -> Option<Estimate> {
         let &(value, best) = profile.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let likely = || profile.iter().filter(|(_, log)| *log > best - LOG_DROP_95).map(|(value, _)| *value);
         Some(Estimate { value, low: likely().fold(value, f64::min), high: likely().fold(value, f64::max) })
     }
 
-    /// Proportion `successes / trials` with Wilson's interval; `None` if there are no trials.
+    /// Computes the proportion `successes / trials` with Wilson's interval; `None` if there are no trials.
     pub fn from_binomial(successes: u64, trials: u64) -> Option<Estimate> {
         if trials == 0 {
             return None;
@@ -65,15 +65,15 @@ impl Estimate {
         Some(Estimate { value, low: (middle - half).clamp(0.0, value), high: (middle + half).clamp(value, 1.0) })
     }
 
-    /// Rate `events / exposure` of independent events, with a Poisson interval by the square-root transform; `None`
-    /// if the exposure is not positive.
+    /// Computes the rate `events / exposure` of independent events, with a Poisson interval by the square-root
+    /// transform; `None` if the exposure is not positive.
     pub fn from_poisson(events: u64, exposure: f64) -> Option<Estimate> {
         let n = events as f64;
         Self::from_overdispersed_events(n, n, exposure)
     }
 
-    /// Rate of events that occur in clusters. `squares` is the sum of the squared cluster sizes and widens the
-    /// interval.
+    /// Computes the rate `events / exposure` of events that occur in clusters. `squares` is the sum of the squared
+    /// cluster sizes; the larger it is, the wider is the interval. `None` if the exposure is not positive.
     pub(crate) fn from_clustered_events(events: f64, squares: f64, exposure: f64) -> Option<Estimate> {
         Self::from_overdispersed_events(events, squares.max(events), exposure)
     }
@@ -91,8 +91,8 @@ impl Estimate {
         Some(Estimate { value: events / exposure, low: low.min(events) / exposure, high: high / exposure })
     }
 
-    /// Ratio of two rates of independent events, each given as (events, exposure); `None` if either rate is zero or
-    /// undefined.
+    /// Computes the ratio of two rates of independent events, each given as (events, exposure); `None` if either rate
+    /// is zero or undefined.
     pub fn from_rate_ratio(numerator: (u64, f64), denominator: (u64, f64)) -> Option<Estimate> {
         if numerator.0 == 0 || denominator.0 == 0 || numerator.1 <= 0.0 || denominator.1 <= 0.0 {
             return None;
@@ -102,12 +102,12 @@ impl Estimate {
         Some(Estimate { value, low: value / spread, high: value * spread })
     }
 
-    /// Multiplies the value and both ends by a constant without uncertainty.
+    /// Multiplies the value and both interval ends by a constant that has no uncertainty.
     pub fn scale_by(self, factor: f64) -> Estimate {
         Estimate { value: self.value * factor, low: self.low * factor, high: self.high * factor }
     }
 
-    /// Applies an increasing function to the value and to both ends.
+    /// Applies a monotonically increasing function to the value and to both interval ends.
     pub fn apply_increasing_function(self, f: impl Fn(f64) -> f64) -> Estimate {
         Estimate { value: f(self.value), low: f(self.low), high: f(self.high) }
     }

@@ -1,8 +1,9 @@
 //! Comparison of a normal and a tumour sample from their reads and joint k-mer counters, without alignment: identity,
 //! contamination, purity, ploidy, coverage, library metrics, and the contigs or screened sequences that they contain.
 //!
-//! The modules stand in data-flow order. Each thread or partition fills its own tally while reads are counted;
-//! tallies are then added up. The estimates that follow from a tally carry a 95 % confidence interval.
+//! The modules are listed in the order of the data flow. Each thread, or each partition of the k-mers, fills its own
+//! tally (a set of counts) while reads are counted; the tallies are then added up. Estimates are computed from a tally
+//! and have a 95 % confidence interval.
 pub mod interval;
 mod nucleosomes;
 pub mod library;

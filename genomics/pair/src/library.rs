@@ -1,9 +1,9 @@
 //! Metrics of a sequencing library from its reads alone: read lengths, qualities, errors, insert sizes, duplicates,
 //! telomeres.
 //!
-//! Each pair is seen before and after trimming. Lengths, duplicates and telomeres are counted over all pairs. Bases
-//! are examined in some tens of thousands of pairs, which are sampled by a hash of their names. The sample depends on
-//! the set of all pairs, not on threads or their order.
+//! The metrics use each read pair both before and after trimming. Lengths, duplicates and telomeres are counted over
+//! all pairs. Single bases are examined in some tens of thousands of pairs, which are sampled by a hash of their names.
+//! The sample depends on the set of all pairs, not on threads or the order of the pairs.
 //!
 //! Damage before amplification is in both mates and in all duplicates, so overlapping mates do not show it. A call
 //! estimates damage from the reads at its sites.
@@ -24,19 +24,19 @@ use duplicates::{DUPLICATE_KEY_BASES_PER_MATE, DuplicateKeyCounts, hash_two_word
 use crate::nucleosomes::NucleosomePattern;
 pub use metrics::LibraryMetrics;
 
-/// Maximum number of pairs of one sampling level that are examined base by base.
+/// Maximum number of pairs that are examined base by base in one sampling level.
 const MAX_PAIRS_PER_LEVEL: u64 = 1 << 14;
-/// Number of sampling levels; each has half as many pairs as the one before.
+/// Number of sampling levels; each has half as many pairs as the level before it.
 const NUM_LEVELS: usize = 32;
-/// Largest read length that is tallied separately; longer reads count as this.
+/// Largest read length that is counted separately, in bases; longer reads are counted as this length.
 const MAX_TRACKED_LENGTH: usize = 1024;
 
-/// Tally of the pairs that are examined base by base.
+/// Counts from the sampled pairs, which are examined base by base.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct DetailTally {
     pairs: u64,
     cycles: CycleTallies,
-    /// Number of pairs by fragment length, for overlapping mates.
+    /// Number of pairs by fragment length in bp, for pairs whose mates overlap.
     fragment_lengths: Vec<u64>,
 }
 
@@ -62,8 +62,8 @@ fn increment(row: &mut Vec<u64>, at: usize) {
     row[at] += 1;
 }
 
-/// Tallies by sampling level. The level of a pair is the number of trailing zeros of its hash. A level with too many
-/// pairs is dropped with all lower levels.
+/// Counts of the sampled pairs by sampling level. The level of a pair is the number of trailing zeros of its hash. When
+/// a level has too many pairs, this level and all lower ones are dropped.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct SampledDetails {
     min_level: usize,
@@ -71,13 +71,14 @@ struct SampledDetails {
 }
 
 impl SampledDetails {
-    /// Starts with about `pairs` expected pairs: levels that will be dropped are skipped from the start.
+    /// Creates empty counts. `pairs` is the expected number of pairs: levels that would be dropped later are left out
+    /// from the start.
     fn with_expected_pairs(pairs: u64) -> SampledDetails {
         let too_many = |level: &usize| pairs >> (level + 1) > MAX_PAIRS_PER_LEVEL + MAX_PAIRS_PER_LEVEL / 2;
         SampledDetails { min_level: (0..NUM_LEVELS - 1).take_while(too_many).count(), levels: Vec::new() }
     }
 
-    /// Returns the tally for a pair with this hash, or `None` if the pair is not sampled.
+    /// Returns the counts to which a pair with this hash is added, or `None` if the pair is not sampled.
     #[inline]
     fn tally_for(&mut self, hash: u64) -> Option<&mut DetailTally> {
         let level = (hash.trailing_zeros() as usize).min(NUM_LEVELS - 1);
@@ -116,19 +117,19 @@ impl SampledDetails {
     }
 }
 
-/// Tally of the read pairs of one sample.
+/// Counts of the read pairs of one sample, from which its library metrics are computed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LibraryTally {
     num_pairs: u64,
     num_bases: u64,
-    /// Number of mates by length, for each mate.
+    /// Number of reads by length in bases, for read 1 and for read 2.
     lengths: [Vec<u64>; 2],
-    /// Number of pairs with a mate too short for a duplicate key.
+    /// Number of pairs with a mate that has fewer bases than the duplicate key needs.
     short_pairs: u64,
     duplicate_keys: DuplicateKeyCounts,
-    /// Keys of reads without mates: of their starts only.
+    /// Duplicate keys of reads without mates: hashes of the first bases of a single read.
     single_read_keys: DuplicateKeyCounts,
-    /// Number of pairs by the telomere motif that they contain.
+    /// Number of pairs that contain each telomere motif, by index in `TELOMERE_MOTIFS`.
     telomere_pairs: [u64; telomere::TELOMERE_MOTIFS.len()],
     details: SampledDetails,
 }
@@ -139,13 +140,13 @@ impl LibraryTally {
         self.num_pairs
     }
 
-    /// Number of bases before trimming.
+    /// Number of bases of all reads, before trimming.
     pub fn num_bases(&self) -> u64 {
         self.num_bases
     }
 
-    /// Median over all pairs of the number of pairs with the same two ends; 0 without pairs. If most reads have no
-    /// mates, median over these of the number of reads with the same start.
+    /// Median over all pairs of the number of pairs with the same two fragment ends; 0 without pairs. If most reads
+    /// have no mates: median over these reads of the number of reads with the same start.
     pub(crate) fn median_pairs_per_fragment(&self) -> u32 {
         let num_pairs = |keys: &DuplicateKeyCounts| keys.sampling_factor() * keys.count_pairs_and_keys().pairs as f64;
         let has_mates = num_pairs(&self.duplicate_keys) >= num_pairs(&self.single_read_keys);
@@ -153,14 +154,14 @@ impl LibraryTally {
         keys.median_pairs_per_key()
     }
 
-    /// Signs of nucleosomes in the fragment lengths of the sampled pairs. Only fragments whose mates overlap have a
-    /// known length.
+    /// Computes the features of the fragment lengths of the sampled pairs that show cell-free DNA. A fragment length is
+    /// known only if the mates overlap.
     pub(crate) fn nucleosome_pattern(&self) -> NucleosomePattern {
         let detail = self.details.sum_of_levels();
         NucleosomePattern::from_fragment_lengths(&detail.fragment_lengths, detail.pairs)
     }
 
-    /// Adds the tally that another thread collected.
+    /// Adds the counts of another thread.
     pub fn merge_tally(&mut self, other: &LibraryTally) {
         self.num_pairs += other.num_pairs;
         self.num_bases += other.num_bases;
@@ -176,15 +177,15 @@ impl LibraryTally {
 /// A read pair before and after trimming.
 #[derive(Debug, Clone, Copy)]
 pub struct TrimmedPair<'a> {
-    /// The pair before trimming.
+    /// The read pair before trimming.
     pub raw: ReadPair<'a>,
-    /// The pair after trimming.
+    /// The read pair after trimming.
     pub trimmed: ReadPair<'a>,
-    /// Packed bases of both mates; they may extend beyond the trimmed ends.
+    /// Bases of both mates at two bits a base; they may extend beyond the trimmed ends.
     pub packed: [PackedBases<'a>; 2],
 }
 
-/// Tallies the read pairs of one thread, for all samples.
+/// Counts the read pairs that one thread reads, for all samples.
 #[derive(Debug)]
 pub struct LibraryObserver {
     samples: Vec<LibraryTally>,
@@ -193,8 +194,9 @@ pub struct LibraryObserver {
 }
 
 impl LibraryObserver {
-    /// `pairs` is the expected number of pairs of each sample over all threads, 0 if unknown. It avoids tallying
-    /// pairs that are dropped later. If there are far fewer pairs than expected, fewer are sampled.
+    /// Creates empty counts for as many samples as `pairs` has entries. `pairs` are the expected numbers of pairs of
+    /// each sample over all threads, 0 if unknown; they avoid the examination of pairs that would be dropped later. If
+    /// a sample has far fewer pairs than expected, fewer pairs are examined base by base.
     pub fn with_expected_pairs(pairs: &[u64]) -> LibraryObserver {
         let of = |pairs: &u64| LibraryTally {
             details: SampledDetails::with_expected_pairs(*pairs),
@@ -207,7 +209,7 @@ impl LibraryObserver {
         }
     }
 
-    /// Adds a pair of a sample (0: normal, 1: first tumour, …).
+    /// Counts a read pair of a sample (0: normal, 1: first tumour, …).
     #[inline]
     pub fn add_pair(&mut self, pair: &TrimmedPair<'_>, sample: u8) {
         let TrimmedPair { raw, trimmed: cut, packed } = *pair;
@@ -244,18 +246,18 @@ impl LibraryObserver {
         }
     }
 
-    /// The tallies of all samples.
+    /// Counts of all samples, in sample order.
     pub fn tallies(&self) -> &[LibraryTally] {
         &self.samples
     }
 
-    /// Returns the tallies of all samples.
+    /// Returns the counts of all samples, in sample order.
     pub fn into_tallies(self) -> Vec<LibraryTally> {
         self.samples
     }
 }
 
-/// Hash by which pairs are sampled: of the name and of the first 8 bases of mate 1, in case all names are alike.
+/// Hash by which pairs are sampled: of the read name, and of the first 8 bases of read 1 in case all names are equal.
 #[inline]
 fn hash_pair(pair: ReadPair<'_>) -> u64 {
     let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);

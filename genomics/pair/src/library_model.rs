@@ -1,5 +1,5 @@
-//! Properties of the libraries of a normal and a tumour that are known when all reads have been read, before k-mers are
-//! selected: the assay, the depth of a typical base, and the error rate of good bases.
+//! Properties of the libraries of a normal and a tumour that are computed after all reads have been read and before
+//! candidate k-mers are selected: the assay, the median depth of a base, and the error rate of bases of good quality.
 
 use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};
@@ -11,24 +11,25 @@ use crate::modal_depth::self_weighted_median;
 use crate::site_tally::substitution_class_index;
 use crate::sketch::KmerSketch;
 
-/// Properties of the library of one sample.
+/// Properties of the library of one sample that the selection of candidate k-mers needs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SampleLibrary {
-    /// Assay of the library, and the property of the reads by which it was recognised.
+    /// Assay of the library, and the reason for which this assay was chosen.
     pub assay: AssayDecision,
-    /// Number of read pairs that cover a typical base with good bases around it: the median over all bases read.
+    /// Median depth, in read pairs, over all sequenced bases. Only bases whose neighbours also have good quality count.
     pub depth: f64,
-    /// Median over all read pairs of the number of pairs with the same two ends; for reads without mates, with the same
-    /// start.
+    /// Median over all read pairs of the number of pairs with the same two fragment ends; for reads without mates, with
+    /// the same start.
     pub pairs_per_fragment: u32,
-    /// Positions at which fragments end, as the assay determines them: random or fixed.
+    /// Whether fragments end at random or at fixed positions; follows from the assay.
     pub fragment_ends: FragmentEnds,
-    /// Probability that a base of good quality (see [`crate::sketch::SketchParams::min_quality`]) is one given wrong base, of the most
-    /// frequent substitution. `None` if the sample is too shallow to tell errors from alleles.
+    /// Probability that a base of good quality (see [`crate::sketch::SketchParams::min_quality`]) is one specific wrong
+    /// base, for the most frequent substitution class. `None` if the sample is too shallow to distinguish errors from
+    /// alleles.
     pub error_rate: Option<f64>,
 }
 
-/// Properties of the libraries of a normal and a tumour.
+/// Properties of the libraries of a normal and one tumour.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LibraryModel {
     /// Library of the normal.
@@ -37,22 +38,22 @@ pub struct LibraryModel {
     pub tumour: SampleLibrary,
 }
 
-/// Minimum depth, in read pairs, at which error rates are measured; below it the upper bound of the error rate is used.
-/// Chosen: at lower depth the same wrong base seldom occurs twice, so that the bound suffices.
+/// Minimum depth, in read pairs, at which the error rate is measured; at lower depth its upper bound is used. Chosen:
+/// at lower depth the same wrong base seldom occurs twice, so that the bound suffices.
 const MIN_ERROR_RATE_DEPTH: u32 = 100;
-/// Minimum number of bases that could show a substitution class, to measure its rate. Chosen; a higher value needs larger
-/// panels.
+/// Minimum number of bases at which errors of a substitution class could occur, to measure the error rate of the class.
+/// Chosen; a higher value needs larger panels.
 const MIN_BASES_PER_SUBSTITUTION: u64 = 20_000;
-/// Number of rounds in which alleles that errors do not explain are left out. Empirical; the rate changes little after
-/// three.
+/// Number of rounds in which bases that are too frequent for errors are left out and the error rate is measured again.
+/// Empirical; the rate changes little after three rounds.
 const NUM_TRIM_ROUNDS: usize = 5;
-/// Lower bound of the error rate, used also if fewer errors are observed. Chosen: errors made before sequencing are at
-/// least as frequent.
+/// Lower bound of the error rate, even if fewer errors are observed. Chosen: errors made before sequencing are at least
+/// this frequent.
 const MIN_ERROR_RATE: f64 = 1e-6;
 
 impl LibraryModel {
-    /// Describes the libraries of a normal and a tumour from their tallies and their common k-mer sketch. `context` is
-    /// what is known about their assay besides the reads.
+    /// Computes the properties of the libraries of a normal and a tumour from their library tallies and their common
+    /// k-mer sketch. `context` is what is known about the assay besides the reads.
     pub fn from_reads(tallies: [&LibraryTally; 2], sketch: &KmerSketch, context: &AssayHints) -> LibraryModel {
         let [normal, tumour] = [0, 1].map(|sample| {
             let (depth, tally) = (median_depth(sketch, sample), tallies[sample]);
@@ -75,32 +76,33 @@ impl LibraryModel {
         LibraryModel { normal, tumour }
     }
 
-    /// Whether the assay of a tumour or of the normal is one of targets.
+    /// Whether any sample, tumour or normal, has a targeted assay (exome, panel or amplicons).
     pub fn has_targeted_assay(models: &[LibraryModel]) -> bool {
         models.iter().flat_map(|model| [&model.normal, &model.tumour]).any(|own| own.assay.assay.is_targeted())
     }
 
-    /// For each sample, the normal first, where its fragments end.
+    /// For each sample, the normal first: whether its fragments end at random or at fixed positions.
     pub fn fragment_ends_by_sample(models: &[LibraryModel]) -> Vec<FragmentEnds> {
         let normal = models.first().map(|model| model.normal.fragment_ends);
         normal.into_iter().chain(models.iter().map(|model| model.tumour.fragment_ends)).collect()
     }
 
-    /// Error rates of good bases: of all tumours pooled, then of each tumour.
+    /// Error rates of good bases: first the highest one of all tumours, used when the tumours are pooled; then the rate
+    /// of each tumour. `None` if a rate is unknown.
     pub fn pooled_then_tumour_error_rates(models: &[LibraryModel]) -> Vec<Option<f64>> {
         let pooled = LibraryModel::pool_tumour_libraries(models);
         std::iter::once(&pooled).chain(models).map(|model| model.tumour.error_rate).collect()
     }
 
-    /// The highest error rate of good bases of all tumours and, if it is known, of the normal; `None` if that of a
-    /// tumour is unknown.
+    /// The highest error rate of good bases of all tumours and, if it is known, of the normal; `None` if the rate of
+    /// any tumour is unknown.
     pub fn highest_error_rate(models: &[LibraryModel]) -> Option<f64> {
         let normal = models.first().and_then(|model| model.normal.error_rate);
         let tumours = models.iter().map(|model| model.tumour.error_rate).reduce(|a, b| Some(a?.max(b?))).flatten();
         tumours.map(|rate| rate.max(normal.unwrap_or(0.0)))
     }
 
-    /// Describes several tumours of one person as one library, with the highest of their error rates.
+    /// Combines the libraries of several tumours of one person to one library, with the highest of their error rates.
     pub fn pool_tumour_libraries(models: &[LibraryModel]) -> LibraryModel {
         let pool = |a: LibraryModel, b: LibraryModel| {
             let rates = a.tumour.error_rate.zip(b.tumour.error_rate);
@@ -115,27 +117,28 @@ impl LibraryModel {
     }
 }
 
-/// Number of read pairs of a sample that have this root.
+/// Number of read pairs of a sample that contain this root.
 fn root_depth(root: &RootCounters, sample: usize) -> u32 {
     root.counts.iter().fold(0, |sum: u32, counts| sum.saturating_add(counts[sample]))
 }
 
-/// Median number of read pairs that cover a base of a sample, over all its bases. Roots with one pair do not count:
-/// most are errors.
+/// Median depth of a sample over all its sequenced bases, in read pairs. Roots in only one pair do not count, because
+/// most of them are sequencing errors.
 fn median_depth(sketch: &KmerSketch, sample: usize) -> f64 {
     let depths = sketch.root_counters_in_read_pairs().map(|root| root_depth(&root, sample)).filter(|&n| n > 1);
     self_weighted_median(depths.collect()).map_or(0.0, f64::from)
 }
 
-/// Depth of a site and the count of one base other than the most frequent one, with its substitution class.
+/// Depth of a site, and the number of reads of one base there other than the most frequent base, with its substitution
+/// class.
 struct MinorBase {
     class: usize,
     depth: u32,
     count: u32,
 }
 
-/// Probability of one given wrong base, of the substitution class with the highest rate. Bases that are too frequent
-/// for errors are alleles and are left out.
+/// Measures the probability of one specific wrong base, for the substitution class with the highest rate. Bases that
+/// are too frequent for errors are alleles and are left out. `None` if the sample is too shallow.
 fn error_rate(sketch: &KmerSketch, sample: usize) -> Option<f64> {
     let minors: Vec<MinorBase> =
         sketch.root_counters_in_read_pairs().flat_map(|root| minor_bases(&root, sample)).collect();
@@ -159,7 +162,7 @@ fn error_rate(sketch: &KmerSketch, sample: usize) -> Option<f64> {
     (0..6).filter_map(rate_of_class).reduce(f64::max)
 }
 
-/// The bases other than the most frequent one on both sides of a deep root.
+/// Lists the bases other than the most frequent one, before and after a root with sufficient depth.
 fn minor_bases(root: &RootCounters, sample: usize) -> Vec<MinorBase> {
     let depth = root_depth(root, sample);
     if depth < MIN_ERROR_RATE_DEPTH {

@@ -1,10 +1,11 @@
-//! Marker k-mers: a sample of the k-mers of each contig of the reference and of each screened sequence, counted where
-//! the counter passes each root once.
+//! Marker k-mers: sampled k-mers of each contig of the reference and of each screened sequence, whose counts show how
+//! many copies of the sequence a sample has.
 //!
-//! Only k-mers whose root has a small hash are markers, so that most roots are rejected by one multiplication. Up to
-//! 4096 markers are kept per sequence, those with the smallest hashes, which are spread randomly over the sequence. A
-//! k-mer is no marker if it occurs twice in a sequence or in two contigs, or if it is in a screened sequence and in
-//! the reference. Repeats that remain are outliers, which the estimates leave out.
+//! Only k-mers whose root has a small hash can be markers, so that most roots of the reads are rejected by one
+//! multiplication. Up to 4096 markers are kept per sequence: those with the smallest hashes, which are spread randomly
+//! over the sequence. A k-mer is not a marker if it occurs twice in a sequence or in two contigs, or if it is in a
+//! screened sequence and in the reference. Markers in repeats that the reference lacks are outliers, which the
+//! estimates leave out.
 
 pub mod karyotype_and_screen;
 
@@ -20,26 +21,26 @@ use serde::{Deserialize, Serialize};
 
 /// Negative binary logarithm of the share of roots that may belong to a marker (4: one root in 16).
 const SAMPLED_HASH_BITS: u32 = 4;
-/// Maximum number of markers of a sequence. Chosen: enough for a precise depth, at bounded memory.
+/// Maximum number of markers of one sequence. Chosen: enough for a precise depth, at bounded memory.
 const MAX_MARKERS_PER_SEQUENCE: usize = 4096;
-/// Maximum number of contigs with markers: the longest ones, and all organelles in addition.
+/// Maximum number of contigs with markers: the longest contigs. Organelles are kept in addition.
 const MAX_CONTIGS: usize = 512;
 /// Maximum number of markers of all screened sequences together.
 const MAX_SCREEN_MARKERS: usize = 1 << 21;
 const FILTER_BITS_PER_MARKER: usize = 16;
 
-/// Why markers of a sequence are counted: it is a chromosome, an organelle, or is screened for.
+/// Type of a sequence that has marker k-mers: a contig, an organelle, or a screened sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MarkerSequenceKind {
-    /// A contig of the reference that is not an organelle: a chromosome or a part of one.
+    /// A contig of the reference that is not an organelle, such as a chromosome.
     Contig,
-    /// A mitochondrion or plastid, of which a cell has many copies.
+    /// The genome of a mitochondrion or plastid, of which a cell has many copies.
     Organelle,
     /// A sequence that the samples are screened for, such as a virus.
     Screened,
 }
 
-/// Names of mitochondria and plastids in lower case.
+/// Contig names of mitochondria and plastids, in lower case.
 const ORGANELLE_NAMES: [&str; 9] = ["chrm", "mt", "m", "chrmt", "mito", "pt", "chrpt", "chrc", "mitochondrion"];
 
 fn kind_from_name(name: &str) -> MarkerSequenceKind {
@@ -47,13 +48,13 @@ fn kind_from_name(name: &str) -> MarkerSequenceKind {
     if ORGANELLE_NAMES.contains(&&name[..]) { MarkerSequenceKind::Organelle } else { MarkerSequenceKind::Contig }
 }
 
-/// Hash of a root. Only roots whose highest [`SAMPLED_HASH_BITS`] hash bits are 0 may belong to a marker.
+/// Hash of a root. Only roots whose highest [`SAMPLED_HASH_BITS`] hash bits are 0 can belong to a marker.
 #[inline(always)]
 fn hash_root(root: u64) -> u64 {
     root.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Mixes the bits of a root hash for the filter, as its highest bits are all 0.
+/// Mixes the bits of a root hash for the bit filter, because the highest bits of the hash of a marker are all 0.
 #[inline(always)]
 fn rehash(hash: u64) -> u64 {
     (hash ^ (hash >> 31)).wrapping_mul(0xd6e8_feb8_6659_fd93)
@@ -64,24 +65,24 @@ fn is_sampled(hash: u64) -> bool {
     hash >> (64 - SAMPLED_HASH_BITS) == 0
 }
 
-/// Returns the key of a k-mer as in the counter: its root, then the bases before and after it. Of a k-mer and its
-/// reverse complement the smaller key counts.
+/// Returns the k-mer key of a k-mer on this strand: its root (the middle k−2 bases), then the base before and the base
+/// after the root. Reads are counted under the smaller of the keys of a k-mer and of its reverse complement.
 #[inline]
 pub fn kmer_to_counter_key(kmer: u64, k: u32) -> u64 {
     ((kmer >> 2) & kmer_mask(k - 2)) << 4 | (kmer >> (2 * k - 2)) << 2 | (kmer & 3)
 }
 
-/// A sequence with its candidate markers.
+/// A sequence with its candidate markers: k-mers that become markers unless they are shared or repeated.
 #[derive(Debug)]
 struct CandidateSequence {
     name: String,
     kind: MarkerSequenceKind,
-    /// Number of bases, and of k-mers without N.
+    /// Number of bases, N included. `kmers` is the number of k-mers without N.
     bases: u64,
     kmers: u64,
-    /// How often the bound on the hash was halved to limit the number of markers.
+    /// Number of times that the bound on the root hash was halved to limit the number of markers.
     halvings: u32,
-    /// Counter keys (root, first base, last base) of the candidate markers, and whether each occurred more than once.
+    /// K-mer keys (root, first base, last base) of the candidate markers, and whether each occurred more than once.
     keys: Vec<(u64, bool)>,
 }
 
@@ -101,7 +102,8 @@ impl CandidateSequence {
         }
     }
 
-    /// Sorts the keys, merges those that occurred more than once, and halves the bound while there are too many.
+    /// Sorts the candidate keys, merges keys that occurred more than once, and halves the bound while there are too
+    /// many keys.
     fn deduplicate(&mut self) {
         self.keys.sort_unstable();
         self.keys.dedup_by(|next, kept| {
@@ -121,11 +123,12 @@ impl CandidateSequence {
     }
 }
 
-/// Selects the markers while sequences are read.
+/// Selects candidate markers while the bases of sequences are read.
 struct MarkerSelector {
     k: u32,
     sequences: Vec<CandidateSequence>,
-    /// Forward and reverse-complement k-mer that end at the current base, and the number of bases since the last N.
+    /// The k-mer that ends at the current base. `reverse` is its reverse complement, and `run_bases` the number of
+    /// bases since the last N.
     forward: u64,
     reverse: u64,
     run_bases: u32,
@@ -141,7 +144,7 @@ impl MarkerSelector {
         self.sequences.push(CandidateSequence::new(name, kind));
     }
 
-    /// Adds bases to the last sequence; `drawn` receives the key and the root hash of each sampled k-mer.
+    /// Adds bases to the last sequence. Calls `drawn` with the key and the root hash of each sampled k-mer.
     fn add_bases(&mut self, bases: &[u8], mut drawn: impl FnMut(u64, u64)) {
         let k = self.k;
         let (all, inner, top) = (kmer_mask(k), kmer_mask(k - 2), 2 * (k - 1));
@@ -171,7 +174,7 @@ impl MarkerSelector {
     }
 }
 
-/// Reads the sequences to screen for, and selects their candidate markers.
+/// Reads the sequences to screen for from a FASTA file, and selects their candidate markers.
 fn read_screened(path: &Path, k: u32) -> Result<Vec<CandidateSequence>, Error> {
     let mut selector = MarkerSelector::new(k);
     // Number of markers so far, and the largest number of halvings that the total required.
@@ -199,7 +202,8 @@ fn read_screened(path: &Path, k: u32) -> Result<Vec<CandidateSequence>, Error> {
     Ok(selector.sequences)
 }
 
-/// Reads the contigs of the reference, and flags the screened markers that the reference contains.
+/// Reads the contigs of the reference from a FASTA file and selects their candidate markers. Also records which markers
+/// of the screened sequences the reference contains.
 fn read_contigs(path: &Path, k: u32, screened: &mut ScreenMarkers) -> Result<Vec<CandidateSequence>, Error> {
     let mut selector = MarkerSelector::new(k);
     read_fasta(path, |part| match part {
@@ -218,7 +222,7 @@ fn read_contigs(path: &Path, k: u32, screened: &mut ScreenMarkers) -> Result<Vec
     Ok(selector.sequences)
 }
 
-/// Keeps the longest contigs (the first of equal length) and all organelles.
+/// Keeps the longest contigs (of equal length, the first in file order) and all organelles.
 fn keep_longest(sequences: &mut Vec<CandidateSequence>) {
     let mut lengths: Vec<(u64, usize)> =
         sequences.iter().enumerate().map(|(i, sequence)| (u64::MAX - sequence.bases, i)).collect();
@@ -229,10 +233,10 @@ fn keep_longest(sequences: &mut Vec<CandidateSequence>) {
     sequences.retain(|sequence| long.next().unwrap_or(false) || sequence.kind == MarkerSequenceKind::Organelle);
 }
 
-/// Candidate markers of the screened sequences.
+/// Candidate markers of the screened sequences, and whether the reference contains them.
 #[derive(Default)]
 struct ScreenMarkers {
-    /// Counter keys of the markers, sorted, each with the index of the sequence that it marks.
+    /// K-mer keys of the markers, sorted, each with the index of its sequence.
     keys: Vec<(u64, u32)>,
     filter: RootFilter,
     in_reference: Vec<bool>,
@@ -265,7 +269,7 @@ impl ScreenMarkers {
     }
 }
 
-/// Bit filter of the roots that belong to a marker.
+/// Bit filter (Bloom filter) of the roots that belong to a marker.
 #[derive(Debug, Default)]
 struct RootFilter {
     bits: Vec<u64>,
@@ -290,43 +294,43 @@ impl RootFilter {
     }
 }
 
-/// Counts of the marker k-mers of all sequences in both samples.
+/// The marker k-mers of all sequences, with their counts in the normal and the tumour.
 #[derive(Debug)]
 pub struct MarkerKmers {
-    /// Counter keys of the markers, sorted.
+    /// K-mer keys of the markers, sorted.
     keys: Vec<u64>,
     owners: Vec<u32>,
     counts: Vec<[AtomicU32; 2]>,
-    /// Largest root hash of a marker.
+    /// Largest root hash of any marker.
     max_hash: u64,
     filter: RootFilter,
-    /// The sequences, without counts.
+    /// The sequences that have markers; their counts are empty.
     sequences: Vec<SequenceMarkerCounts>,
 }
 
-/// A sequence with the counts of its markers in both samples.
+/// A sequence and the counts of its marker k-mers in the normal and the tumour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SequenceMarkerCounts {
-    /// Name: the first word of the FASTA header.
+    /// Name of the sequence: the first word of its FASTA header.
     pub name: String,
     /// Whether it is a contig, an organelle or a screened sequence.
     pub kind: MarkerSequenceKind,
     /// Length of the sequence in bases, N included.
     pub bases: u64,
-    /// Number of k-mers without N, repeats included.
+    /// Number of k-mers of the sequence without N, repeated ones included.
     pub kmers: u64,
-    /// Number of k-mers of the sequence whose counts were used.
+    /// Number of marker k-mers of the sequence.
     pub markers: u64,
     /// Number of candidate markers that are not used because the reference or an earlier screened sequence has them
     /// too.
     pub(crate) shared_markers: u64,
-    /// The earlier screened sequence that shares most candidate markers.
+    /// Name of the earlier screened sequence that shares most candidate markers with this one, if any.
     pub most_similar: Option<String>,
-    /// For each sample a histogram as pairs (count, number of markers with this count), without markers of count 0.
+    /// For the normal and the tumour: pairs (count, number of markers with this count), without markers of count 0.
     pub count_histograms: [Vec<(u32, u32)>; 2],
 }
 
-/// Counts of all marker k-mers.
+/// Counts of the marker k-mers of all sequences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkerTally {
     /// Contigs of the reference, then the screened sequences, each in file order.
@@ -334,7 +338,8 @@ pub struct MarkerTally {
 }
 
 impl MarkerTally {
-    /// Adds the counts of another partition of the same k-mers. Returns false, without adding, if the markers differ.
+    /// Adds the counts of another partition of the k-mers. Returns false, without adding anything, if the markers
+    /// differ.
     #[must_use]
     pub fn merge_partition_counts(&mut self, other: &MarkerTally) -> bool {
         let same = |(a, b): (&SequenceMarkerCounts, &SequenceMarkerCounts)| {
@@ -358,8 +363,8 @@ impl MarkerTally {
 }
 
 impl MarkerKmers {
-    /// Selects the markers of the contigs of a reference and of sequences to screen for. Returns `None` if neither
-    /// file is given or both are empty.
+    /// Selects the marker k-mers of the contigs of a reference and of sequences to screen for. Returns `None` if
+    /// neither file is given or both are empty.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read.
@@ -412,8 +417,8 @@ impl MarkerKmers {
         MarkerKmers { keys, owners, counts, max_hash: bound, filter, sequences }
     }
 
-    /// Records the counts of the first two samples at a root, if it belongs to a marker. Each root must be passed
-    /// once.
+    /// Records the counts of the normal and the tumour (the first two samples) at a root, if the root belongs to a
+    /// marker. Each root must be passed once.
     #[inline]
     pub fn record_root<const S: usize>(&self, root: &RootCounters<S>) {
         let hash = hash_root(root.root);
@@ -432,7 +437,7 @@ impl MarkerKmers {
         }
     }
 
-    /// Returns the counts recorded since the last call and resets them.
+    /// Returns the counts recorded since the last call, and resets them to 0.
     pub fn take_recorded_counts(&self) -> MarkerTally {
         let mut seen: Vec<[HashMap<u32, u32>; 2]> = vec![Default::default(); self.sequences.len()];
         for (counts, &owner) in self.counts.iter().zip(&self.owners) {
@@ -455,8 +460,8 @@ impl MarkerKmers {
     }
 }
 
-/// For each screened sequence the number of candidate markers that the reference or an earlier sequence has, and the
-/// name of the earlier sequence that shares most.
+/// For each screened sequence: the number of its candidate markers that the reference or an earlier sequence has too,
+/// and the name of the earlier sequence that shares most of them.
 fn count_shared_markers(others: &[CandidateSequence], screened: &ScreenMarkers) -> Vec<(u64, Option<String>)> {
     let of = |(i, sequence): (usize, &CandidateSequence)| {
         let (mut known, mut before) = (0, HashMap::<u32, u64>::new());

@@ -1,7 +1,7 @@
-//! Estimation of typical depths.
+//! Estimation of the modal depth and the median depth from depth histograms.
 
-/// Median of counts in which each count has the weight of its value: half of the counted items belong to larger counts.
-/// `None` without counts.
+/// Median of counts in which each count is weighted by itself: half of all counted items belong to counts at least this
+/// large. `None` without counts.
 pub(crate) fn self_weighted_median(mut counts: Vec<u32>) -> Option<u32> {
     counts.sort_unstable();
     let all: u64 = counts.iter().map(|&count| u64::from(count)).sum();
@@ -12,11 +12,12 @@ pub(crate) fn self_weighted_median(mut counts: Vec<u32>) -> Option<u32> {
     })
 }
 
-/// Estimates the modal depth: the number of molecules with which a sample usually has a root of single-copy sequence.
+/// Estimates the modal depth: the number of molecules that contain a root of single-copy sequence, at the peak of the
+/// histogram.
 ///
-/// `depth_histogram[d]` is the number of roots with depth d; the last entry also holds all deeper roots and is
+/// `depth_histogram[d]` is the number of roots with depth d; the last entry also contains all deeper roots and is
 /// ignored. Only roots that the other sample has too may be counted, so that sequencing errors do not matter. The
-/// method takes the depth at which half of the occurrences (depth × roots) are reached, then the depth with most
+/// method finds the depth at which half of the occurrences (depth × roots) are reached, then takes the depth with most
 /// occurrences between half and twice that depth. Returns at least 1.
 pub fn estimate_modal_depth(depth_histogram: &[u64]) -> f64 {
     // The median of the occurrences works for targeted panels too, whose histogram has no peak.

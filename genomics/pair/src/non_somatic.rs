@@ -1,39 +1,41 @@
-//! Model of apparent somatic changes that are not somatic: inherited alleles that the normal does not show by chance,
+//! Model of apparent somatic changes that are not somatic: germline alleles that the normal does not show by chance,
 //! and alleles of a contaminant.
 
 use crate::contamination;
 use crate::interval::{Estimate, MIN_DIVISOR, MIN_SHARE_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
 
-/// Properties of a sample pair that the models of somatic changes need and that do not depend on these changes.
+/// Properties of a sample pair from which the expected number of non-somatic alleles among apparent somatic changes is
+/// computed.
 #[derive(Debug, Clone, Copy)]
 pub struct SamplePairProperties<'a> {
-    /// Number of homozygous and heterozygous sites of the normal by its depth, among which the changes were found.
-    /// Empty if a call found the changes, as the caller has already removed inherited alleles.
+    /// Number of homozygous and of heterozygous sites of the normal, by depth of the normal, at which changes were
+    /// searched. Empty if the changes come from a call, which has already removed germline alleles.
     pub(crate) zygosity_counts: &'a [[f64; 2]],
     /// Share of all examined sites at which the person is heterozygous.
     pub heterozygosity: f64,
     /// Contamination share of the tumour sample, if known.
     pub contamination: Option<Estimate>,
-    /// Depth of the tumour, in molecules, at some sites.
+    /// Depth of the tumour, in molecules, at a sample of heterozygous sites of the normal.
     pub tumour_depths: &'a [u32],
 }
 
-/// Probabilities that an apparent change is not somatic.
+/// Probabilities that an apparent somatic change is a germline allele or an allele of a contaminant.
 #[derive(Debug, Clone)]
 pub struct NonSomaticModel {
-    /// Probability that the normal has the change too, by the depth of the normal.
+    /// Probability that a change is a germline allele, by depth of the normal in molecules.
     germline_by_depth: Vec<f64>,
-    /// Alleles of a contaminant for which he is heterozygous and homozygous: their share of the reads, and their
-    /// number per detected foreign allele ([`allele_detection_probability`]).
+    /// Alleles for which a contaminant is heterozygous, and for which he is homozygous: share of the tumour's reads
+    /// that have such an allele, and number of such alleles per foreign allele that is expected to be detected
+    /// ([`allele_detection_probability`]).
     pub foreign_alleles: [(f64, f64); 2],
-    /// Shares of the changes that are foreign alleles, as tried, each with the natural logarithm of its prior.
+    /// Shares of the changes that are alleles of a contaminant, as tried, each with the natural logarithm of its prior.
     pub foreign_share_priors: Vec<(f64, f64)>,
 }
 
 impl NonSomaticModel {
-    /// Builds the model for changes with at least `MODEL.min_change_reads` molecules in the tumour and none in the
-    /// normal. `normal_depths` is the depth of the normal at each change.
+    /// Builds the model for changes with at least `PURITY_PARAMS.min_change_reads` molecules in the tumour and none in
+    /// the normal. `normal_depths` is the depth of the normal at each change.
     pub fn build(normal_depths: &[u32], context: &SamplePairProperties<'_>) -> NonSomaticModel {
         // The last entry is for this depth and more.
         let last = context.zygosity_counts.len().saturating_sub(1);
@@ -49,15 +51,16 @@ impl NonSomaticModel {
         }
     }
 
-    /// Probability that a change is a germline allele that the normal does not show at a depth of `normal` molecules.
+    /// Probability that a change is a germline allele that the normal does not show by chance, if the normal has
+    /// `normal` molecules at the site.
     pub fn missed_germline_probability(&self, normal: u32) -> f64 {
         self.germline_by_depth.get(normal as usize).copied().unwrap_or(0.0)
     }
 }
 
-/// At a depth of `n` molecules one in 2^(n − 1) heterozygous sites shows one allele only, which looks like a change
-/// if the other allele is in the tumour. The fewer changes a tumour has in a large genome, the larger is the share of
-/// such sites.
+/// Probability that a change is a germline allele, by depth of the normal. At a depth of `n` molecules, one in 2^(n −
+/// 1) heterozygous sites shows only one allele; the other allele looks like a somatic change if the tumour has it. The
+/// fewer somatic changes a tumour has and the larger its genome is, the larger is the share of such sites.
 fn germline_probabilities(changes: usize, zygosities: &[[f64; 2]]) -> Vec<f64> {
     let expected = |(n, [_, two]): (usize, &[f64; 2])| two * 0.5f64.powi(n as i32 - 1);
     let inherited: f64 = zygosities.iter().enumerate().map(expected).sum();
@@ -72,7 +75,8 @@ fn germline_probabilities(changes: usize, zygosities: &[[f64; 2]]) -> Vec<f64> {
         .collect()
 }
 
-/// Model of the contaminant's alleles, whose expected number follows from `contamination::MODEL.foreign_sites_per_het_site`.
+/// Model of the contaminant's alleles. Their expected number follows from
+/// `CONTAMINATION_PARAMS.foreign_sites_per_het_site`.
 fn foreign_model(changes: usize, zygosities: &[[f64; 2]], context: &SamplePairProperties<'_>) -> NonSomaticModel {
     let none = NonSomaticModel {
         germline_by_depth: Vec::new(),
@@ -114,7 +118,8 @@ fn foreign_model(changes: usize, zygosities: &[[f64; 2]], context: &SamplePairPr
     NonSomaticModel { foreign_alleles: foreign, foreign_share_priors: shares, ..none }
 }
 
-/// Probability that an allele with a given share of the reads is in at least `MODEL.min_change_reads` of `n` molecules.
+/// Probability that an allele with a share `share` of the reads is in at least `PURITY_PARAMS.min_change_reads` of `n`
+/// molecules.
 pub fn allele_detection_probability(n: u32, share: f64) -> f64 {
     let mut chance = (1.0 - share).powi(n as i32);
     let mut missed = 0.0;

@@ -1,59 +1,61 @@
-//! Recognises cell-free DNA by the lengths of its fragments.
+//! Recognises cell-free DNA by its fragment lengths.
 //!
-//! Cell-free DNA is cut between nucleosomes. Most fragments are as long as the DNA around one nucleosome with its linker,
-//! and of the shorter ones those a whole number of helix turns shorter are the most frequent (Snyder et al. 2016,
-//! "Cell-free DNA comprises an in vivo nucleosome footprint"). Sheared or damaged DNA may have the same mean length, but
-//! no length recurs in it.
+//! Cell-free DNA is cut between nucleosomes. Most fragments have the length of the DNA around one nucleosome with its
+//! linker. Among shorter fragments, lengths that differ from it by whole turns of the DNA helix are the most frequent
+//! (Snyder et al. 2016, "Cell-free DNA comprises an in vivo nucleosome footprint"). Sheared or damaged DNA may have the
+//! same mean length, but its lengths have no such period.
 
 use std::f64::consts::TAU;
 
-/// Signs of nucleosomes in the fragment lengths of a library: the most frequent length, the share of mononucleosomes
-/// and the period of about 10 bp.
+/// Features of the fragment lengths of a library that show cell-free DNA: the most frequent length, the share of
+/// mononucleosome fragments, and the period of about 10 bp.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct NucleosomePattern {
     /// Most frequent fragment length, in bp.
     pub(crate) mode_bp: usize,
-    /// Share of the pairs whose fragment is about as long as the DNA around one nucleosome ([`MONONUCLEOSOME_BP`]).
+    /// Share of the read pairs whose fragment is about as long as the DNA around one nucleosome
+    /// ([`MONONUCLEOSOME_BP`]).
     pub(crate) mononucleosome_share: f64,
-    /// Amplitude of the counts of fragments within the nucleosome with the period of the helix, relative to their mean.
+    /// Amplitude of the variation of fragment counts with the period of the DNA helix, relative to the mean count, for
+    /// fragments shorter than a mononucleosome.
     pub(crate) period_amplitude: f64,
-    /// Strength of the period: sum of squared deviations from a smooth trend that a sine of this period explains,
-    /// relative to the mean squared deviation that remains (twice an F statistic).
+    /// Strength of the period, twice an F statistic: sum of squared deviations from a smooth trend that a sine wave of
+    /// this period explains, relative to the mean squared deviation that remains.
     pub(crate) period_gain: f64,
 }
 
-/// Lengths of fragments around one nucleosome, in bp: the peak at 167 with both flanks. Chosen; the second peak begins
+/// Fragment lengths of mononucleosomes, in bp: the peak at 167 with both flanks. Chosen; the dinucleosome peak begins
 /// above 250.
 const MONONUCLEOSOME_BP: std::ops::RangeInclusive<usize> = 120..=200;
-/// Minimum share of the pairs with a fragment length in [`MONONUCLEOSOME_BP`]. Chosen: cell-free DNA has two thirds and more,
-/// but reads of 100 bases measure fragments up to 180 bp only.
+/// Minimum share of read pairs with a fragment length in [`MONONUCLEOSOME_BP`] in cell-free DNA. Chosen: cell-free DNA
+/// has two thirds and more, but pairs of 100-base reads measure fragments of up to about 180 bp only.
 const MIN_MONONUCLEOSOME_SHARE: f64 = 0.5;
-/// Most frequent lengths in cell-free DNA, in bp: 167 in most samples (Snyder et al. 2016). A wider range admits sheared
-/// DNA of a similar length.
+/// Range of the most frequent fragment length of cell-free DNA, in bp: 167 in most samples (Snyder et al. 2016). A
+/// wider range admits sheared DNA of a similar length.
 const CELL_FREE_MODE_BP: std::ops::RangeInclusive<usize> = 160..=175;
 /// Number of neighbouring lengths on each side over which counts are averaged to find the most frequent length. Chosen.
 const MODE_SMOOTHING_BP: usize = 2;
-/// Range of fragment lengths, in bp, in which the period is measured: fragments that were cut within the nucleosome are
-/// shorter than those of the peak at 167.
+/// Range of fragment lengths, in bp, in which the period is measured: fragments cut within the nucleosome, shorter than
+/// those of the peak at 167.
 const CUT_NUCLEOSOME_BP: std::ops::Range<usize> = 80..145;
-/// Period of fragment lengths of cell-free DNA, in bp: one turn of the DNA helix on the nucleosome (10.2 to 10.4). Over
-/// six periods these values cannot be distinguished.
+/// Period of the fragment lengths of cell-free DNA, in bp: one turn of the DNA helix on the nucleosome (10.2 to 10.4).
+/// In the measured range, which has six periods, these values cannot be distinguished.
 const HELIX_TURN_BP: f64 = 10.3;
-/// Minimum amplitude of the period, relative to the mean count. Chosen: cell-free DNA has 0.1 and more; a lower value
-/// admits lengths whose density has a sharp bend.
+/// Minimum of [`NucleosomePattern::period_amplitude`] for cell-free DNA. Chosen: cell-free DNA has 0.1 and more; a
+/// lower value admits length distributions with a sharp bend.
 const MIN_PERIOD_AMPLITUDE: f64 = 0.05;
 /// Minimum of [`NucleosomePattern::period_gain`] for cell-free DNA. Chosen: of libraries without a period some ten in a
 /// million exceed it by chance.
 const MIN_PERIOD_GAIN: f64 = 20.0;
 
 impl NucleosomePattern {
-    /// A library without fragments of known length.
+    /// Pattern of a library without fragments of known length.
     #[cfg(test)]
     pub(crate) const NO_FRAGMENTS: NucleosomePattern =
         NucleosomePattern { mode_bp: 0, mononucleosome_share: 0.0, period_amplitude: 0.0, period_gain: 0.0 };
 
-    /// Describes fragment lengths: `counts[n]` of `pairs` pairs have a fragment of n bp. All other pairs have a fragment
-    /// whose length is unknown.
+    /// Computes the pattern from fragment lengths: `counts[n]` of the `pairs` read pairs have a fragment of n bp. The
+    /// fragments of all other pairs have an unknown length.
     pub(crate) fn from_fragment_lengths(counts: &[u64], pairs: u64) -> NucleosomePattern {
         let count = |length: usize| counts.get(length).copied().unwrap_or(0);
         let smoothed = |mode: usize| -> u64 {
@@ -70,7 +72,7 @@ impl NucleosomePattern {
         }
     }
 
-    /// Whether the lengths are those of cell-free DNA.
+    /// Whether the fragment lengths are those of cell-free DNA.
     pub(crate) fn is_cell_free(&self) -> bool {
         CELL_FREE_MODE_BP.contains(&self.mode_bp)
             && self.mononucleosome_share >= MIN_MONONUCLEOSOME_SHARE
@@ -78,7 +80,7 @@ impl NucleosomePattern {
             && self.period_gain >= MIN_PERIOD_GAIN
     }
 
-    /// Explains by which fragment lengths the sample was recognised as cell-free DNA.
+    /// Describes the fragment lengths by which the sample was recognised as cell-free DNA, as text.
     pub(crate) fn describe_cell_free_evidence(&self) -> String {
         format!(
             "{:.0}% of the fragments have {} to {} bp, most often {} bp, and the number of shorter ones rises and falls \
@@ -91,19 +93,19 @@ impl NucleosomePattern {
     }
 }
 
-/// Number of terms of the trend of the log-counts: a cubic polynomial.
+/// Number of coefficients of the trend of the log-counts: a cubic polynomial.
 const NUM_TREND_TERMS: usize = 4;
-/// Number of terms of trend and period.
+/// Number of coefficients of the trend and the period together.
 const NUM_TERMS: usize = NUM_TREND_TERMS + 2;
 
-/// Smallest pivot of the normal equations, relative to the sum of the counts, that is not rounding error. Chosen; a higher value
-/// finds no period in few lengths.
+/// Smallest pivot of the normal equations, relative to the sum of the counts, that is not a rounding error. Chosen;
+/// with a higher value no period is found in samples with few distinct lengths.
 const MIN_RELATIVE_PIVOT: f64 = 1e-9;
 
-/// Amplitude of the period [`HELIX_TURN_BP`] in the logarithms of `counts`, and what it explains relative to the mean
-/// remaining deviation (weighted least squares; a count weighs its inverse variance). Duplicates make all deviations
-/// larger than those of a Poisson distribution, which is the smallest mean that counts. `counts` are pairs of length and
-/// count.
+/// Fits a cubic trend and a sine wave of period [`HELIX_TURN_BP`] to the logarithms of fragment counts by weighted
+/// least squares; a count has its inverse variance as weight. Returns the amplitude of the wave, and the sum of squares
+/// that it explains relative to the mean squared residual. The residual is at least that of a Poisson distribution;
+/// duplicates make it larger. `counts` are pairs of length and count.
 fn fit_period(counts: impl Iterator<Item = (f64, f64)>) -> [f64; 2] {
     let middle = (CUT_NUCLEOSOME_BP.start + CUT_NUCLEOSOME_BP.end) as f64 / 2.0;
     let half = (CUT_NUCLEOSOME_BP.end - CUT_NUCLEOSOME_BP.start) as f64 / 2.0;
@@ -175,8 +177,8 @@ mod tests {
         NucleosomePattern::from_fragment_lengths(&counts, 8_000)
     }
 
-    /// Plasma: a steep peak at 167 bp with a broad lower flank, on which the density varies by `amplitude` every 10.4 bp,
-    /// and one fragment in ten of two nucleosomes.
+    /// Plasma: a steep peak at 167 bp with a broad lower flank, on which the density varies by `amplitude` every 10.4
+    /// bp, and one fragment in ten of two nucleosomes.
     fn plasma(random: &mut Random, amplitude: f64) -> f64 {
         if random.uniform() < 0.1 {
             return random.normal(330.0, 25.0);

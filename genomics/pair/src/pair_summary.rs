@@ -1,4 +1,4 @@
-//! Summary of a pair of samples (identity, contamination, coverage, damage, purity) computed from a k-mer sketch of
+//! Summary of a pair of samples (identity, contamination, coverage, damage, purity), computed from a k-mer sketch of
 //! both samples.
 
 use serde::{Deserialize, Serialize};
@@ -17,61 +17,62 @@ use crate::site_tally::{AlleleSite, SiteTally};
 use crate::sketch::{KmerSketch, SketchRootSampling};
 use crate::somatic_changes::SomaticChange;
 
-/// Estimates for a pair of samples. In arrays of two, the normal comes first and the tumour second.
+/// Estimates for a normal and a tumour. In arrays of two, the normal comes first and the tumour second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SamplePairSummary {
-    /// Share of all roots of the genome that the sketch contains (0 to 1).
+    /// Share of all roots of the samples' k-mers that are in the sketch (0 to 1).
     pub sampled_share: f64,
     /// Number of roots (canonical (k−2)-mers) in the sketch.
     pub roots: u64,
-    /// Whether the two samples come from one person.
+    /// Whether both samples come from one person, from relatives, or from unrelated people.
     pub identity: Identity,
-    /// Contamination of each sample with another person's DNA. `None` if there are too few sites for an estimate, or
-    /// if the samples are not from one person.
+    /// Contamination of each sample with another person's DNA. `None` if there are too few sites for an estimate, or if
+    /// the samples are not from one person.
     pub contamination: [Option<ContaminationEstimate>; 2],
     /// Share of the read pairs of each sample that are PCR duplicates, as estimated from the sketch (0 to 1).
     pub duplicate_share: [f64; 2],
-    /// Depth of coverage and its evenness for each sample.
+    /// Depth of each sample, its evenness, and its dependence on GC content.
     pub coverage: [CoverageMetrics; 2],
-    /// Errors per base of quality 30 or more, for each sample and each of the six substitution classes of
-    /// [`crate::site_tally::SUBSTITUTION_CLASS_NAMES`] (both strands together). A class with a much higher rate than the others
-    /// indicates damage: C>T deamination, C>A oxidation. `None` for samples with a depth below 5, where a single
-    /// deviating molecule need not be an error.
+    /// Sequencing errors per base of quality 30 or more, for each sample and each of the six substitution classes of
+    /// [`crate::site_tally::SUBSTITUTION_CLASS_NAMES`] (both strands together). A class with a much higher rate than
+    /// the others indicates damage: C>T deamination, C>A oxidation. `None` for samples with a mean depth below 5, in
+    /// which a single deviating molecule may be an allele.
     pub substitution_error_rates: [Option<[f64; 6]>; 2],
     /// Purity, ploidy and LOH of the tumour. `None` if the samples are from two people.
     pub tumour: Option<PurityEstimate>,
 }
 
-/// The sites and depths of a pair of samples that the summary needs. The summary without the purity estimate is
-/// already complete; the purity estimate needs the positions of the roots on the reference.
+/// Sites, depths and estimates of a pair of samples that need no reference. Only the purity estimate is missing; it
+/// needs the positions of roots on the reference ([`Self::complete_with_purity`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SamplePairEvidence {
     summary: SamplePairSummary,
-    /// Length and hash pattern of the sampled roots.
+    /// Length of the sampled roots and the rule by which they were sampled.
     pub sketch_shape: SketchRootSampling,
-    /// Sites that are heterozygous in the normal.
+    /// Sites at which the normal is heterozygous.
     het_sites: Vec<AlleleSite>,
-    /// Sites with an allele that only the tumour has.
+    /// Sites at which the tumour has an allele that the normal lacks.
     somatic_sites: Vec<AlleleSite>,
-    /// Number of homozygous and of heterozygous sites of the normal, by the normal's depth, scaled to the share of
-    /// somatic sites that were kept.
+    /// Number of homozygous and of heterozygous sites of the normal, by depth of the normal, multiplied by the share of
+    /// all somatic sites that are in `somatic_sites`.
     zygosity_counts: Vec<[f64; 2]>,
     /// Share of all examined sites at which the normal is heterozygous.
     heterozygosity: f64,
-    /// Depth of both samples at roots with one copy in the genome.
+    /// Depth of both samples at single-copy roots.
     root_depths: Vec<RootDepth>,
 }
 
-/// Minimum lower end of the interval of the contamination share at which the tumour is treated as contaminated. Chosen:
-/// with a lower share, too few molecules have a foreign allele for a false call.
+/// Minimum lower end of the confidence interval of the contamination share for which the tumour is treated as
+/// contaminated. Chosen: with a lower share, too few molecules have a foreign allele for a false call.
 const MIN_FOREIGN_SHARE: f64 = 0.005;
 
-/// Minimum mean depth, in molecules, at which error rates are estimated: at this depth a single molecule that differs
-/// from all others can be taken for an error. Chosen; with a higher value more shallow samples have no error rates.
+/// Minimum mean depth, in molecules, at which error rates are estimated: from this depth on, a single molecule that
+/// differs from all others can be taken for an error. Chosen; with a higher value more shallow samples have no error
+/// rates.
 const MIN_ERROR_RATE_DEPTH: f64 = 5.0;
 
-/// Estimates the contamination of both samples. Returns `None` for both if the samples are from two people or too
-/// shallow to show heterozygous sites.
+/// Estimates the contamination of both samples. Returns `None` for both if they are from two people or too shallow to
+/// show heterozygous sites. `copies` are the duplicate shares of the samples.
 fn estimate_contaminations(
     tally: &SiteTally,
     identity: &Identity,
@@ -123,7 +124,7 @@ fn estimate_contaminations(
 }
 
 impl SamplePairEvidence {
-    /// Tallies the sites of a sketch and computes everything that needs no reference.
+    /// Tallies the sites of a sketch and computes all estimates that need no reference.
     pub fn from_sketch(sampled: &KmerSketch) -> SamplePairEvidence {
         let tally = SiteTally::from_sketch(sampled);
         let copies = sampled.duplicate_shares();
@@ -161,8 +162,9 @@ impl SamplePairEvidence {
         }
     }
 
-    /// Share of the tumour's molecules that come from another person, and the share of positions at which that person
-    /// has an allele that the patient lacks. `None` if the tumour has no DNA of another person, or its share is uncertain.
+    /// Share of the tumour's molecules that come from another person, and share of the positions at which that person
+    /// has an allele that the patient lacks. `None` if the tumour has no DNA of another person, or its share is
+    /// uncertain.
     pub fn tumour_foreign_shares(&self) -> Option<(Estimate, f64)> {
         let share = self.summary.contamination[1]?.share;
         // An unrelated person has such an allele about as often as the patient has two alleles at a position.
@@ -170,18 +172,18 @@ impl SamplePairEvidence {
         (is_clear && self.heterozygosity > 0.0).then_some((share, self.heterozygosity))
     }
 
-    /// Roots whose positions on the reference are needed by [`Self::complete_with_purity`]: those of the heterozygous sites, of
-    /// the somatic sites and of the root depths, in this order.
+    /// Lists the roots whose positions on the reference [`Self::complete_with_purity`] needs: those of the heterozygous
+    /// sites, of the somatic sites and of the root depths, in this order.
     pub fn roots_to_locate(&self) -> Vec<u64> {
         let sites = self.het_sites.iter().chain(&self.somatic_sites).map(|site| site.root);
         sites.chain(self.root_depths.iter().map(|own| own.root)).collect()
     }
 
-    /// Completes the summary with the purity estimate.
+    /// Returns the summary, completed with the purity estimate.
     ///
-    /// `positions` are the reference positions of the roots of [`Self::roots_to_locate`] in the same order; an empty
-    /// slice if there is no reference. `contig_names` are the names of the contigs of the reference. `changes` are the somatic changes of a call; without a call the somatic sites
-    /// of the sketch are used.
+    /// `positions` are the reference positions of the roots of [`Self::roots_to_locate`], in the same order; empty
+    /// without a reference. `contig_names` are the names of the contigs of the reference. `changes` are the somatic
+    /// changes of a call; without a call the somatic sites of the sketch are used.
     pub fn complete_with_purity(
         &self,
         positions: &[OptionalGenomePosition],

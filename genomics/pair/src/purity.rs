@@ -1,9 +1,10 @@
 //! Estimation of tumour purity and ploidy.
 //!
-//! At sites that are heterozygous in the normal, the tumour's reads show the allelic balance, and the depth ratio of
-//! tumour to normal. Both follow from the purity and from the copy number of each allele. Neighbouring sites share
-//! their copy numbers ([`crate::segments`]). The read fractions of somatic changes follow from the same quantities.
-//! The estimate is the likeliest combination, with the alternatives that are about as likely ([`crate::purity_fit`]).
+//! Sites that are heterozygous in the normal show the allelic balance of the tumour, and roots show the depth ratio of
+//! tumour to normal. Both are functions of the purity and of the copy number of each allele. Neighbouring sites have
+//! the same copy numbers ([`crate::segments`]). The read fractions of somatic changes are functions of the same
+//! quantities. The estimate is the likeliest combination of purity and copy numbers; alternatives that are about as
+//! likely are reported too ([`crate::purity_fit`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -25,56 +26,58 @@ pub struct PurityEstimate {
     pub purity: Option<Estimate>,
     /// Mean number of copies of the genome in tumour cells; `None` if undetermined.
     pub ploidy: Option<Estimate>,
-    /// Share of the genome with LOH; `None` if undetermined.
+    /// Share of the genome with loss of heterozygosity in the tumour (0 to 1); `None` if undetermined.
     pub loh_fraction: Option<f64>,
-    /// Other combinations that explain the samples about as well.
+    /// Other combinations of purity and ploidy that explain the data about as well.
     pub alternatives: Vec<AlternativePurityFit>,
-    /// Plain-language note on the reliability of the estimate, or on why there is none.
+    /// Note as text on the reliability of the estimate, or on why there is none.
     pub note: String,
-    /// Number of heterozygous sites of the normal that were used.
+    /// Number of heterozygous sites of the normal from which the allelic balance was measured.
     pub heterozygous_sites: u64,
-    /// Number of somatic changes, without those that are expected to be inherited or foreign. Of more than 2000
-    /// changes a subset is evaluated and weighted up.
+    /// Number of somatic changes, without those that are expected to be germline or foreign alleles. Of more than 2000
+    /// changes, every second, third, … is evaluated and weighted accordingly.
     pub changes: u64,
     /// Number of copy-number segments.
     pub segments: u64,
-    /// Depth and allele balance along the genome.
+    /// Depth ratio and allelic balance along the genome, with the copy numbers if they are determined.
     pub profile: CopyNumberProfile,
 }
 
-/// An alternative combination of purity and ploidy.
+/// Another combination of purity and ploidy that fits about as well as the best one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AlternativePurityFit {
     /// Share of the sample's cells that are tumour cells (0 to 1).
     pub purity: f64,
     /// Mean number of copies of the genome in tumour cells.
     pub ploidy: f64,
-    /// Share of the segmented genome with LOH (0 to 1).
+    /// Share of the segmented genome with loss of heterozygosity (0 to 1).
     pub loh_fraction: f64,
-    /// Difference of the log-posterior to that of the best fit, in natural-log units (positive: less likely).
+    /// Log-posterior of the best fit minus the log-posterior of this fit, in natural-log units (positive: this fit is
+    /// less likely).
     pub delta_log_likelihood: f64,
 }
 
 /// Data from which purity, ploidy and LOH of a tumour are estimated.
 #[derive(Debug, Clone, Copy)]
 pub struct PurityEvidence<'a> {
-    /// Heterozygous sites of the normal, with their positions.
+    /// Heterozygous sites of the normal, with their positions on the reference.
     pub het_sites: &'a [(AlleleSite, OptionalGenomePosition)],
-    /// Depths at single-copy roots, with their positions.
+    /// Depths of both samples at single-copy roots, with their positions on the reference.
     pub root_depths: &'a [(RootDepth, OptionalGenomePosition)],
-    /// Somatic changes that the call found, with their molecule counts and positions.
+    /// Somatic changes with their molecule counts and positions, from a call or from the sketch.
     pub changes: &'a [SomaticChange],
-    /// Properties of the pair from which the number of non-somatic alleles among the changes is estimated.
+    /// Properties of the pair from which the number of non-somatic alleles among the changes is computed.
     pub context: SamplePairProperties<'a>,
-    /// Modal depth of the normal, in molecules.
+    /// Mean depth of the normal at single-copy roots, in molecules; used as its modal depth.
     pub modal_depth: f64,
-    /// Length of a root in bases.
+    /// Length of a root in bases, k−2.
     pub root_bases: u32,
-    /// Names of the contigs that the positions refer to.
+    /// Names of the contigs, by the contig index of the positions.
     pub contig_names: &'a [&'a str],
 }
 
-/// Estimates purity and ploidy of a tumour.
+/// Estimates purity, ploidy, LOH and the copy-number profile of a tumour. The estimates are `None`, with a note on the
+/// reason, if the data do not determine them.
 pub fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityEstimate {
     let fits = |(site, _): &&(AlleleSite, OptionalGenomePosition)| {
         let depth = f64::from(site.normal[0] + site.normal[1]);

@@ -1,11 +1,11 @@
 //! Fit of purity, depth and copy states to segments and somatic changes. Log-likelihoods are natural logarithms.
 //!
-//! With purity `p`, the depth ratio `d` of two copies, `n` copies in tumour cells and `b` of the minor allele, a
-//! segment has the depth ratio `d (p n + 2 (1 - p)) / 2`, and the minor allele has the share `(p b + 1 - p) / (p n +
-//! 2 (1 - p))` of the reads (ASCAT, Van Loo 2010; ABSOLUTE, Carter 2012). Each segment is in one of the states with a
-//! prior. The priors are those of a genome that changed step by step, of a doubled genome, or of one with a large
-//! subclone in a common fraction of the cells. A doubled genome and a subclone of half of the cells look alike; their
-//! priors decide.
+//! Let `p` be the purity, `d` the depth ratio where the tumour has two copies, `n` the copies of a segment in tumour
+//! cells, and `b` those of its minor allele. The segment has the depth ratio `d (p n + 2 (1 - p)) / 2`, and its minor
+//! allele has the share `(p b + 1 - p) / (p n + 2 (1 - p))` of the reads (ASCAT, Van Loo 2010; ABSOLUTE, Carter 2012).
+//! Each segment is in one of several copy states, each with a prior. There are three kinds of genomes with different
+//! priors: a genome that changed step by step, a doubled genome, and a genome with one large subclone. A doubled genome
+//! and a subclone of half of the cells can look alike; then the priors decide.
 
 use std::ops::Range;
 
@@ -21,16 +21,16 @@ use crate::somatic_changes::SomaticChangeModel;
 /// rounding errors and too small to affect the result.
 const INTERPOLATION_MARGIN: f64 = 1e-6;
 
-/// A purity and depth ratio with the quantities that follow.
+/// A combination of purity and depth ratio, with the quantities that follow from it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PurityFit {
     /// Share of the sample's cells that are tumour cells (0 to 1).
     pub purity: f64,
-    /// Depth ratio of tumour to normal where the tumour has two copies.
+    /// Depth ratio of tumour to normal in segments where the tumour has two copies.
     pub diploid_ratio: f64,
-    /// Relative error of the depths beyond counting noise.
+    /// Relative standard deviation of the depths of segments beyond counting noise.
     depth_error: f64,
-    /// Natural logarithm of the posterior (likelihood × priors).
+    /// Natural logarithm of the posterior: likelihood times priors, not normalised.
     pub log_posterior: f64,
     /// Mean number of copies of the genome in tumour cells.
     pub ploidy: f64,
@@ -40,26 +40,26 @@ pub struct PurityFit {
     pub balanced_diploid_fraction: f64,
     /// Share of the segmented genome that no copy state explains (0 to 1).
     pub unexplained_fraction: f64,
-    /// Share of the apparent somatic changes that the fit takes for foreign alleles (0 to 1).
+    /// Share of the apparent somatic changes that this fit explains as foreign alleles (0 to 1).
     pub foreign_fraction: f64,
 }
 
-/// The data to be explained, and the states that explain them.
+/// Segments and somatic changes of a tumour, and the copy states that may explain them.
 pub struct PurityModel<'a> {
     segments: &'a [Segment],
     changes: &'a SomaticChangeModel,
-    /// Weighted mean of the depth ratios of all segments.
+    /// Mean depth ratio of all segments, weighted by length.
     mean_ratio: f64,
     total_weight: f64,
-    /// All states; the first `common_states` are possible in every genome, the others in one with a large subclone of
-    /// a certain size.
+    /// All copy states: the first `common_states` are possible in every genome, the others only in a genome with a
+    /// large subclone of a certain cell fraction.
     states: Vec<CopyState>,
     common_states: Range<usize>,
     subclone_states: Vec<Range<usize>>,
 }
 
-/// Sum of the probabilities of some states, in a form that does not underflow: the best state, its log-probability,
-/// and the sum relative to it.
+/// Sum of the probabilities of several copy states, in a form that does not underflow: index of the likeliest state,
+/// its log-probability, and the sum divided by its probability.
 #[derive(Clone, Copy)]
 struct StateSum {
     best_state: usize,
@@ -68,7 +68,7 @@ struct StateSum {
 }
 
 impl StateSum {
-    /// Sum over states with the given log-probabilities.
+    /// Sums over states; `logs` are pairs (index of the state, natural logarithm of its probability).
     fn from_logs(logs: impl Iterator<Item = (usize, f64)> + Clone) -> StateSum {
         let none = (0, f64::NEG_INFINITY);
         let (best, most) = logs.clone().fold(none, |a, b| if b.1 > a.1 { b } else { a });
@@ -80,20 +80,20 @@ impl StateSum {
         StateSum { max_log: self.max_log + log, ..self }
     }
 
-    /// The sum of both sums, as if it had been computed over both sets of copy states at once.
+    /// Adds two sums over different sets of copy states.
     fn combine(self, other: StateSum) -> StateSum {
         let (more, less) = if self.max_log >= other.max_log { (self, other) } else { (other, self) };
         StateSum { relative_sum: more.relative_sum + less.relative_sum * (less.max_log - more.max_log).exp(), ..more }
     }
 
-    /// Natural logarithm of the sum.
+    /// Natural logarithm of the sum of the probabilities.
     fn log_sum(self) -> f64 {
         self.max_log + self.relative_sum.ln()
     }
 }
 
 impl<'a> PurityModel<'a> {
-    /// Builds the model of segments and changes.
+    /// Prepares the model for the given segments and somatic changes.
     pub fn build(segments: &'a [Segment], changes: &'a SomaticChangeModel) -> PurityModel<'a> {
         let weight: f64 = segments.iter().map(|segment| segment.weight).sum();
         let mean =
@@ -118,8 +118,9 @@ impl<'a> PurityModel<'a> {
         }
     }
 
-    /// Chooses the likeliest kind of genome, and the best state of each segment with the probability that the segment
-    /// is in no known state. Returns the log-likelihood of all segments with these.
+    /// Chooses the likeliest kind of genome (undoubled, doubled, or with a subclone), and the best copy state of each
+    /// segment with the probability that the segment is in no known state. Returns the log-likelihood of all segments
+    /// with these.
     fn choose_states(&self, purity: f64, diploid_ratio: f64, depth_error: f64) -> (f64, Vec<(&CopyState, f64)>) {
         let expected = |state: &CopyState| {
             // docs/model/purity_ploidy.md (1), (2)
@@ -170,7 +171,7 @@ impl<'a> PurityModel<'a> {
     }
 
     /// Copies of the two alleles in tumour cells for each segment, the larger number first. `None` for a segment that
-    /// is more likely in no known state.
+    /// is in no known state with a probability of at least one half.
     pub(crate) fn allele_copies_by_segment(&self, fit: &PurityFit) -> Vec<Option<[f64; 2]>> {
         let (_, chosen) = self.choose_states(fit.purity, fit.diploid_ratio, fit.depth_error);
         let copies = |(state, odd): (&CopyState, f64)| {
@@ -180,7 +181,8 @@ impl<'a> PurityModel<'a> {
         chosen.into_iter().map(copies).collect()
     }
 
-    /// Evaluates a purity, a depth ratio and a depth error. The changes are included if `with_changes`.
+    /// Computes the fit for a purity, a depth ratio of two copies, and a relative depth error. The likelihood of the
+    /// somatic changes is included if `with_changes`.
     pub fn evaluate_fit(&self, purity: f64, diploid_ratio: f64, depth_error: f64, with_changes: bool) -> PurityFit {
         let (log, chosen) = self.choose_states(purity, diploid_ratio, depth_error);
         let mut fit = PurityFit { purity, diploid_ratio, depth_error, log_posterior: log, ..PurityFit::default() };
@@ -207,7 +209,7 @@ impl<'a> PurityModel<'a> {
         fit
     }
 
-    /// Log-likelihood of the depth ratio of a segment whose expected ratio is `ratio`.
+    /// Log-likelihood of the depth ratio of a segment whose expected depth ratio is `ratio`.
     fn depth_log_likelihood(&self, segment: &Segment, ratio: f64, depth_error: f64) -> f64 {
         // Half of the variance is from the tumour's reads, which are proportional to the copies.
         // docs/model/purity_ploidy.md (8)
@@ -218,7 +220,8 @@ impl<'a> PurityModel<'a> {
         -away * away / (2.0 * variance) - (2.0 * std::f64::consts::PI * variance).ln() / 2.0
     }
 
-    /// Log-likelihood of a segment in no known state: any depth and any balance.
+    /// Log-likelihood of a segment in no known state, in which any depth ratio and any allelic balance are equally
+    /// likely.
     fn unexplained_log_likelihood(&self, segment: &Segment) -> f64 {
         PURITY_PARAMS.unexplained_segment_prior.ln() + log_mean_exp(&segment.minor_share_logs)
             - (PURITY_PARAMS.unexplained_ratio_range * self.mean_ratio).max(MIN_DIVISOR).ln()
@@ -264,12 +267,12 @@ impl<'a> PurityModel<'a> {
         kinds
     }
 
-    /// Depth ratio of two copies for a purity and ploidy.
+    /// Depth ratio of tumour to normal where the tumour has two copies, for a given purity and ploidy.
     fn diploid_ratio_at(&self, purity: f64, ploidy: f64) -> f64 {
         2.0 * self.mean_ratio / (purity * ploidy + 2.0 * (1.0 - purity))
     }
 
-    /// Climbs from a fit to the local maximum of the posterior.
+    /// Improves a fit step by step until it is at a local maximum of the posterior.
     fn hill_climb(&self, from: PurityFit) -> PurityFit {
         let mut best = PurityFit { log_posterior: f64::NEG_INFINITY, ..from };
         for off in PURITY_PARAMS.depth_error_grid {
@@ -317,8 +320,8 @@ impl<'a> PurityModel<'a> {
         best
     }
 
-    /// Profile over the purity: from a good fit in both directions, the best fit at each purity, until the posterior
-    /// has dropped by `max_log_drop`.
+    /// Computes the profile of the posterior over the purity: the best fit at each purity, starting from `from` in both
+    /// directions, until the log-posterior has dropped by `max_log_drop`.
     pub fn best_fits_by_purity(&self, from: PurityFit, max_log_drop: f64) -> Vec<PurityFit> {
         let mut all = vec![from];
         for side in [-1.0, 1.0] {

@@ -1,6 +1,6 @@
 //! Parameters of the model of purity and ploidy (`docs/model/purity_ploidy.md`).
 
-/// Parameters of the purity and ploidy model: data, segmentation, copy states, fit, somatic changes, other
+/// Parameters of the purity and ploidy model: input data, segmentation, copy states, fit, somatic changes, non-somatic
 /// alleles, report. The formulas are those of `docs/model/purity_ploidy.md`.
 #[derive(Debug)]
 pub(crate) struct PurityModelParams {
@@ -18,9 +18,10 @@ pub(crate) struct PurityModelParams {
     /// of the normal. Source: chosen (beyond it deletions and repeats are frequent). If higher: first value: fewer
     /// sites; second value: more repeats.
     pub(crate) somatic_site_depth_range: [f64; 2],
-    /// Depths of the normal of the heterozygous sites whose tumour depths enter the detection probability of foreign
-    /// alleles (formula 16). Unit: multiples of the mean depth of the normal. Source: chosen (a higher depth may come
-    /// from several copies of the place in the genome). If higher: more sites in repeats.
+    /// Smallest and largest depth of the normal at the heterozygous sites whose tumour depths are used to compute the
+    /// detection probability of foreign alleles (formula 16). Unit: multiples of the mean depth of the normal. Source:
+    /// chosen (a higher depth may come from several copies of the sequence in the genome). If higher: more sites in
+    /// repeats.
     pub(crate) detection_depth_range: [f64; 2],
     /// Maximum number of heterozygous sites whose tumour depths are averaged for the detection probability (formula
     /// 16). Unit: sites. Source: chosen (enough for a precise mean). If higher: slower.
@@ -99,8 +100,8 @@ pub(crate) struct PurityModelParams {
     /// Cell fractions of subclonal states, as tried (formula 9). Unit: share of tumour cells. Source: empirical; not
     /// fitted. If higher: no direct effect.
     pub(crate) cell_fraction_grid: [f64; 7],
-    /// States with at least this total copy number have no subclonal variants. Unit: copies. Source: empirical; not
-    /// fitted. If higher: adds states that are hard to distinguish.
+    /// Total copy number from which a clonal state has no subclonal states with one copy more. Unit: copies. Source:
+    /// empirical; not fitted. If higher: adds states that are hard to distinguish.
     pub(crate) subclonal_copies_limit: u8,
     /// Number of cell fractions that are tried for one large subclone (formula 10). Unit: cell fractions. Source:
     /// empirical; not fitted. If higher: finer cell fraction, slower.
@@ -114,12 +115,12 @@ pub(crate) struct PurityModelParams {
     /// Smallest and largest ploidy that is tried. Unit: copies. Source: empirical; not fitted. If higher: higher
     /// ploidies are tried, lower ones not.
     pub(crate) ploidy_range: [f64; 2],
-    /// Prior of a doubled genome that an undoubled one explains as well (formula 10). Unit: probability. Source: chosen
-    /// low (a doubled genome without earlier LOH looks like an undoubled one of lower purity and is rare; with LOH the
+    /// Prior probability that the genome was doubled as a whole (formula 10). Unit: probability. Source: chosen low (a
+    /// doubled genome without earlier LOH looks like an undoubled one of lower purity and is rare; with LOH the
     /// segments decide). If higher: more doubled genomes are reported.
     pub(crate) genome_doubling_prior: f64,
-    /// Prior of a genome with a large subclone (formula 10). Unit: probability. Source: empirical; not fitted. If
-    /// higher: more segments are explained by subclones.
+    /// Prior probability of a genome with one large subclone (formula 10). Unit: probability. Source: empirical; not
+    /// fitted. If higher: more segments are explained by subclones.
     pub(crate) large_subclone_prior: f64,
     /// Prior that a segment of a genome with a large subclone is in a subclonal state (formula 10). Unit: probability.
     /// Source: empirical; not fitted. If higher: more segments are explained by the subclone.
@@ -210,8 +211,9 @@ pub(crate) struct PurityModelParams {
     /// Scale of the prior of the share of older changes, so that the prior is 1 at one half (formula 15). Unit: none.
     /// Source: definition. If higher: not to be changed.
     pub(crate) early_share_scale: f64,
-    /// Share of the changes that are no changes or are where copy numbers are wrong; their read fraction is uniform
-    /// (formula 13). Unit: share of changes. Source: empirical; not fitted. If higher: more robust, less sensitive.
+    /// Share of the changes that are false, or are in segments with wrong copy numbers; for these all read fractions
+    /// are equally likely (formula 13). Unit: share of changes. Source: empirical; not fitted. If higher: more robust,
+    /// less sensitive.
     pub(crate) uniform_share: f64,
     /// Number of cell fractions that subclonal changes may have (formula 12). Unit: cell fractions. Source: empirical;
     /// not fitted. If higher: finer grid.
@@ -223,8 +225,9 @@ pub(crate) struct PurityModelParams {
     /// 12). Unit: copies. Source: chosen (halfway between one copy and two). If higher: fewer subclonal gains have
     /// older changes.
     pub(crate) several_copies_limit: f64,
-    /// Shares of the later changes that are in one copy, and that arose between two gains (formula 12). Unit: share of
-    /// later changes. Source: empirical; not fitted. If higher: more later changes in one copy, or between gains.
+    /// Shares of the changes after a gain that are in one copy, and that arose between two gains (formula 12). Unit:
+    /// share of later changes. Source: empirical; not fitted. If higher: more later changes in one copy, or between
+    /// gains.
     pub(crate) later_change_weights: [f64; 2],
     /// Minimum probability of a change; keeps the logarithm finite (formula 13). Unit: probability. Source: empirical;
     /// not fitted. If higher: outliers weigh less.
@@ -262,8 +265,8 @@ pub(crate) struct PurityModelParams {
     /// Difference in log-posterior up to which an alternative fit is reported. Unit: natural-log units. Source:
     /// empirical; not fitted. If higher: more alternatives.
     pub(crate) alternative_log_drop: f64,
-    /// Differences in purity or ploidy from which a fit is another one than the best. Unit: share of cells; copies.
-    /// Source: empirical; not fitted. If higher: fewer alternatives.
+    /// Minimum differences in purity and in ploidy from the best fit; a fit is an alternative if either is exceeded.
+    /// Unit: share of cells; copies. Source: empirical; not fitted. If higher: fewer alternatives.
     pub(crate) min_alternative_differences: [f64; 2],
     /// Minimum half-widths of the intervals of purity and ploidy (formula 18). Unit: share of cells; copies. Source:
     /// chosen (for model error). If higher: wider intervals.
@@ -271,14 +274,15 @@ pub(crate) struct PurityModelParams {
     /// Maximum widths of the intervals of purity and ploidy to report an estimate. Unit: share of cells; copies.
     /// Source: empirical; not fitted. If higher: more uncertain estimates are reported.
     pub(crate) max_interval_widths: [f64; 2],
-    /// Purity below which noise looks like copy-number changes; a lower interval end gives no estimate. Unit: share
-    /// of cells. Source: empirical; not fitted. If higher: fewer low purities are reported.
+    /// Minimum purity at the lower end of the confidence interval to report an estimate; below it, noise looks like
+    /// copy-number changes. Unit: share of cells. Source: empirical; not fitted. If higher: fewer low purities are
+    /// reported.
     pub(crate) min_purity: f64,
     /// Maximum share of the genome in no known state to report an estimate. Unit: share of the genome. Source:
     /// empirical; not fitted. If higher: more badly fitting estimates are reported.
     pub(crate) max_unexplained_fraction: f64,
-    /// Share of the genome with one copy of each parental allele. A tumour with a larger share is reported as
-    /// diploid. Unit: share of the genome. Source: empirical; not fitted. If higher: fewer tumours count as diploid.
+    /// Share of the genome with one copy of each parental allele above which a tumour is reported as diploid. Unit:
+    /// share of the genome. Source: empirical; not fitted. If higher: fewer tumours count as diploid.
     pub(crate) min_diploid_fraction: f64,
     /// Maximum range of the LOH fractions of all fits inside the interval to report LOH. Unit: share of the genome.
     /// Source: empirical; not fitted. If higher: less certain LOH fractions are reported.

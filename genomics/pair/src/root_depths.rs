@@ -1,5 +1,4 @@
-//! Depths of both samples at a sample of roots with one copy in the genome: the data from which copy numbers of the
-//! tumour are estimated.
+//! Depths of both samples at sampled single-copy roots: the data from which copy numbers of the tumour are estimated.
 
 use std::collections::BinaryHeap;
 
@@ -8,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::purity_params::PURITY_PARAMS;
 use crate::sketch::KmerSketch;
 
-/// A root with its depth in both samples. Depths are read pairs, duplicates included.
+/// A root and its depth in both samples. Depths are numbers of read pairs, duplicates included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RootDepth {
     /// The root: the canonical (k−2)-mer, which can be located on a reference.
@@ -17,8 +16,8 @@ pub struct RootDepth {
     pub depth: [u32; 2],
 }
 
-/// Selects up to `MODEL.max_roots` single-copy roots of a sketch by their hashes, sorted by root. `modal_depth` is the
-/// modal depth of the normal in molecules.
+/// Selects up to `PURITY_PARAMS.max_roots` single-copy roots of a sketch, those with the smallest hashes, and sorts
+/// them by root. `modal_depth` is the modal depth of the normal in molecules.
 pub fn select_single_copy_roots(sampled: &KmerSketch, modal_depth: f64) -> Vec<RootDepth> {
     let mut kept: BinaryHeap<(u64, RootDepth)> = BinaryHeap::new();
     for (root, depth, molecules) in sampled.root_depths() {

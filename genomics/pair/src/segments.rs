@@ -1,49 +1,50 @@
-//! Segmentation of the genome into stretches of one copy number, by depth ratio of tumour to normal and by allelic
-//! balance.
+//! Segmentation of the genome into stretches of one copy number each, by the depth ratio of tumour to normal and by the
+//! allelic balance.
 //!
-//! Each contig is cut into bins of about the same number of roots. Of all segmentations of the bins the likeliest one
-//! is chosen, with a fixed penalty per breakpoint (optimal partitioning, Jackson 2005).
+//! Each contig is divided into bins with about the same number of roots. Of all ways to join neighbouring bins to
+//! segments the likeliest one is chosen, with a fixed penalty per breakpoint (optimal partitioning, Jackson 2005).
 
 use crate::interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG, log_factorials};
 use crate::purity_params::PURITY_PARAMS;
 use crate::root_depths::RootDepth;
 use crate::site_tally::AlleleSite;
 
-/// Contig index and 0-based position on the reference; `None` if unknown.
+/// Index of a contig and 0-based position on it; `None` if the position is unknown.
 pub type OptionalGenomePosition = Option<(u32, u32)>;
 
-/// Number of steps of the minor allele share from 0 to one half.
+/// Number of steps of the grid of minor allele shares from 0 to one half.
 pub const NUM_MINOR_SHARE_STEPS: usize = 100;
-/// Natural-log likelihood for each minor allele share of the grid.
+/// Natural-log likelihood of each minor allele share of the grid from 0 to one half.
 pub(crate) type MinorShareLogLikelihoods = [f64; NUM_MINOR_SHARE_STEPS + 1];
 
 /// A stretch of the genome with one copy number.
 #[derive(Debug, Clone)]
 pub struct Segment {
-    /// Index of the contig, first and last position of the segment (0-based, inclusive).
+    /// Index of the contig, first and last position of the segment (0-based, both inclusive).
     pub span: (u32, u32, u32),
-    /// Number of roots, a measure of the share of the genome.
+    /// Number of single-copy roots in the segment; proportional to its length.
     pub weight: f64,
-    /// Number of tumour read pairs per normal read pair.
+    /// Number of tumour read pairs per normal read pair in this segment.
     pub depth_ratio: f64,
-    /// Variance of the depth ratio by chance, divided by its square, where the ratio is that of the whole genome.
+    /// Variance of the depth ratio by chance, relative to its square, for a segment whose depth ratio is that of the
+    /// whole genome.
     pub ratio_variance: f64,
-    /// Log-likelihood of each minor allele share from 0 to one half.
+    /// Natural-log likelihood of each minor allele share of the grid from 0 to one half.
     pub minor_share_logs: MinorShareLogLikelihoods,
     /// Number of heterozygous sites; a genome position that two roots show counts once.
     pub het_sites: f64,
 }
 
-/// Cache of the log-likelihoods of minor allele shares, by the allele counts of a site. Counts are beta-binomial, as
-/// molecules are not counted without error.
+/// Cache of the log-likelihoods of minor allele shares, indexed by the allele counts of a site. The counts have a
+/// beta-binomial distribution, because molecules are not counted without error.
 pub struct MinorShareLikelihoodCache {
     distribution: BetaBinomial,
     cache: Vec<Option<Box<MinorShareLogLikelihoods>>>,
 }
 
 impl MinorShareLikelihoodCache {
-    /// Table for sites of at most `max_depth` reads. `overdispersion` is the overdispersion of the allele share: its variance
-    /// over that of a completely dispersed share.
+    /// Creates an empty cache for sites of at most `max_depth` reads. `overdispersion` is the variance of the allele
+    /// share beyond binomial, as a fraction of the largest possible variance.
     pub fn with_max_depth(max_depth: usize, overdispersion: f64) -> MinorShareLikelihoodCache {
         let known = vec![None; (max_depth + 1) * (max_depth + 1)];
         MinorShareLikelihoodCache {
@@ -69,17 +70,17 @@ impl MinorShareLikelihoodCache {
     }
 }
 
-/// Natural-log probabilities of the beta-binomial distribution for a grid of shares.
+/// Natural-log probabilities of the beta-binomial distribution, for a grid of mean shares.
 pub struct BetaBinomial {
     max_n: usize,
     log_factorials: Vec<f64>,
-    /// For each share of `2 * NUM_MINOR_SHARE_STEPS`, and for each number k: sum of the logarithms of the first k
-    /// factors.
+    /// For each mean share of the grid, and for each k: sum of the logarithms of the first k factors of the rising
+    /// factorial.
     rising_log_sums: Vec<Vec<f64>>,
 }
 
 impl BetaBinomial {
-    /// Distribution for up to `max_n` draws with the overdispersion `overdispersion` (0: binomial).
+    /// Prepares the distribution for up to `max_n` draws. `overdispersion` is between 0 (binomial) and 1.
     pub fn with_max_draws(max_n: usize, overdispersion: f64) -> BetaBinomial {
         let sums_of = |share: f64| {
             let mut sum = 0.0;
@@ -99,8 +100,8 @@ impl BetaBinomial {
         BetaBinomial { max_n, log_factorials: log_factorials(max_n), rising_log_sums: sums }
     }
 
-    /// Natural-log probability of `k` successes in `n` draws under the beta-binomial distribution with mean `i / (2 *
-    /// NUM_MINOR_SHARE_STEPS)`; natural logarithm.
+    /// Natural logarithm of the probability of `k` successes in `n` draws, for the mean share `i / (2 *
+    /// NUM_MINOR_SHARE_STEPS)`.
     pub fn log_probability(&self, i: usize, k: usize, n: usize) -> f64 {
         // docs/model/purity_ploidy.md (4)
         let choose = self.log_factorials[n] - self.log_factorials[k] - self.log_factorials[n - k];
@@ -110,7 +111,8 @@ impl BetaBinomial {
 }
 
 /// Estimates the overdispersion of the allele share at heterozygous sites of the normal, where its mean is one half.
-/// The sites were selected to have at least 3 reads and a quarter of the reads of each allele.
+/// `normal` are the counts of the two alleles; the sites were selected to have at least 3 reads, and a quarter of the
+/// reads, of each allele.
 pub(crate) fn estimate_overdispersion(normal: impl Iterator<Item = [u32; 2]>) -> f64 {
     let mut counts: Vec<Vec<f64>> = Vec::new();
     for [a, b] in normal {
@@ -146,7 +148,7 @@ pub(crate) fn estimate_overdispersion(normal: impl Iterator<Item = [u32; 2]>) ->
     tried.map(|varies| (varies, best(varies))).max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |best| best.0)
 }
 
-/// A stretch of a contig that is the unit of segmentation.
+/// A stretch of a contig that is not divided further by the segmentation.
 struct DepthBin {
     start: u32,
     end: u32,
@@ -156,18 +158,19 @@ struct DepthBin {
     het_sites: f64,
 }
 
-/// Contig, position, and the depths of both samples or the allele counts of the tumour there.
+/// Contig, position, and two counts there: depths of both samples, or reads of both alleles in the tumour.
 type PlacedCounts = (u32, u32, [u32; 2]);
 
-/// The genome divided into stretches of one copy number each.
+/// Division of the genome into segments with one copy number each.
 pub struct Segmentation {
-    /// Stretches of one copy number, in the order of the reference.
+    /// Segments in the order of the reference.
     pub segments: Vec<Segment>,
-    /// The bins that the segments consist of, in the same order.
+    /// Bins that were joined to the segments, in the order of the reference.
     pub(crate) bins: Vec<Segment>,
 }
 
-/// Segments the genome from heterozygous sites and root depths with known positions. `root_bases` is the length of a root.
+/// Divides the genome into segments, from heterozygous sites and root depths with known positions. `root_bases` is the
+/// length of a root in bases.
 pub fn segment_genome(
     het_sites: &[(AlleleSite, OptionalGenomePosition)],
     root_depths: &[(RootDepth, OptionalGenomePosition)],
@@ -215,8 +218,8 @@ pub fn segment_genome(
     }
 }
 
-/// Weight of each site: less than 1 if the same reads show another site, too. An allele gives two sites, one root
-/// length apart.
+/// Weight of each site: less than 1 if the same reads also show a neighbouring site. A heterozygous position gives two
+/// sites, one root length apart.
 fn site_weights(sites: &[PlacedCounts], root_bases: u32) -> Vec<f64> {
     let shared = |a: &PlacedCounts, b: &PlacedCounts| match a.1.abs_diff(b.1) {
         _ if a.0 != b.0 => 0.0,
@@ -234,16 +237,17 @@ fn site_weights(sites: &[PlacedCounts], root_bases: u32) -> Vec<f64> {
         .collect()
 }
 
-/// Variance of the ratio of tumour depth to normal depth between bins of one copy number.
+/// Noise of the ratio of tumour depth to normal depth between bins of the same copy number.
 struct DepthNoise {
     /// Mean depth ratio of tumour to normal over the whole genome.
     mean_ratio: f64,
-    /// Variance of the ratio of a single root, divided by the square of the ratio.
+    /// Variance of the depth ratio measured at a single root, divided by the square of the ratio.
     root_variance: f64,
 }
 
 impl DepthNoise {
-    /// Estimates the noise from the median difference of neighbouring bins, of which few are at breakpoints.
+    /// Estimates the noise from the median difference of neighbouring bins. Few of these differences are at
+    /// breakpoints, so the median excludes them.
     fn from_bins(by_contig: &[(u32, Vec<DepthBin>)]) -> DepthNoise {
         let bins = || by_contig.iter().flat_map(|(_, bins)| bins);
         let all = bins().fold([0.0; 2], |sum, bin| [sum[0] + bin.depth[0], sum[1] + bin.depth[1]]);
@@ -338,7 +342,7 @@ fn merge_bins(contig: u32, bins: &[DepthBin], chance: &DepthNoise) -> Segment {
     }
 }
 
-/// Blurs a log-likelihood of minor allele shares by a standard deviation of half a percent, for model error.
+/// Smooths the likelihood of minor allele shares with a standard deviation of half a percent, to allow for model error.
 fn blur(balance: &MinorShareLogLikelihoods) -> MinorShareLogLikelihoods {
     let most = balance.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     std::array::from_fn(|i| {

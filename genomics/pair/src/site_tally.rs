@@ -1,8 +1,9 @@
-//! Tally of the sites that the roots of a k-mer sketch show in both samples.
+//! Counts of the sites that the roots of a k-mer sketch show in both samples.
 //!
-//! A root is the middle of a k-mer. Its 16 counters say which base precedes it and which follows it in each sample.
-//! So each side of a root is a site at which both samples show their alleles, without a reference. A place of the
-//! genome is seen from two roots: the one before and the one after it.
+//! A root is the middle of a k-mer. Its 16 counters give the number of molecules by the base before and the base after
+//! the root, in each sample. So the positions before and after a root are sites at which both samples show their
+//! alleles, without a reference. A position of the genome is seen as two sites: after the root on its left and before
+//! the root on its right.
 
 use std::collections::BinaryHeap;
 
@@ -16,46 +17,46 @@ use crate::interval::log_factorials;
 use crate::modal_depth::estimate_modal_depth;
 use crate::sketch::KmerSketch;
 
-/// Number of depth classes: depths 0 to 254, and 255 for all deeper sites.
+/// Number of depth classes: depths 0 to 254, and 255 for all larger depths.
 pub const NUM_DEPTH_CLASSES: usize = 256;
-/// Number of classes of the minor allele count: 0 to 30, and 31 for more.
+/// Number of classes of the minor allele count: 0 to 30 molecules, and 31 for more.
 pub(crate) const NUM_MINOR_ALLELE_COUNT_CLASSES: usize = 32;
-/// Roots with fewer occurrences than this in both samples together are used to compare reads two by two. Deeper
-/// roots show the alleles themselves. Chosen.
+/// Depth of a root in both samples together from which its reads are no longer compared two by two. Deeper roots show
+/// the genotypes themselves. Chosen.
 pub const READ_COMPARISON_DEPTH_LIMIT: u32 = 48;
-/// Minimum depth of each sample at a site to call alleles there. Chosen: below it a heterozygous site often shows one
-/// allele only.
+/// Minimum depth of each sample at a site to count its alleles. Chosen: at lower depth a heterozygous site often shows
+/// one allele only.
 pub const MIN_SITE_DEPTH: u32 = 8;
-/// Twice the number of sites of which one, chosen by hash, is tested for being in single-copy sequence. Chosen: the
-/// test is slow.
+/// Twice the sampling interval of the single-copy test: one site in 64, chosen by hash, is tested for being in
+/// single-copy sequence. Chosen: the test is slow.
 const SINGLE_COPY_CHECK_INTERVAL: u64 = 128;
-/// Maximum number of sites of a kind that are kept individually: those with the smallest hashes. Chosen: enough for
-/// purity and segmentation, at bounded memory.
+/// Maximum number of sites of one kind (heterozygous or somatic) that are kept in a list: those with the smallest
+/// hashes. Chosen: enough for purity and segmentation, at bounded memory.
 pub const MAX_LISTED_SITES: usize = 100_000;
-/// Minimum number of reads per read with another allele at a homozygous site. Chosen: sequencing errors and
-/// contamination give fewer other reads.
+/// Minimum ratio of all reads to reads of other alleles at a homozygous site. Chosen: sequencing errors and
+/// contamination give fewer reads of other alleles.
 const HOM_READS_PER_OTHER: u32 = 8;
-/// Number of GC classes: by the number of bases of the root that are G or C, 0 to 32.
+/// Number of GC classes of roots: 0 to 32 bases that are G or C.
 pub const NUM_GC_CLASSES: usize = 33;
 
-/// The six substitution classes, both strands together.
+/// The six classes of base substitutions, by the pyrimidine of the true base pair; each counts both strands.
 pub const SUBSTITUTION_CLASS_NAMES: [&str; 6] = ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"];
 
-/// Number of comparisons of two reads that have the same root, and how many of them differ. The two reads are of
-/// different molecules; they are not mates.
+/// Number of comparisons of two reads that contain the same root, and number of comparisons in which they differ. The
+/// two reads are of different molecules, so they are not mates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadComparisonCounts {
-    /// Number of comparisons within the normal, within the tumour, and between the samples.
+    /// Number of comparisons of two reads of the normal, of two reads of the tumour, and of a read of each.
     pub compared: [u64; 3],
-    /// Number of comparisons whose reads differ in the base before or after the root, at roots without a near copy
-    /// ([`has_near_copy`]).
+    /// Number of these comparisons in which the base before or after the root differs. Roots with a near copy
+    /// ([`has_near_copy`]) are left out.
     pub differing: [u64; 3],
 }
 
 impl ReadComparisonCounts {
-    /// Compares all reads at a root two by two. Returns the depth of both samples together, and the comparisons.
-    /// `shared_starts` is the number of comparisons within each sample whose reads start alike although they differ;
-    /// they are duplicates with an error and are not counted.
+    /// Compares all reads that contain a root two by two. Returns the depth of both samples together, and the numbers
+    /// of comparisons. `shared_starts` is for each sample the number of comparisons of two reads that differ although
+    /// they start alike; they are taken for duplicates with a sequencing error and are not counted.
     pub fn compare_reads_at_root(root: &RootCounters, shared_starts: [u32; 2]) -> (u32, ReadComparisonCounts) {
         let (mut depth, mut same, mut between) = ([0u32; 2], [0u64; 2], 0u64);
         for counts in &root.counts {
@@ -73,33 +74,33 @@ impl ReadComparisonCounts {
         (depth[0].saturating_add(depth[1]), ReadComparisonCounts { compared, differing: differ })
     }
 
-    /// Adds the comparisons of `other`.
+    /// Adds the numbers of `other`.
     pub fn merge_comparison_counts(&mut self, other: &ReadComparisonCounts) {
         self.compared.iter_mut().zip(other.compared).for_each(|(a, b)| *a += b);
         self.differing.iter_mut().zip(other.differing).for_each(|(a, b)| *a += b);
     }
 }
 
-/// Counts of sites by the genotypes of both samples.
+/// Numbers of sites by the genotypes of both samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct GenotypeCounts {
-    /// Number of sites where the genotypes of both samples are clear.
+    /// Number of sites at which the genotypes of both samples are clear; the basis of all other counts.
     pub sites: u64,
-    /// Number of sites where the normal is heterozygous.
+    /// Number of sites at which the normal is heterozygous.
     pub(crate) het_normal: u64,
-    /// Number of sites where the tumour is heterozygous.
+    /// Number of sites at which the tumour is heterozygous.
     pub(crate) het_tumour: u64,
-    /// Number of sites where both samples are heterozygous with the same two alleles.
+    /// Number of sites at which both samples are heterozygous with the same two alleles.
     pub(crate) het_both: u64,
-    /// Number of sites where each sample is homozygous, with different alleles.
+    /// Number of sites at which both samples are homozygous, with different alleles.
     pub opposite_homozygotes: u64,
-    /// Sum over the sites where the normal is homozygous of the share of tumour reads with another allele of at least
-    /// a fifth of the reads, in units of 1/65536.
+    /// Sum over the sites at which the normal is homozygous of the share of tumour reads with other alleles, in units
+    /// of 1/65536. Only alleles in at least a fifth of the tumour's reads count.
     pub foreign_share_sum: u64,
 }
 
 impl GenotypeCounts {
-    /// Adds the counts of `other`.
+    /// Adds the numbers of `other`.
     pub fn merge_counts(&mut self, other: &GenotypeCounts) {
         self.sites += other.sites;
         self.het_normal += other.het_normal;
@@ -110,12 +111,13 @@ impl GenotypeCounts {
     }
 }
 
-/// A site with its read counts of two alleles in both samples.
+/// A site with the numbers of molecules of two alleles in both samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AlleleSite {
-    /// Hash of the root and the side; the sites with the smallest hashes are kept.
+    /// Hash of the root, with one bit for the side of the root. The sites with the smallest hashes are kept.
     hash: u64,
-    /// The root (canonical (k−2)-mer) next to the site, by which the site can be located on a reference.
+    /// The root (canonical (k−2)-mer) next to the site, from which the position of the site on a reference can be
+    /// found.
     pub root: u64,
     /// Number of molecules of the normal with the first and with the second allele.
     pub normal: [u32; 2],
@@ -123,11 +125,11 @@ pub struct AlleleSite {
     pub tumour: [u32; 2],
 }
 
-/// A sample of the sites of one kind: those with the smallest hashes.
+/// A random sample of the sites of one kind: those with the smallest hashes, at most [`MAX_LISTED_SITES`].
 #[derive(Debug, Clone, Default)]
 struct SiteSample {
     sites: BinaryHeap<AlleleSite>,
-    /// Number of sites of the kind that the tally met, kept in the sample or not.
+    /// Number of all sites of this kind, in the sample or not.
     num_offered: u64,
 }
 
@@ -142,60 +144,60 @@ impl SiteSample {
         }
     }
 
-    /// Returns the kept sites, sorted by hash.
+    /// Returns the sites in the sample, sorted by hash.
     fn sorted(&self) -> Vec<AlleleSite> {
         let mut sites: Vec<AlleleSite> = self.sites.iter().copied().collect();
         sites.sort_unstable();
         sites
     }
 
-    /// Kept sites divided by all sites of the kind that the tally met (0 to 1).
+    /// Share of all sites of this kind that are in the sample (0 to 1).
     fn kept_share(&self) -> f64 {
         self.sites.len() as f64 / f64::max(self.num_offered as f64, 1.0)
     }
 }
 
-/// Depth of a sample at the roots of one GC class.
+/// Sum of the depths of a sample over the roots of one GC class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GcDepthSum {
     /// Number of roots in this GC class.
     pub roots: u64,
-    /// Sum of the depths at these roots.
+    /// Sum over these roots of the depth, in molecules.
     pub depth_sum: u64,
 }
 
-/// Tally of a k-mer sketch of two samples. Tables of minor allele counts have the shape `[6 substitution classes ×
-/// NUM_DEPTH_CLASSES × NUM_MINOR_ALLELE_COUNT_CLASSES]`.
+/// Counts of sites in a k-mer sketch of a normal and a tumour. Tables of minor allele counts have the shape `[6
+/// substitution classes × NUM_DEPTH_CLASSES × NUM_MINOR_ALLELE_COUNT_CLASSES]`.
 #[derive(Debug, Clone)]
 pub struct SiteTally {
-    /// Share of all roots of the genome that the sketch contains.
+    /// Share of all roots of the samples' k-mers that are in the sketch (0 to 1).
     pub sampled_share: f64,
     /// Number of roots (canonical (k−2)-mers) in the sketch.
     pub num_roots: u64,
-    /// For each sample the range of depths, both ends included, at which a root counts as single-copy.
+    /// For each sample: lowest and highest depth (both inclusive) of a root that counts as single-copy.
     single_copy_depths: [(u32, u32); 2],
-    /// Comparisons of two reads, by the depth of the root in both samples together.
+    /// Comparisons of two reads at roots, indexed by the depth of the root in both samples together.
     pub read_comparisons_by_depth: Vec<ReadComparisonCounts>,
-    /// Genotype counts, by the normal's depth.
+    /// Genotype counts of both samples, indexed by the depth of the normal.
     pub(crate) genotypes_by_depth: Vec<GenotypeCounts>,
-    /// Number of sites where the normal is homozygous, heterozygous, and unclear, by the normal's depth and
-    /// regardless of the tumour.
+    /// Number of sites at which the normal is homozygous, heterozygous, and unclear, indexed by the depth of the
+    /// normal. The tumour's genotype does not matter.
     pub zygosities_by_depth: Vec<[u64; 3]>,
-    /// For each sample the number of sites by substitution class, depth and count of the minor allele, where the
-    /// other sample shows one allele only and it is the most frequent of this sample. Each site counts three times,
-    /// once for each base that could be the minor allele.
+    /// For each sample: number of sites by substitution class, depth and minor allele count, where the other sample
+    /// shows only one allele, and this allele is also the most frequent one in the sample. Each site counts three
+    /// times, once for each base that could be the minor allele.
     pub minor_counts: [Vec<u64>; 2],
-    /// Like [`Self::minor_counts`], for sites where the other sample has exactly one read of the minor allele, at
-    /// single-copy roots without a tandem repeat and without a near copy.
+    /// Like [`Self::minor_counts`], for sites at which the other sample has exactly one read of the minor allele. Only
+    /// single-copy roots without a tandem repeat and without a near copy count.
     pub shared_minor_counts: [Vec<u64>; 2],
-    /// For each sample, from a subset of the sites: the number of sites that would be in
-    /// [`Self::shared_minor_counts`] if the other sample had one read of the allele, and the number of sites tested.
+    /// For each sample, among a random subset of the sites: number of sites in single-copy sequence, which could be
+    /// counted in [`Self::shared_minor_counts`], and number of sites in the subset.
     pub single_copy_checks: [[u64; 2]; 2],
     het_sample: SiteSample,
     somatic_sample: SiteSample,
-    /// Depth of each sample by GC class, at roots that are single-copy in the other sample.
+    /// For each sample: sums of depths by GC class, over the roots that are single-copy in the other sample.
     pub depth_by_gc: [Vec<GcDepthSum>; 2],
-    /// For each sample the number of roots by depth, at roots that are single-copy in the other sample.
+    /// For each sample: number of roots by depth, over the roots that are single-copy in the other sample.
     pub depth_histograms: [Vec<u64>; 2],
 }
 
@@ -224,18 +226,18 @@ fn hash_root(root: u64) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Smallest and largest depth at which roots are single-copy, in multiples of the modal depth. Chosen; a wider range
-/// admits repeats and deletions.
+/// Smallest and largest depth of single-copy roots, in multiples of the modal depth. Chosen; a wider range admits
+/// repeats and deletions.
 const SINGLE_COPY_RANGE: [f64; 2] = [0.5, 1.6];
-/// Largest depth of the sites whose heterozygosity is measured, in multiples of the modal depth. Chosen: diverged copies
-/// on one root look heterozygous; a higher value admits more of them.
+/// Largest depth of the sites from which the heterozygosity is measured, in multiples of the modal depth. Chosen: sites
+/// in diverged repeat copies look heterozygous; a higher value admits more of them.
 const MAX_HET_DEPTH_RATIO: f64 = 1.15;
-/// Lower bound of the probability to detect a heterozygous site, by which the number of detected sites is divided.
-/// Chosen: keeps the quotient finite at low depth.
+/// Lower bound of the probability that a heterozygous site is recognised; the number of recognised sites is divided by
+/// it. Chosen: keeps the quotient finite at low depth.
 const MIN_DETECTION_PROBABILITY: f64 = 0.1;
 
-/// Finds the range of depths of each sample, both ends included, at which roots are single-copy: 0.5 to 1.6 times the
-/// modal depth.
+/// Computes the range of depths (both ends inclusive) of single-copy roots in each sample: 0.5 to 1.6 times the modal
+/// depth.
 fn find_single_copy_depths(sampled: &KmerSketch) -> [(u32, u32); 2] {
     let mut depths = [(); 2].map(|()| vec![0; NUM_DEPTH_CLASSES]);
     for root in sampled.root_counters() {
@@ -256,8 +258,8 @@ fn find_single_copy_depths(sampled: &KmerSketch) -> [(u32, u32); 2] {
     })
 }
 
-/// Whether a root ends in a tandem repeat, in which polymerase slippage changes the following base: a homopolymer of
-/// 5 bases, or 3 copies of a unit of 2 or 3 bases, or 11 bases of a unit of 4.
+/// Whether a root ends in a tandem repeat, so that polymerase slippage may change the next base: a homopolymer of 5
+/// bases, 3 copies of a unit of 2 or 3 bases, or 11 bases of a unit of 4.
 pub fn ends_in_tandem_repeat(root: u64) -> bool {
     [(1, 5), (2, 6), (3, 9), (4, 11)].iter().any(|&(unit, bases)| {
         let differ = root ^ (root >> (2 * unit));
@@ -266,7 +268,7 @@ pub fn ends_in_tandem_repeat(root: u64) -> bool {
 }
 
 /// Whether a root contains a tandem repeat anywhere: at least 7 bases that equal those one unit of 1 to 6 bases
-/// earlier. Slipped molecules show the same false alleles next to it in both samples.
+/// earlier. Next to such a root, molecules with a slippage error show the same false alleles in both samples.
 pub(crate) fn has_tandem_repeat(root: u64, bases: u32) -> bool {
     (1..=6).any(|unit| {
         let differ = root ^ (root >> (2 * unit));
@@ -277,9 +279,9 @@ pub(crate) fn has_tandem_repeat(root: u64, bases: u32) -> bool {
     })
 }
 
-/// Whether `is_there` contains another root that differs from `root` in one base. Such a root suggests a second,
-/// diverged copy of the sequence in the genome, so that differing reads may come from the two copies. It does not
-/// matter which sample has the root. Roots have `bases` bases.
+/// Whether `is_there` is true for another root that differs from `root` in one base. Such a root suggests a second,
+/// diverged copy of the sequence in the genome, so that reads that differ may come from the two copies. It does not
+/// matter which sample has the other root. Roots have `bases` bases.
 pub fn has_near_copy(root: u64, bases: u32, is_there: impl Fn(u64) -> bool) -> bool {
     (0..bases).any(|at| {
         (1..4).any(|other| {
@@ -293,8 +295,8 @@ fn num_pairs(n: u32) -> u64 {
     u64::from(n) * u64::from(n.saturating_sub(1)) / 2
 }
 
-/// Index in [`SUBSTITUTION_CLASS_NAMES`] of the substitution of base `true_base` by base `read_base` (codes 0 to 3: A, C, G, T), both
-/// strands together.
+/// Index in [`SUBSTITUTION_CLASS_NAMES`] of the substitution of `true_base` by `read_base` (codes 0 to 3: A, C, G, T).
+/// Complementary substitutions have the same index.
 pub fn substitution_class_index(true_base: usize, read_base: usize) -> usize {
     let (true_base, read_base) =
         if true_base == 0 || true_base == 2 { (3 - true_base, 3 - read_base) } else { (true_base, read_base) };
@@ -309,7 +311,7 @@ pub fn substitution_class_index(true_base: usize, read_base: usize) -> usize {
 }
 
 impl SiteTally {
-    /// Tallies all roots of a sketch.
+    /// Counts the sites of all roots of a sketch.
     pub fn from_sketch(sampled: &KmerSketch) -> SiteTally {
         let mut tally = SiteTally {
             sampled_share: sampled.sampled_root_share(),
@@ -323,7 +325,8 @@ impl SiteTally {
         tally
     }
 
-    /// Adds a root. A root that is its own reverse complement must not be passed, because it has no defined sides.
+    /// Counts a root and the sites before and after it. `has_copies` returns whether a root has a near copy. A root
+    /// that is its own reverse complement must not be passed, because its two sides cannot be distinguished.
     fn add_root(&mut self, root: &RootCounters, shared_starts: [u32; 2], bases: u32, has_copies: impl Fn(u64) -> bool) {
         let hash = hash_root(root.root);
         let (mut before, mut behind) = ([[0u32; 2]; 4], [[0u32; 2]; 4]);
@@ -371,8 +374,8 @@ impl SiteTally {
         }
     }
 
-    /// Adds the site on one side of a root. `bases[b]` is the count of base b in each sample. `is_single_copy` is
-    /// only called where it matters, as it is slow.
+    /// Counts the site before or after a root. `bases[b]` is the number of molecules with base b in each sample, and
+    /// `depth` their sum. `is_single_copy` is slow and called only if needed.
     fn add_site(
         &mut self,
         bases: &[[u32; 2]; 4],
@@ -451,17 +454,17 @@ impl SiteTally {
         }
     }
 
-    /// Share of a sample's sites that are in single-copy sequence, estimated from a sample of the sites. Only these can
-    /// be in [`Self::shared_minor_counts`].
+    /// Share of a sample's sites that are in single-copy sequence, estimated from a subset of the sites. Only such
+    /// sites can be counted in [`Self::shared_minor_counts`].
     pub(crate) fn single_copy_site_share(&self, sample: usize) -> f64 {
         // Never 0, because few sites may have been tested.
         let [could, all] = self.single_copy_checks[sample].map(|sites| sites as f64 + 1.0);
         could / all
     }
 
-    /// Share of all sites at which the normal is heterozygous, where `modal_depth` is its modal depth in molecules.
-    /// Only sites of at most 1.15 times the modal depth count, because diverged copies on one root look heterozygous.
-    /// The result is corrected for heterozygous sites whose genotype is unclear by chance.
+    /// Share of all sites at which the normal is heterozygous. `modal_depth` is its modal depth in molecules. Only
+    /// sites of at most 1.15 times this depth are used, because sites in diverged repeat copies look heterozygous. The
+    /// result is corrected for heterozygous sites whose genotype is unclear by chance.
     pub(crate) fn heterozygosity(&self, modal_depth: f64) -> f64 {
         let to = (modal_depth * MAX_HET_DEPTH_RATIO) as usize + 1;
         let own = self
@@ -476,16 +479,16 @@ impl SiteTally {
         two / f64::max(all, 1.0)
     }
 
-    /// For each sample: the share of the sites genotyped in both samples at which this sample is heterozygous and the
-    /// other is not, because the other has lost an allele.
+    /// For each sample: share of the sites with known genotypes in both samples at which this sample is heterozygous
+    /// and the other one is not. The other sample may have lost an allele there.
     pub fn allele_loss_shares(&self) -> [f64; 2] {
         let sum = |of: fn(&GenotypeCounts) -> u64| self.genotypes_by_depth.iter().map(of).sum::<u64>() as f64;
         let (sites, both) = (sum(|g| g.sites).max(1.0), sum(|g| g.het_both));
         [(sum(|g| g.het_normal) - both) / sites, (sum(|g| g.het_tumour) - both) / sites]
     }
 
-    /// Error rate of a sample by substitution class: errors per base of good quality. An error is a base that one
-    /// read shows alone, where all other reads and the other sample show one base.
+    /// Sequencing errors per base of good quality, by substitution class, in a sample (0: normal, 1: tumour). A base
+    /// counts as an error if one read has it, and all other reads and the other sample show one other base.
     pub fn substitution_error_rates(&self, sample: usize) -> [f64; 6] {
         std::array::from_fn(|class| {
             let rows = self.minor_counts[sample][class * NUM_DEPTH_CLASSES * NUM_MINOR_ALLELE_COUNT_CLASSES..]
@@ -499,18 +502,19 @@ impl SiteTally {
         })
     }
 
-    /// Sites where the normal is heterozygous, sorted by hash.
+    /// Returns the sites at which the normal is heterozygous, sorted by hash (at most [`MAX_LISTED_SITES`]).
     pub fn het_sites(&self) -> Vec<AlleleSite> {
         self.het_sample.sorted()
     }
 
-    /// Sites where the tumour has an allele (the second) that the normal lacks or has in few reads, sorted by hash.
+    /// Returns the sites at which the tumour has an allele that the normal lacks or has in few reads, sorted by hash
+    /// (at most [`MAX_LISTED_SITES`]). It is the second allele of the site.
     pub fn somatic_sites(&self) -> Vec<AlleleSite> {
         self.somatic_sample.sorted()
     }
 
-    /// Number of homozygous and of heterozygous sites of the normal, by the normal's depth. The numbers are scaled to
-    /// the sites of [`Self::somatic_sites`], which may be a sample of all.
+    /// Number of homozygous and of heterozygous sites of the normal, indexed by the depth of the normal. The numbers
+    /// are multiplied by the share of the somatic sites that [`Self::somatic_sites`] returns.
     pub(crate) fn zygosity_counts_by_depth(&self) -> Vec<[f64; 2]> {
         let kept = self.somatic_sample.kept_share();
         let each = self.zygosities_by_depth.iter().enumerate().map(|(depth, &[one, two, _])| {
@@ -523,14 +527,14 @@ impl SiteTally {
     }
 }
 
-/// Divisor of the tumour's depth that gives the minimum number of reads of a foreign allele: rarer alleles may be
-/// errors or come from few cells. Chosen; a higher value admits rarer alleles.
+/// Minimum share of the tumour's reads that a foreign allele has, as a divisor of the depth (5: a fifth). Rarer alleles
+/// may be errors or come from few cells. Chosen; a higher value admits rarer alleles.
 const FOREIGN_READS_DIVISOR: u32 = 5;
-/// Minimum number of tumour reads of an allele that only the tumour has. Chosen; a higher value loses rare changes
-/// and admits fewer errors.
+/// Minimum number of tumour reads of an allele that only the tumour has. Chosen; with a higher value more rare changes
+/// are lost and fewer errors are admitted.
 const MIN_SOMATIC_READS: u32 = 4;
 
-/// Genotype of a sample at a site by its number of alleles.
+/// Whether a sample shows one allele or two at a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Zygosity {
     Homozygous,
@@ -546,13 +550,14 @@ struct TopAlleles {
     depth: u32,
 }
 
-/// Whether a site with these two allele counts and this total depth is surely heterozygous: the second allele has at
-/// least 3 reads and a quarter of the depth, and both together seven eighths.
+/// Whether a site with these counts of its two most frequent alleles and this total depth is certainly heterozygous:
+/// the second allele has at least 3 reads and a quarter of the depth, and both alleles together have seven eighths.
 fn is_heterozygous([first, second]: [u32; 2], depth: u32) -> bool {
     second * 4 >= depth && second >= 3 && (first + second) * 8 >= depth * 7
 }
 
-/// Probability that a heterozygous site with balanced alleles is recognised as heterozygous at a depth.
+/// Probability that a heterozygous site, whose alleles each have half of the reads on average, is recognised as
+/// heterozygous at this depth.
 fn het_detection_probability(depth: u32) -> f64 {
     let logs = log_factorials(depth as usize);
     let chance = |k: u32| {

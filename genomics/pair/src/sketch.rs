@@ -1,15 +1,15 @@
-//! K-mer sketch of a pair of samples: counts of the k-mers whose roots were sampled by their sequence, from good
-//! bases only.
+//! K-mer sketch of a pair of samples: counts of a sample of the k-mers of both, from bases of good quality only.
 //!
 //! The joint counters of all k-mers contain so many sequencing errors that a contamination of 1 % is not visible. The
-//! sketch counts a sample of the roots a second time, more precisely: only k-mers whose bases all have good quality,
-//! once per read pair even if its mates overlap, and once for all PCR duplicates of a molecule.
+//! sketch counts some of the k-mers a second time, more precisely: only k-mers whose bases all have good quality, once
+//! per read pair even if its mates overlap, and once for all PCR duplicates of a molecule. A k-mer is counted if its
+//! root (its middle k−2 bases) is sampled.
 //!
-//! Which roots are sampled depends on their sequence alone. For the pair of bases at equal distance from the middle,
+//! Whether a root is sampled depends on its sequence alone. For each two bases at the same distance from the middle,
 //! one bit says whether exactly one of them is strong (C or G); this bit is the same on both strands. The first bits
-//! must equal a fixed pattern, which can be tested for 64 positions at once. When the table is full, one more bit is
-//! required and about half of the roots are dropped. So the final sketch depends neither on the order of the reads
-//! nor on the number of threads or shards.
+//! must equal a fixed pattern; 64 positions are tested at once. When the table of k-mers is full, the sampling level
+//! rises: one more bit must match, and about half of the roots are dropped. So the final sketch depends neither on the
+//! order of the reads nor on the number of threads or shards.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, MutexGuard};
@@ -20,43 +20,45 @@ use genuma_reads::packed_bases::{PackedBases, WORD_BASES};
 use genuma_reads::{Mate, ReadPair, dna};
 use serde::{Deserialize, Serialize};
 
-/// Pattern that sampled roots must match, innermost pair of bases first: bit i is set if exactly one of the two bases
-/// is strong (C or G).
+/// Pattern that sampled roots must match, from the innermost two bases outwards: bit i is set if exactly one of the two
+/// bases at distance i is strong (C or G).
 const STRENGTH_PATTERN: u32 = 0b10_1100_1101;
-/// Number of bits of the pattern. Further bits of the sampling level come from a hash of the root.
+/// Number of bits of the pattern. Higher sampling levels also require zero bits in a hash of the root.
 const PATTERN_BITS: u32 = 10;
-/// Number of shards of the table, each with its own lock.
+/// Number of shards of the table of k-mers; each shard has its own lock.
 const NUM_SHARDS: usize = 64;
-/// Number of k-mers that a thread buffers per shard before it locks the shard.
+/// Number of k-mers that a thread collects for a shard before it locks the shard and adds them.
 const BUFFERED_PER_SHARD: usize = 64;
 
-/// A k-mer with its counts in the normal and in the tumour. The key holds the canonical root in the upper bits, then
+/// A k-mer key with its counts in the normal and in the tumour. The key has the canonical root in the upper bits, then
 /// the base before the root (2 bits) and the base after the root (2 bits).
 type KmerCount = (u64, [PairCount; 2]);
 
-/// A buffered k-mer: its key, and the sample number << 5 | the bit number for [`PairCount::start_bits`].
+/// A k-mer that is not yet in the table: its key, and the word `sample << 5 | b`, where b is the bit number for
+/// [`PairCount::start_bits`].
 type BufferedKmer = (u64, u32);
 
-/// Hash table of k-mer counts with open addressing. Insertions come in groups, whose slots are prefetched together.
+/// Hash table of k-mer counts with open addressing. Insertions come in groups, so that their slots can be prefetched
+/// together.
 #[derive(Debug, Default)]
 struct CountTable {
     slots: Vec<KmerCount>,
     len: usize,
 }
 
-/// Key of an empty slot. No real key has this value, because a root of only T is not canonical.
+/// Key of an empty slot. No k-mer has this key, because a root of only T is not canonical.
 const EMPTY_KEY: u64 = u64::MAX;
-/// Minimum number of slots of a table.
+/// Minimum number of slots of a hash table.
 const MIN_SLOTS: usize = 1 << 11;
 
 impl CountTable {
-    /// Slot at which the search for a key starts.
+    /// Index of the slot at which the search for a key starts.
     #[inline(always)]
     fn slot_index(&self, key: u64) -> usize {
         ((u128::from(hash_key(key)) * self.slots.len() as u128) >> 64) as usize
     }
 
-    /// Returns the counts of a k-mer and inserts the k-mer if it is new. The table must have a free slot.
+    /// Returns the counts of a k-mer, after inserting it if it is new. The table must have a free slot.
     #[inline(always)]
     fn get_or_insert(&mut self, key: u64) -> &mut [PairCount; 2] {
         let mut at = self.slot_index(key);
@@ -72,7 +74,7 @@ impl CountTable {
         &mut self.slots[at].1
     }
 
-    /// Makes room for `additional` more k-mers; the table is at most 80 % full.
+    /// Enlarges the table so that it is at most 80 % full after `additional` more k-mers.
     fn reserve(&mut self, additional: usize) {
         let needed = (self.len + additional) * 5 / 4 + 1;
         if needed > self.slots.len() {
@@ -80,7 +82,7 @@ impl CountTable {
         }
     }
 
-    /// Moves the k-mers for which `kept` returns true into a table of `num_slots` slots.
+    /// Moves the k-mers for which `kept` returns true to a new table of `num_slots` slots and drops the others.
     fn rebuild(&mut self, num_slots: usize, kept: impl Fn(u64) -> bool) {
         let before = std::mem::replace(&mut self.slots, vec![(EMPTY_KEY, <[PairCount; 2]>::default()); num_slots]);
         self.len = 0;
@@ -89,7 +91,7 @@ impl CountTable {
         }
     }
 
-    /// Prefetches the slot of a k-mer, which may straddle two cache lines.
+    /// Prefetches the slot of a k-mer into the cache; a slot may be in two cache lines.
     #[inline(always)]
     fn prefetch_slot(&self, key: u64) {
         let slot = &self.slots[self.slot_index(key)];
@@ -97,7 +99,7 @@ impl CountTable {
         prefetch(&slot.1[1].start_bits);
     }
 
-    /// Counts the k-mers that a thread has buffered.
+    /// Adds the k-mers that a thread has buffered to the counts.
     fn add_buffered(&mut self, held: &[BufferedKmer]) {
         self.reserve(held.len());
         held.iter().for_each(|(key, _)| self.prefetch_slot(*key));
@@ -115,13 +117,13 @@ impl CountTable {
     }
 }
 
-/// Count of a k-mer in one sample.
+/// Number of read pairs and of molecules of one sample that contain a k-mer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 struct PairCount {
-    /// Number of read pairs with the k-mer.
+    /// Number of read pairs that contain the k-mer.
     pairs: u32,
-    /// Set of 32 bits: one bit per read pair, chosen by a hash of the starts of both mates. Duplicates of one
-    /// molecule set the same bit.
+    /// A set of 32 bits, from which molecules are counted: each read pair sets the bit that a hash of its read starts
+    /// selects. Duplicates of one molecule set the same bit.
     start_bits: u32,
 }
 
@@ -136,32 +138,33 @@ impl PairCount {
         self.start_bits |= other.start_bits;
     }
 
-    /// Expected number of molecules, given the number of set bits (−32·ln(1 − bits/32), which corrects for
-    /// collisions); `None` if more than 16 bits are set.
+    /// Expected number of molecules for the number of set bits: −32·ln(1 − bits/32), which corrects for different
+    /// molecules that set the same bit. `None` if more than 16 bits are set.
     fn expected_molecules(self) -> Option<f64> {
         static BY_BITS: LazyLock<[f64; 17]> =
             LazyLock::new(|| std::array::from_fn(|bits| -NUM_START_BITS * (1.0 - bits as f64 / NUM_START_BITS).ln()));
         BY_BITS.get(self.start_bits.count_ones() as usize).copied()
     }
 
-    /// Number of molecules, at most the number of read pairs; `None` if more than 16 bits are set.
+    /// Number of molecules, at most the number of read pairs. `None` if more than 16 bits are set, because the estimate
+    /// is then imprecise.
     fn num_molecules(self) -> Option<u32> {
         self.expected_molecules().map(|molecules| (molecules.round() as u32).min(self.pairs))
     }
 }
 
-/// Size of the bit set (bits) into which the start of each molecule is hashed.
+/// Number of bits of the set into which the read starts of molecules are hashed.
 const NUM_START_BITS: f64 = 32.0;
-/// Minimum total number of read pairs at k-mers with 4 to 16 read pairs each for an estimate of the duplicate share.
-/// Chosen; a higher value leaves more small samples without an estimate (0).
+/// Minimum number of read pairs, summed over k-mers with 4 to 16 read pairs each, to estimate the duplicate share.
+/// Chosen; with a higher value more small samples have no estimate (0).
 const MIN_DUPLICATE_PAIRS: f64 = 1000.0;
 
-/// Largest number of molecules that is counted by start bits. Above it the read pairs are scaled by the duplicate
-/// share.
+/// Largest number of molecules that is counted by hashing read starts to 32 bits. For deeper k-mers the number is read
+/// pairs × (1 − duplicate share).
 pub const MAX_COUNTED_MOLECULES: usize = 16;
 
-/// Probabilities `[true number of molecules][counted number]` for molecules without PCR duplicates: two molecules
-/// whose starts hash to the same bit are counted as one.
+/// Probabilities `[true number of molecules][counted number]` without PCR duplicates. The counted number may be
+/// smaller, because two molecules whose read starts set the same bit are counted as one.
 pub fn molecule_count_matrix() -> &'static [[f64; MAX_COUNTED_MOLECULES + 1]; MAX_COUNTED_MOLECULES + 1] {
     static CHANCES: LazyLock<[[f64; MAX_COUNTED_MOLECULES + 1]; MAX_COUNTED_MOLECULES + 1]> = LazyLock::new(|| {
         let mut chances = [[0.0; MAX_COUNTED_MOLECULES + 1]; MAX_COUNTED_MOLECULES + 1];
@@ -182,34 +185,34 @@ pub fn molecule_count_matrix() -> &'static [[f64; MAX_COUNTED_MOLECULES + 1]; MA
     &CHANCES
 }
 
-/// Hash of a k-mer key that spreads its bits over the slots. It need not resist keys chosen by an adversary.
+/// Hash of a k-mer key that distributes keys over the slots. It is not safe against keys chosen by an adversary.
 #[inline(always)]
 fn hash_key(key: u64) -> u64 {
     let x = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x ^ (x >> 29)
 }
 
-/// Parameters of a sketch: k-mer length, minimum base quality and maximum number of k-mers.
+/// Parameters of a sketch: k-mer length, minimum base qualities and maximum number of k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SketchParams {
     /// Length of the k-mers, 12 to 32.
     pub k: u32,
-    /// Minimum Phred quality of the bases of the root, and of the first and last base of the k-mer, which are
-    /// compared between samples.
+    /// Minimum Phred quality of the bases of the root, and of the first and last base of the k-mer. The latter are
+    /// compared between the samples.
     pub min_quality: [u8; 2],
-    /// Maximum number of k-mers of a sketch if the reads have up to 41 million k-mers (see [`SMALL_GENOME_KMERS`]):
-    /// in a small genome the sketch is a large share of all roots. The limit doubles with each further bit of the
-    /// sampling level.
+    /// Maximum number of k-mers of a sketch if the reads have up to 41 million k-mers (see [`SMALL_GENOME_KMERS`]). In
+    /// such a small genome the sketch contains a large share of all roots. For larger genomes the limit doubles with
+    /// each further sampling level.
     pub max_kmers_small_genome: usize,
-    /// Maximum number of k-mers of any sketch. A k-mer takes 30 to 45 bytes.
+    /// Upper limit of the number of k-mers of a sketch for any genome. A k-mer takes 30 to 45 bytes of memory.
     pub max_kmers: usize,
 }
 
-/// Number of distinct k-mers up to which [`SketchParams::max_kmers_small_genome`] is the limit.
+/// Number of distinct k-mers of the reads up to which [`SketchParams::max_kmers_small_genome`] is the limit.
 const SMALL_GENOME_KMERS: usize = 40_960_000;
 
 impl SketchParams {
-    /// Length of a root in bases.
+    /// Length of a root in bases, k−2.
     fn root_bases(&self) -> usize {
         self.k as usize - 2
     }
@@ -220,15 +223,15 @@ impl SketchParams {
         self.max_kmers_small_genome.saturating_mul(1 << level.saturating_sub(free).min(31)).min(self.max_kmers)
     }
 
-    /// Maximum number of k-mers that a sketch of a genome of `genome_bases` bases holds.
+    /// Maximum number of k-mers of the sketch of a genome of `genome_bases` bases.
     pub fn max_kmers_for_genome(&self, genome_bases: u64) -> u64 {
         let held = |level: u32| genome_bases >> level <= self.capacity(level) as u64;
         let level = (0..64).find(|&level| held(level)).unwrap_or(64);
         (self.capacity(level) as u64).min(genome_bases)
     }
 
-    /// Number of leading bits of the pattern that the root of a k-mer matches, followed by leading zero bits of a
-    /// hash: the highest sampling level at which the k-mer is kept.
+    /// Highest sampling level at which a k-mer is kept: number of leading bits of the pattern that its root matches; if
+    /// all bits match, plus the number of leading zero bits of a hash of the root.
     #[inline(always)]
     fn level_of_key(&self, key: u64) -> u32 {
         let (root, bases) = (key >> 4, self.root_bases());
@@ -244,7 +247,7 @@ impl SketchParams {
     }
 }
 
-/// A sketch under construction. All threads fill it together.
+/// A k-mer sketch under construction, which all reader threads fill together through [`SketchWriter`]s.
 #[derive(Debug)]
 pub struct SketchBuilder {
     params: SketchParams,
@@ -270,7 +273,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SketchBuilder {
-    /// Starts an empty sketch.
+    /// Creates a builder without k-mers.
     pub fn empty(params: SketchParams) -> SketchBuilder {
         SketchBuilder {
             params,
@@ -281,7 +284,7 @@ impl SketchBuilder {
         }
     }
 
-    /// Returns the writer of one thread.
+    /// Creates a writer through which one thread adds read pairs.
     pub fn new_writer(&self) -> SketchWriter<'_> {
         SketchWriter {
             builder: self,
@@ -293,7 +296,8 @@ impl SketchBuilder {
         }
     }
 
-    /// Calls `add` with a locked shard and the current sampling level, then raises the level if the sketch is full.
+    /// Locks a shard and calls `add` with it and the current sampling level. Raises the level afterwards if the sketch
+    /// is full.
     fn add_to_shard(&self, shard: usize, add: impl FnOnce(&mut CountTable, u32)) {
         let mut own = lock(&self.shards[shard]);
         // A thread that raises the level visits this shard afterwards.
@@ -310,7 +314,7 @@ impl SketchBuilder {
         }
     }
 
-    /// Raises the sampling level, and so drops half of the roots, until the sketch fits.
+    /// Raises the sampling level until the sketch fits its maximum size. Each step drops about half of the roots.
     fn raise_level_while_full(&self) {
         let _one = lock(&self.level_lock);
         loop {
@@ -323,7 +327,7 @@ impl SketchBuilder {
         }
     }
 
-    /// Keeps only the roots of at least the sampling level `level`.
+    /// Drops the k-mers whose own sampling level is below `level`.
     fn retain_level(&self, level: u32) {
         for shard in &self.shards {
             let mut own = lock(shard);
@@ -333,7 +337,7 @@ impl SketchBuilder {
         }
     }
 
-    /// Adds a finished sketch of another shard with the same parameters.
+    /// Adds the counts of a finished sketch with the same parameters, from another shard of the reads.
     pub fn merge_sketch(&self, other: &KmerSketch) {
         {
             let _one = lock(&self.level_lock);
@@ -374,13 +378,13 @@ fn shard_index(key: u64) -> usize {
     (hash_key(key >> 4) >> 20) as usize % NUM_SHARDS
 }
 
-/// Adds the read pairs of one thread to a sketch.
+/// Adds the read pairs of one thread to a sketch. K-mers are buffered; dropping the writer adds the rest.
 #[derive(Debug)]
 pub struct SketchWriter<'a> {
     builder: &'a SketchBuilder,
-    /// Sampling level that all buffered k-mers satisfy.
+    /// Sampling level that all buffered k-mers have at least.
     level: u32,
-    /// One buffer of k-mers per shard.
+    /// For each shard the k-mers that are not yet added to it.
     buffers: Vec<[BufferedKmer; BUFFERED_PER_SHARD]>,
     buffer_lens: [usize; NUM_SHARDS],
     keys: Vec<u64>,
@@ -388,7 +392,8 @@ pub struct SketchWriter<'a> {
 }
 
 impl SketchWriter<'_> {
-    /// Adds a trimmed read pair of a sample to the sketch. The packed bases may be longer than the trimmed mates.
+    /// Adds a trimmed read pair of a sample (0: normal, 1: tumour) to the sketch. The packed bases may be longer than
+    /// the trimmed mates.
     pub fn add_pair(&mut self, pair: ReadPair<'_>, packed: [PackedBases<'_>; 2], sample: u8) {
         let level = self.builder.level.load(Relaxed);
         if level != self.level {
@@ -428,8 +433,8 @@ impl SketchWriter<'_> {
         self.keys = found;
     }
 
-    /// Sets the sampling level of this writer and drops the buffered k-mers whose own level is lower. Called after
-    /// the level of the whole sketch has risen.
+    /// Sets the sampling level of this writer and drops buffered k-mers whose own level is lower. Called after the
+    /// level of the sketch has risen.
     #[cold]
     fn set_sampling_level(&mut self, level: u32) {
         let params = self.builder.params;
@@ -450,7 +455,7 @@ impl SketchWriter<'_> {
         }
     }
 
-    /// Adds the buffered k-mers of a shard to the table.
+    /// Adds the buffered k-mers of a shard to the sketch.
     #[inline(never)]
     fn flush_shard(&mut self, shard: usize) {
         let (fit, params) = (self.level, self.builder.params);
@@ -463,7 +468,7 @@ impl SketchWriter<'_> {
     }
 }
 
-/// Moves the k-mers for which `kept` returns true to the front and returns their number.
+/// Moves the k-mers for which `kept` returns true to the front of the slice, and returns their number.
 fn retain_in_front(held: &mut [BufferedKmer], kept: impl Fn(u64) -> bool) -> usize {
     let mut n = 0;
     for i in 0..held.len() {
@@ -481,7 +486,7 @@ impl Drop for SketchWriter<'_> {
     }
 }
 
-/// Hash of the first bases of both mates, the same if the mates are swapped.
+/// Hash of the first 16 bases of both mates; it is the same if the mates are swapped.
 fn hash_read_starts(pair: &ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> u64 {
     const BASES: usize = 16;
     let word = |i: usize| {
@@ -492,24 +497,25 @@ fn hash_read_starts(pair: &ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> u64 {
     hash_key(word(0).wrapping_add(word(1))) >> 32
 }
 
-/// Finds the k-mers of both mates whose roots match the pattern, 64 positions at once.
+/// Buffers of a search for the k-mers of both mates whose roots match the sampling pattern, 64 positions at once.
 #[derive(Debug, Default)]
 struct PatternScan {
-    /// Packed bases of both mates, each followed by zero words.
+    /// Packed bases of both mates; zero words follow each mate.
     words: Vec<u64>,
-    /// One bit per base, from the highest bit on: whether the base is strong (C or G).
+    /// One bit per base, the highest bit first: whether the base is strong (C or G).
     strong: Vec<u64>,
-    /// One bit per base: whether a k-mer whose root matches the pattern starts there.
+    /// One bit per base, the highest bit first: whether a k-mer whose root matches the pattern starts there.
     matches: Vec<u64>,
-    /// Number of words of `matches` that belong to the first mate.
+    /// Number of words of `matches` that belong to read 1.
     first_mate_words: usize,
 }
 
-/// Number of 64-bit words that are processed together.
+/// Number of 64-bit words that are processed together (SIMD lanes).
 const LANES: usize = 8;
 
 impl PatternScan {
-    /// Scans two mates of `bases` bases each; the packed bases may be longer.
+    /// Searches two mates with the given numbers of bases; the packed bases may be longer. The results are in
+    /// `matches`.
     fn scan_pair(&mut self, bases: [usize; 2], packed: [PackedBases<'_>; 2], params: &SketchParams, level: u32) {
         self.words.clear();
         for (bases, packed) in bases.into_iter().zip(packed) {
@@ -526,15 +532,15 @@ impl PatternScan {
         );
     }
 
-    /// Returns the match bits of each mate.
+    /// Returns the words of `matches` of each mate.
     fn matches_by_mate(&self) -> [&[u64]; 2] {
         let (one, two) = self.matches.split_at(self.first_mate_words);
         [one, two]
     }
 }
 
-/// Writes one bit per base of `words` to `matches`: whether a root of `root_bases` bases that starts `offset` bases
-/// later (0 or 1) matches the first `level` bits of the pattern.
+/// Searches the roots that match the first `level` bits of the sampling pattern. Writes one bit per base of `words` to
+/// `matches`: whether such a root of `root_bases` bases starts `offset` bases (0 or 1) after this base.
 #[inline(always)]
 fn scan_pattern(
     words: &mut Vec<u64>,
@@ -573,25 +579,25 @@ fn scan_pattern(
     }
 }
 
-/// Length and pattern level of the roots of a sketch. It allows to find the sampled roots in a reference without
-/// looking up every position.
+/// Length of the roots of a sketch, and the number of pattern bits by which they were sampled. With these, the sampled
+/// roots can be found in a reference without looking up each of its positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SketchRootSampling {
     /// Length of a root in bases.
     pub root_bases: u32,
-    /// Number of bits of the pattern that the roots match.
+    /// Number of leading bits of the sampling pattern that the roots match.
     pattern_level: u32,
 }
 
 impl SketchRootSampling {
-    /// All roots of `bases` bases, without a pattern.
+    /// Describes a sketch that contains all roots of `bases` bases.
     pub fn without_sampling(bases: u32) -> SketchRootSampling {
         SketchRootSampling { root_bases: bases, pattern_level: 0 }
     }
 
-    /// Writes one bit per position of packed bases to `matches`, 64 to a word, the first position in the highest bit:
-    /// whether the root that starts there matches the pattern. Bits of roots that extend beyond the last base are
-    /// undefined. `scratch` is reused between calls.
+    /// Finds the sampled roots in packed bases. Writes one bit per position to `matches`, 64 to a word, the highest bit
+    /// first: whether a root that matches the pattern starts there. Bits of roots that extend beyond the last base are
+    /// undefined. `scratch` is memory that is reused between calls.
     pub fn find_sampled_roots(&self, packed: PackedBases<'_>, scratch: &mut [Vec<u64>; 2], matches: &mut Vec<u64>) {
         let [words, strong] = scratch;
         words.clear();
@@ -603,8 +609,8 @@ impl SketchRootSampling {
     }
 }
 
-/// Appends the keys of the k-mers of a mate whose bases are good and whose roots have at least the sampling level
-/// `level`. `matches` has the match bits of the pattern.
+/// Appends the keys of the k-mers of a mate whose bases have good quality and whose sampling level is at least `level`.
+/// `matches` has one bit per base for the k-mers whose roots match the pattern.
 #[inline(always)]
 fn collect_kmers(
     mate: Mate<'_>,
@@ -643,7 +649,7 @@ fn collect_kmers(
     }
 }
 
-/// Returns one bit per base of a packed word of 32 bases: whether the base is C or G.
+/// Returns one bit per base of a packed word of 32 bases: whether the base is strong (C or G).
 #[inline(always)]
 fn strong_bits(word: u64) -> u64 {
     // C = 01 and G = 10: their two bits differ.
@@ -655,7 +661,8 @@ fn strong_bits(word: u64) -> u64 {
     (x | x >> 16) & 0xffff_ffff
 }
 
-/// Whether the base qualities of a k-mer (`qual`: Phred + 33) reach the minimum quality inside and at both ends.
+/// Whether the base qualities of a k-mer (`qual`: Phred + 33) reach the minimum for inner bases and the minimum for its
+/// first and last base.
 #[inline(always)]
 fn has_min_quality(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
     let [Some(first), Some(last)] = [qual.first(), qual.last()] else { return false };
@@ -667,7 +674,7 @@ fn has_min_quality(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
     inside & (*first.min(last) >= ends + 33)
 }
 
-/// Whether each of 32 quality characters (Phred + 33, below 128) is at least `lowest`.
+/// Whether all of 32 quality characters (Phred + 33, below 128) are at least `lowest`.
 #[inline(always)]
 fn is_every_letter_at_least(letters: [&[u8; 16]; 2], lowest: u8) -> bool {
     const HIGHEST: u64 = 0x8080_8080_8080_8080;
@@ -682,8 +689,8 @@ fn is_every_letter_at_least(letters: [&[u8; 16]; 2], lowest: u8) -> bool {
     good == HIGHEST
 }
 
-/// Returns the key of a k-mer for the canonical strand, and whether its root is its own reverse complement, in which
-/// case the k-mer is not usable.
+/// Returns the key of a k-mer on the strand on which its root is canonical, and whether the root is its own reverse
+/// complement. Such k-mers are not used, because their strand is undefined.
 #[inline(always)]
 fn canonical_key(kmer: u64, k: u32) -> (u64, bool) {
     let bases = k - 2;
@@ -694,8 +701,8 @@ fn canonical_key(kmer: u64, k: u32) -> (u64, bool) {
     (if root < reverse { one } else { other }, root == reverse)
 }
 
-/// Index of the roots of a sketch for membership queries. Most queried roots are absent; a bit filter rejects those
-/// quickly.
+/// Index of the roots of a sketch for membership tests. Most tested roots are absent; a bit filter (Bloom filter)
+/// rejects those quickly.
 #[derive(Debug)]
 pub struct SketchRootIndex<'a> {
     counts: &'a [KmerCount],
@@ -704,14 +711,14 @@ pub struct SketchRootIndex<'a> {
 }
 
 impl SketchRootIndex<'_> {
-    /// Word and bit of a root in the filter.
+    /// Index of the word and mask of the bit of a root in the filter.
     #[inline(always)]
     fn filter_bit(&self, root: u64) -> (usize, u64) {
         let hash = hash_key(root);
         (((u128::from(hash) * self.filter.len() as u128) >> 64) as usize, 1 << (hash & 63))
     }
 
-    /// Whether the sketch contains a canonical root.
+    /// Whether the sketch contains this canonical root.
     #[inline]
     pub fn contains_root(&self, root: u64) -> bool {
         let (word, bit) = self.filter_bit(root);
@@ -722,28 +729,29 @@ impl SketchRootIndex<'_> {
     }
 }
 
-/// Number of molecules with a k-mer; `duplicate_share` of the read pairs are duplicates.
+/// Estimated number of molecules with a k-mer. If too many start bits are set, it is the number of read pairs times one
+/// minus `duplicate_share`.
 fn estimate_molecules(count: PairCount, duplicate_share: f64) -> u32 {
     count.num_molecules().unwrap_or_else(|| (f64::from(count.pairs) * (1.0 - duplicate_share)).round() as u32)
 }
 
 impl KmerSketch {
-    /// Share of all roots that the sketch contains (0 to 1).
+    /// Share of all roots of the samples' k-mers that are in the sketch (0 to 1): 1 / 2^level.
     pub fn sampled_root_share(&self) -> f64 {
         (-f64::from(self.level)).exp2()
     }
 
-    /// Length of a root in bases.
+    /// Length of a root in bases, k−2.
     pub(crate) fn root_bases(&self) -> u32 {
         self.params.k - 2
     }
 
-    /// Length and pattern level of the roots.
+    /// Returns the length of the roots, and the number of pattern bits by which they were sampled.
     pub fn root_sampling(&self) -> SketchRootSampling {
         SketchRootSampling { root_bases: self.root_bases(), pattern_level: self.level }
     }
 
-    /// Builds the membership index of the roots.
+    /// Builds an index for tests whether a root is in the sketch.
     pub fn build_root_index(&self) -> SketchRootIndex<'_> {
         let mut known = SketchRootIndex { counts: &self.counts, filter: vec![0; (self.counts.len() / 4).max(1)] };
         for (key, _) in &self.counts {
@@ -753,8 +761,8 @@ impl KmerSketch {
         known
     }
 
-    /// Share of the read pairs of each sample that are PCR duplicates, from k-mers with 4 to 16 read pairs. Deeper
-    /// k-mers would have more duplicates than can be counted. 0 if there are too few k-mers.
+    /// Estimates the share of the read pairs of each sample that are PCR duplicates, from k-mers in 4 to 16 read pairs.
+    /// Deeper k-mers have more molecules than the start bits can count. 0 if there are too few such k-mers.
     pub fn duplicate_shares(&self) -> [f64; 2] {
         [0, 1].map(|s| {
             let counted = self.counts.iter().map(|(_, seen)| seen[s]).filter(|seen| (4..=16).contains(&seen.pairs));
@@ -766,8 +774,8 @@ impl KmerSketch {
         })
     }
 
-    /// Returns each root with its number of read pairs and of molecules in each sample. Read pairs are proportional
-    /// to the depth; the count of molecules is less precise for deep k-mers.
+    /// Iterates over the roots, each with its number of read pairs and its number of molecules in both samples. The
+    /// number of read pairs is proportional to the depth; the number of molecules is less precise for deep roots.
     pub fn root_depths(&self) -> impl Iterator<Item = (u64, [u32; 2], [u32; 2])> + '_ {
         let copies = self.duplicate_shares();
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {
@@ -778,7 +786,7 @@ impl KmerSketch {
         })
     }
 
-    /// Returns each root with its counters, in read pairs.
+    /// Iterates over the roots with their 16 counters per sample, in read pairs (duplicates included).
     pub fn root_counters_in_read_pairs(&self) -> impl Iterator<Item = RootCounters> + '_ {
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(|own| {
             let mut counts = [[0; 2]; 16];
@@ -787,7 +795,8 @@ impl KmerSketch {
         })
     }
 
-    /// Counts each read pair of a sample as a molecule of its own, for a library whose fragments have fixed ends.
+    /// From now on counts each read pair of a sample as a molecule of its own. This is for libraries with fixed
+    /// fragment ends, in which different molecules start alike.
     pub fn count_pairs_as_molecules(&mut self, sample: usize) {
         for (_, seen) in &mut self.counts {
             // As many bits as pairs.
@@ -796,14 +805,14 @@ impl KmerSketch {
         }
     }
 
-    /// Returns each root with its counters, in molecules.
+    /// Iterates over the roots with their 16 counters per sample, in molecules.
     pub fn root_counters(&self) -> impl Iterator<Item = RootCounters> + '_ {
         self.root_counters_with_shared_starts().map(|(root, _)| root)
     }
 
-    /// Returns each root with its counters in molecules, and for each sample the number of molecules whose read
-    /// starts equal those of another molecule of the sample with different neighbouring bases: a duplicate with an
-    /// error, or a coincidence. Duplicates without an error are one molecule.
+    /// Iterates over the roots with their 16 counters per sample, in molecules. The array is for each sample the number
+    /// of molecules that start like another molecule of the sample but have other bases before or after the root:
+    /// duplicates with a sequencing error, or coincidences. Duplicates without an error are one molecule.
     pub fn root_counters_with_shared_starts(&self) -> impl Iterator<Item = (RootCounters, [u32; 2])> + '_ {
         let copies = self.duplicate_shares();
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {

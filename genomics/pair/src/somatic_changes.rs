@@ -7,48 +7,50 @@ use crate::non_somatic::{NonSomaticModel, SamplePairProperties, allele_detection
 use crate::purity_params::PURITY_PARAMS;
 use crate::segments::{self, BetaBinomial, OptionalGenomePosition, Segment};
 
-/// A somatic change of the tumour.
+/// A somatic change of the tumour with the molecule counts from which purity is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SomaticChange {
-    /// Position on the reference, if known.
+    /// Contig index and 0-based position on the reference; `None` if unknown.
     pub position: OptionalGenomePosition,
-    /// Number of tumour molecules without and with the change.
+    /// Number of tumour molecules without the change, and with it.
     pub molecules: [u32; 2],
-    /// Number of molecules of the normal; none of them has the change.
+    /// Number of molecules of the normal at the position; none of them has the change.
     pub normal_depth: u32,
 }
 
 /// Number of steps of the read fraction from 0 to 1.
 const NUM_FRACTION_STEPS: usize = 2 * segments::NUM_MINOR_SHARE_STEPS;
 
-/// The likelihood of one change as a function of its read fraction.
+/// Likelihood of the molecule counts of one change, as a function of the share of molecules that have it.
 struct ChangeLikelihood {
     fraction_logs: Vec<f32>,
-    /// Probability of the data if the read fraction is uniform.
+    /// Probability of the counts if all read fractions are equally likely.
     uniform_probability: f64,
-    /// Probability that the normal has the change too.
+    /// Probability that the change is a germline allele which the normal does not show by chance.
     germline_probability: f64,
-    /// Probability to detect the change if it is an allele of a contaminant who is heterozygous or homozygous
-    /// ([`NonSomaticModel::foreign_alleles`]).
+    /// Probability that the change is detected if it is an allele of a contaminant, who is heterozygous or homozygous
+    /// for it ([`NonSomaticModel::foreign_alleles`]).
     foreign_detection: [f64; 2],
     /// Index of the copy-number segment that the change is in.
     segment: Option<usize>,
-    /// Weight of the change: less than 1 if both sides of its site are in the list, more if changes were left out.
+    /// Weight of the change in the likelihood: less than 1 if the roots on both sides show it as two changes, more than
+    /// 1 if only every nth change is evaluated.
     weight: f64,
 }
 
-/// Likelihood of the read fractions of the tumour's changes, given purity and copy numbers: each is somatic on its copy state, or explained by a [`NonSomaticModel`].
+/// Likelihood of the read fractions of all changes, given purity and copy numbers. Each change is either somatic, in
+/// the copy state of its segment, or not somatic as described by a [`NonSomaticModel`].
 pub struct SomaticChangeModel {
     changes: Vec<ChangeLikelihood>,
     non_somatic: NonSomaticModel,
-    /// Number of changes without those that are expected to be inherited.
+    /// Number of changes, without those that are expected to be germline alleles.
     pub count: f64,
 }
 
 impl SomaticChangeModel {
-    /// Builds the model for changes on segments, which are sorted by position. Two changes up to `bases + 1` apart,
-    /// where `bases` is the root length, are two sides of one site. `overdispersion` is the overdispersion of the read
-    /// fractions: their variance over that of a completely dispersed fraction.
+    /// Builds the model for changes on segments that are sorted by position. Two changes at most `bases + 1` apart are
+    /// one position seen from the roots on both sides; `bases` is the length of a root. `overdispersion` is the
+    /// variance of the read fractions beyond binomial, as a fraction of the largest possible variance.
     pub fn build(
         changes: &[SomaticChange],
         context: &SamplePairProperties<'_>,
@@ -106,9 +108,9 @@ impl SomaticChangeModel {
         SomaticChangeModel { changes: all, non_somatic, count }
     }
 
-    /// Returns the log-likelihood of all changes for a purity and the copy states of all segments, and the share of
-    /// the changes that are foreign alleles in the best fit. `weighted_states` are states with weights for the changes outside
-    /// of all segments.
+    /// Returns the log-likelihood of all changes for a purity and the copy states of all segments, and the share of the
+    /// changes that are foreign alleles in the best fit. `weighted_states` are copy states with weights, used for
+    /// changes outside of all segments.
     pub fn log_likelihood_and_foreign_share(
         &self,
         purity: f64,
@@ -206,7 +208,7 @@ impl SomaticChangeModel {
 }
 
 impl ChangeLikelihood {
-    /// Log-likelihood of a read fraction, by linear interpolation.
+    /// Log-likelihood of a read fraction, interpolated linearly between grid values.
     fn log_at(&self, share: f64) -> f64 {
         let at = share.clamp(0.0, 1.0) * NUM_FRACTION_STEPS as f64;
         let from = (at as usize).min(NUM_FRACTION_STEPS - 1);
@@ -215,7 +217,8 @@ impl ChangeLikelihood {
     }
 }
 
-/// Log-likelihood of each read fraction, given that the change was detected.
+/// Log-likelihood of each read fraction of the grid, given that the change was detected. The array has the numbers of
+/// molecules without and with the change.
 fn fraction_log_likelihoods([without, with]: [u32; 2], draws: &BetaBinomial) -> Vec<f32> {
     let n = (without + with) as usize;
     (0..=NUM_FRACTION_STEPS)
@@ -237,17 +240,18 @@ fn find_segment(position: OptionalGenomePosition, segments: &[Segment]) -> Optio
     (segments[i].span.0 == contig).then_some(i)
 }
 
-/// Read fractions that changes may have, with their probabilities: for changes older than the gain of their allele,
-/// later ones, subclonal ones, and inherited alleles.
+/// Read fractions that changes may have, each with its probability, in four classes: changes older than the gain of
+/// their allele, later changes, subclonal changes, and germline alleles.
 type FractionClasses = [Vec<(f64, f64)>; 4];
 
-/// Mean number of copies of a state over all cells of the sample, normal cells included.
+/// Mean number of copies of a segment over all cells of the sample, normal cells included.
 fn mean_copies(purity: f64, state: &CopyState) -> f64 {
     (purity * state.copies.iter().sum::<f64>() + 2.0 * (1.0 - purity)).max(MIN_DIVISOR)
 }
 
-/// Read fractions of changes in a copy state. Changes older than the gain are in all copies of an allele, later ones
-/// in one copy, subclonal ones in one copy of some cells; inherited alleles are in all copies and in normal cells.
+/// Lists the read fractions of changes in a segment with this copy state. Changes older than the gain are in all copies
+/// of an allele, later ones in one copy, subclonal ones in one copy of some tumour cells. Germline alleles are in all
+/// copies and in normal cells.
 fn fraction_classes(purity: f64, state: &CopyState) -> FractionClasses {
     let [a, b] = state.copies;
     let depth = mean_copies(purity, state);

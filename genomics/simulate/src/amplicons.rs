@@ -1,4 +1,4 @@
-//! Amplicon panels: tiles the targets, or the genome, with amplicons of fixed primer pairs.
+//! Amplicon panels: covers the targets, or the whole genome, with amplicons that each have a fixed primer pair.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,12 @@ use crate::genome::Genome;
 use crate::rng::Rng;
 use crate::variant::ContigSpan;
 
-/// Parameters of an amplicon panel. Ranges are the minimum and the maximum, both inclusive.
+/// Parameters of an amplicon panel. Pairs of numbers are the minimum and the maximum, both inclusive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AmpliconParams {
-    /// Length of an amplicon with both primers, bp.
+    /// Minimum and maximum length of an amplicon, its primers included, bp.
     pub length_bp: (usize, usize),
-    /// Length of a primer, bp.
+    /// Minimum and maximum length of a primer, bp.
     pub primer_bp: (usize, usize),
     /// Coefficient of variation of the depth between amplicons.
     pub depth_cv: f64,
@@ -27,24 +27,26 @@ impl Default for AmpliconParams {
     }
 }
 
-/// Number of primer pools. Neighbouring amplicons overlap, so their primers are in different pools.
+/// Number of primer pools, which are amplified separately. Neighbouring amplicons overlap, so their primers are in
+/// different pools.
 const NUM_POOLS: usize = 2;
-/// Largest deviation of an efficiency from the mean, in standard deviations of its logarithm.
+/// Largest deviation of an amplicon's efficiency from the mean, in standard deviations of its logarithm.
 const MAX_EFFICIENCY_SDS: f64 = 3.0;
 
-/// An amplicon of the reference.
+/// An amplicon on the reference, with its primers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Amplicon {
-    /// Span of the amplicon with both primers.
+    /// Span of the amplicon on the reference, its primers included.
     pub span: ContigSpan,
-    /// Left and right primer, each from its 5' to its 3' end. The right one is the reverse complement of the reference.
+    /// Sequences of the left and the right primer, each from its 5' to its 3' end. The right one is the reverse
+    /// complement of the reference.
     pub primers: [Vec<u8>; 2],
-    /// Expected number of products relative to the mean amplicon.
+    /// Expected number of PCR products of this amplicon, relative to the mean amplicon.
     pub relative_efficiency: f64,
 }
 
 impl Amplicon {
-    /// Returns the spans of the left and the right primer.
+    /// Returns the spans of the left and the right primer on the reference.
     pub(crate) fn primer_spans(&self) -> [ContigSpan; 2] {
         let [left, right] = self.primers.each_ref().map(Vec::len);
         [
@@ -53,23 +55,26 @@ impl Amplicon {
         ]
     }
 
-    /// Returns the positions of the last (3') base of the left and the right primer on the contig.
+    /// Returns the positions on the contig (0-based) to which the 3' bases of the left and the right primer bind.
     pub(crate) fn primer_ends(&self) -> [usize; 2] {
         let [left, right] = self.primer_spans();
         [left.end - 1, right.start]
     }
 }
 
-/// Amplicons by contig and position.
+/// The amplicons of a panel.
 #[derive(Debug, Clone)]
 pub(crate) struct AmpliconPanel {
-    /// The amplicons, sorted by their starts.
+    /// The amplicons, sorted by contig and start.
     pub amplicons: Vec<Amplicon>,
 }
 
 impl AmpliconPanel {
-    /// Tiles `targets`, or the whole genome, with amplicons. The inserts (the bases between the primers) of neighbours
-    /// touch. No amplicon contains an N.
+    /// Covers `targets`, or the whole genome, with amplicons whose inserts (the bases between the primers) adjoin. No
+    /// amplicon contains an N.
+    ///
+    /// # Errors
+    /// Returns an error if no amplicon fits into the targets.
     pub(crate) fn design_amplicons(
         params: &AmpliconParams,
         genome: &Genome,
@@ -120,7 +125,7 @@ impl AmpliconPanel {
         }
     }
 
-    /// Counts the bases that at least one amplicon covers.
+    /// Returns the number of reference bases that at least one amplicon covers.
     pub(crate) fn count_covered_bases(&self) -> usize {
         let (mut bases, mut last) = (0, ContigSpan { contig: usize::MAX, start: 0, end: 0 });
         for Amplicon { span, .. } in &self.amplicons {
@@ -131,7 +136,7 @@ impl AmpliconPanel {
         bases
     }
 
-    /// Formats the primers as BED: contig, start, end, name, pool (1 or 2), strand.
+    /// Formats the primers as BED lines: contig, start, end, name, pool (1 or 2), strand.
     pub(crate) fn to_primer_bed(&self, genome: &Genome) -> String {
         let mut out = String::new();
         for (i, amplicon) in self.amplicons.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Spells the chromosomes of every kind of cell in the samples.
+//! Builds the chromosome sequences of every kind of cell in the samples: normal cells, tumour cells, and cells of a
+//! contaminant.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,20 +17,22 @@ use crate::truth;
 use crate::tumour::{CarrierCopies, PlacedVariant, Tumour};
 use crate::variant::{GenomePosition, SequenceEdit};
 
-/// Chromosomes of the patient's normal and tumour cells, and of a foreign person or species.
+/// Chromosomes of the patient's normal and tumour cells, and of another person or species that contaminates the
+/// samples.
 #[derive(Debug)]
 pub(crate) struct CellGenomes<'a> {
     normal: Vec<CellChromosome<'a>>,
-    /// Chromosomes of each population of tumour cells.
+    /// Chromosomes of each population of tumour cells; empty for a population that has no cells in the sample.
     tumour: Vec<Vec<CellChromosome<'a>>>,
-    /// Share of each population among the tumour cells.
+    /// Share of each population among all tumour cells.
     shares: Vec<f64>,
-    /// Chromosomes of another person or species.
+    /// Chromosomes of another person or species; empty if there is no contaminant.
     foreign: Vec<CellChromosome<'a>>,
     mitochondria: Option<MitochondrialGenomes<'a>>,
 }
 
-/// The different mitochondrial genomes and their shares, by kind of cell.
+/// Mitochondrial genomes of normal cells, of tumour cells and of another person, each with its share among the
+/// mitochondrial genomes of these cells.
 #[derive(Debug)]
 struct MitochondrialGenomes<'a> {
     normal: Vec<(f64, CellChromosome<'a>)>,
@@ -38,7 +41,7 @@ struct MitochondrialGenomes<'a> {
 }
 
 impl<'a> CellGenomes<'a> {
-    /// Spells the chromosomes of the patient's cells.
+    /// Builds the chromosomes of the patient's normal and tumour cells.
     pub(crate) fn build(genome: &'a Genome, tumour: &'a Tumour, germline: &'a [GermlineVariant]) -> Self {
         let spell = |population: Option<usize>| -> Vec<CellChromosome<'a>> {
             let haplotype = |h: usize| {
@@ -58,7 +61,7 @@ impl<'a> CellGenomes<'a> {
         }
     }
 
-    /// Adds another person with these healthy karyotypes and germline variants.
+    /// Adds the chromosomes of another person, with these healthy haplotypes and germline variants.
     pub(crate) fn add_foreign_person(
         &mut self,
         genome: &'a Genome,
@@ -70,7 +73,7 @@ impl<'a> CellGenomes<'a> {
         }
     }
 
-    /// Adds another species, whose bases have no position in the reference.
+    /// Adds the chromosomes of another species. Their bases have no position on the reference.
     pub(crate) fn add_foreign_species(&mut self, genome: &'a Genome) {
         for bases in &genome.seqs {
             let mut origins = ReferenceOrigins::default();
@@ -86,7 +89,7 @@ impl<'a> CellGenomes<'a> {
         }
     }
 
-    /// Adds mitochondrial genomes of the patient, and of another person if there is one.
+    /// Adds the mitochondrial genomes of the patient and, if `other` is given, of another person.
     pub(crate) fn add_mitochondria(
         &mut self,
         genome: &'a Genome,
@@ -100,7 +103,7 @@ impl<'a> CellGenomes<'a> {
         });
     }
 
-    /// Notes on each chromosome which of the nuclear variants it has, so that molecules can list them.
+    /// Records for each chromosome which of the nuclear variants it has, so that the table of molecules can list them.
     pub(crate) fn note_carried_variants(&mut self, genome: &Genome, variants: &[&SequenceEdit]) {
         // An indel at the first base has no base before it.
         let mut variants: Vec<&SequenceEdit> = variants.iter().copied().filter(|v| v.position.pos > 0).collect();
@@ -123,7 +126,7 @@ impl<'a> CellGenomes<'a> {
         }
     }
 
-    /// Returns the patient's chromosomes as a mixture in which `tumour_share` of the cells are tumour cells.
+    /// Returns the patient's chromosomes, weighted so that `tumour_share` of the cells are tumour cells.
     pub(crate) fn patient_mixture(&self, tumour_share: f64) -> GenomeMixture<'_> {
         let mut genomes = vec![(1.0 - tumour_share, self.normal.as_slice())];
         for (chromosomes, share) in self.tumour.iter().zip(&self.shares) {
@@ -132,13 +135,13 @@ impl<'a> CellGenomes<'a> {
         genomes
     }
 
-    /// Returns the chromosomes of the other person or species.
+    /// Returns the chromosomes of the other person or species; empty if there is none.
     pub(crate) fn foreign_mixture(&self) -> GenomeMixture<'_> {
         vec![(1.0, self.foreign.as_slice())]
     }
 
-    /// Returns the mitochondrial genomes as a mixture: `tumour_share` of the cells are tumour cells, `foreign` of the
-    /// reads are another person's.
+    /// Returns the mitochondrial genomes with weights: `tumour_share` of the patient's cells are tumour cells, and
+    /// `foreign` of the reads come from another person.
     pub(crate) fn mitochondrial_mixture(&self, tumour_share: f64, foreign: f64) -> GenomeMixture<'_> {
         let Some(kinds) = &self.mitochondria else { return vec![] };
         // Another species has no mitochondrial genome here.
@@ -153,8 +156,9 @@ impl<'a> CellGenomes<'a> {
     }
 }
 
-/// Returns the bases of a chromosome that show a variant, with one base on either side, if it has the variant there.
-/// `at` is the position of the base before the variant on the chromosome, `reverse` its strand.
+/// Returns the range of a chromosome that shows a variant, with one base on either side; `None` if the chromosome lacks
+/// the variant. `at` is the chromosome position of the base before the variant, and `reverse` is whether the chromosome
+/// has the reverse complement of the reference there.
 fn carried_bases(
     chromosome: &CellChromosome,
     variant: &SequenceEdit,
@@ -173,7 +177,7 @@ fn carried_bases(
     (spelled == variant.added).then_some(bases)
 }
 
-/// Returns each mitochondrial genome as a mixture component of its own.
+/// Returns each mitochondrial genome as a genome of its own, with its share multiplied by `weight`.
 fn weighted_genomes<'a>(weight: f64, kinds: &'a [(f64, CellChromosome<'a>)]) -> GenomeMixture<'a> {
     kinds.iter().map(|(share, c)| (weight * share, std::slice::from_ref(c))).collect()
 }
@@ -204,7 +208,8 @@ fn germline_edits<'a>(genome: &Genome, germline: &'a [GermlineVariant], haplotyp
     HaplotypeEdits { early: late.clone(), late }
 }
 
-/// Returns the small variants of one haplotype, sorted by position. `None` as population gives those of normal cells.
+/// Returns the small variants of one haplotype in a population of tumour cells, sorted by position. Without a
+/// population: those of normal cells, which are the germline variants only.
 pub(crate) fn haplotype_edits<'a>(
     genome: &Genome,
     tumour: &'a Tumour,

@@ -1,5 +1,5 @@
-//! The sequence of a derived chromosome as a list of references to bases stored elsewhere. Bases are assembled only
-//! on request.
+//! The sequence of a derived chromosome, stored as a list of references to slices of other sequences. Bases are copied
+//! only when they are requested.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use genuma_reads::dna;
 use crate::position_index::ItemEndIndex;
 use crate::variant::{ContigSpan, SequenceEdit};
 
-/// The sequence of one derived chromosome: runs of reference, inserted and novel bases in chromosome order.
+/// The sequence of one derived chromosome: slices of reference, inserted and novel bases in chromosome order.
 #[derive(Debug, Clone, Default)]
 pub struct ChromosomeSequence<'a> {
     runs: Vec<BaseRun<'a>>,
@@ -18,7 +18,7 @@ pub struct ChromosomeSequence<'a> {
 
 #[derive(Debug, Clone, Copy)]
 struct BaseRun<'a> {
-    /// First base of the run on the chromosome, 0-based.
+    /// First base of this slice on the chromosome, 0-based.
     start: usize,
     bases: &'a [u8],
     /// Whether the chromosome has the reverse complement of `bases`.
@@ -26,14 +26,14 @@ struct BaseRun<'a> {
 }
 
 impl<'a> ChromosomeSequence<'a> {
-    /// Creates a sequence of one run of bases, forward.
+    /// Creates a sequence that consists of `bases`.
     pub fn from_bases(bases: &'a [u8]) -> Self {
         let mut sequence = ChromosomeSequence::default();
         sequence.push_bases(bases, false);
         sequence
     }
 
-    /// Appends bases, or their reverse complement if `reverse`.
+    /// Appends `bases`, or their reverse complement if `reverse` is set.
     pub fn push_bases(&mut self, bases: &'a [u8], reverse: bool) {
         if bases.is_empty() {
             return;
@@ -43,8 +43,8 @@ impl<'a> ChromosomeSequence<'a> {
         self.run_ends.push_item_end(self.runs.len() - 1, self.length);
     }
 
-    /// Appends a span of a contig with `edits` applied. The edits are sorted and do not overlap. `reverse` appends
-    /// the reverse complement.
+    /// Appends a span of a contig to which `edits` are applied. The edits are sorted and do not overlap. If `reverse`
+    /// is set, the reverse complement is appended.
     pub(crate) fn push_span(&mut self, seq: &'a [u8], span: ContigSpan, edits: &[&'a SequenceEdit], reverse: bool) {
         if reverse {
             let mut end = span.end;
@@ -65,12 +65,12 @@ impl<'a> ChromosomeSequence<'a> {
         }
     }
 
-    /// Returns the length, bp.
+    /// Returns the length of the chromosome, bp.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Returns the index of the run that contains a base.
+    /// Returns the index of the slice that contains the base at position `at`.
     fn find_run(&self, at: usize) -> usize {
         self.run_ends.find_item_ending_after(&self.runs, at, |run| run.start + run.bases.len())
     }
@@ -81,8 +81,8 @@ impl<'a> ChromosomeSequence<'a> {
         if reverse { dna::complement(bases[bases.len() - 1 - (at - start)]) } else { bases[at - start] }
     }
 
-    /// Iterates over the stored slices that make up a range of bases. The flag says whether a slice is reverse
-    /// complemented.
+    /// Iterates over the stored slices that make up a range of the chromosome. The flag is set if the chromosome has
+    /// the reverse complement of the slice.
     pub fn iter_slices(&self, bases: Range<usize>) -> impl Iterator<Item = (&'a [u8], bool)> + '_ {
         let first = if bases.is_empty() { self.runs.len() } else { self.find_run(bases.start) };
         self.runs[first..].iter().take_while(move |run| run.start < bases.end).map(move |run| {
@@ -93,7 +93,7 @@ impl<'a> ChromosomeSequence<'a> {
         })
     }
 
-    /// Returns the bases of a range as one vector.
+    /// Returns a copy of the bases in a range of the chromosome.
     pub fn bases_in_range(&self, range: Range<usize>) -> Vec<u8> {
         let mut bases = Vec::with_capacity(range.len());
         for (piece, reverse) in self.iter_slices(range) {

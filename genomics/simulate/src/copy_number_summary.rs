@@ -1,4 +1,4 @@
-//! Mean copy number of the tumour's genome.
+//! Ploidy, loss of heterozygosity and subclonal copy number of a simulated tumour.
 
 use serde::Serialize;
 
@@ -11,14 +11,15 @@ use crate::tumour::Tumour;
 pub struct CopyNumberSummary {
     /// Ploidy: mean number of copies of a reference base in a tumour cell. Inserted novel sequence does not count.
     pub ploidy: f64,
-    /// Share of the diploid genome at which tumour cells lost one parent's allele (loss of heterozygosity), 0 to 1.
+    /// Share of the bases with two parental copies in healthy cells at which tumour cells have lost one parental allele
+    /// (LOH), averaged over the tumour cells (0 to 1).
     pub loh_fraction: f64,
-    /// Share of the genome whose copy number differs between tumour cells, 0 to 1.
+    /// Share of the genome whose copy number is not the same in all tumour cells (0 to 1).
     pub subclonal_fraction: f64,
 }
 
 impl CopyNumberSummary {
-    /// Computes the summary of a tumour.
+    /// Computes the summary from the karyotypes of all tumour cells.
     pub fn from_tumour(genome: &Genome, tumour: &Tumour) -> CopyNumberSummary {
         let mut sum = [0.0; 4];
         let populations = || tumour.population_shares.iter().zip(&tumour.karyotypes).filter(|(share, _)| **share > 0.0);
@@ -57,7 +58,7 @@ impl CopyNumberSummary {
     }
 }
 
-/// Copy number of one haplotype of a contig in each interval between two neighbouring cuts.
+/// Returns the copy number of one haplotype of a contig in each interval between two neighbouring positions of `cuts`.
 fn copies_between_cuts(karyotype: &Karyotype, contig: usize, cuts: &[usize]) -> Vec<usize> {
     let mut copies = vec![0; cuts.len() - 1];
     for (span, times) in karyotype.reference_spans().filter(|(span, _)| span.contig == contig) {

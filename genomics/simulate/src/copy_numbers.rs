@@ -1,4 +1,4 @@
-//! Copy-number changes of the tumour: gains and losses of whole chromosomes, amplifications and large deletions.
+//! Adds copy-number changes to the tumour: gains and losses of whole chromosomes, amplifications and large deletions.
 
 use serde::Serialize;
 
@@ -14,20 +14,21 @@ use crate::variant_placer::{MAX_PLACEMENT_TRIES, VariantPlacer, no_space_error};
 /// Parameters of the tumour's copy-number changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CopyNumberParams {
-    /// Probability that a haplotype of a contig is lost or gained in all tumour cells; losses and gains are equally
+    /// Probability that one haplotype of a contig is lost or gained in all tumour cells; losses and gains are equally
     /// likely.
     pub aneuploidy: f64,
     /// Number of spans of 10–40 kb that are amplified on one haplotype in all tumour cells.
     pub amplifications: usize,
-    /// Copy numbers of the amplified spans in a tumour cell, used in turn.
+    /// Copy numbers of the amplified spans in a tumour cell. The first amplification has the first number, and so on;
+    /// after the last number the list starts again.
     pub amplified_copies: Vec<usize>,
-    /// Number of spans of 20–200 kb that are deleted on one haplotype.
+    /// Number of spans of 20–200 kb that are deleted on one haplotype of one clone.
     pub losses: usize,
-    /// Whether the whole genome is doubled before contigs are lost and gained.
+    /// Whether the whole genome is doubled before chromosomes are lost and gained.
     #[serde(skip_serializing_if = "is_default")]
     pub doubled: bool,
-    /// Probability that a haplotype of a contig is lost or gained once more in one subclone only. Without subclones
-    /// it has no effect.
+    /// Probability that one haplotype of a contig has one copy more or less in one subclone only. It has no effect
+    /// without subclones.
     #[serde(skip_serializing_if = "is_default")]
     pub subclonal: f64,
 }
@@ -45,21 +46,22 @@ impl Default for CopyNumberParams {
     }
 }
 
-/// A contig whose haplotypes have other copy numbers in the founder clone than in healthy cells; copy-neutral LOH is
-/// included.
+/// A contig whose haplotypes have other copy numbers in the founder clone than in healthy cells, such as a lost
+/// chromosome or copy-neutral LOH.
 #[derive(Debug, Clone, Serialize)]
 pub struct AneuploidContig {
     /// Name of the contig.
     pub contig: String,
-    /// Copies of each haplotype in founder tumour cells.
+    /// Number of copies of each haplotype in tumour cells of the founder clone.
     pub copies: [usize; 2],
 }
 
-/// Shortest and longest amplified span in bp, and the divisor of the longest contig that limits both.
+/// Minimum and maximum length of an amplified span, bp, and the divisor of the longest contig's length that limits
+/// both.
 const AMPLIFIED_BP: (usize, usize, usize) = (10_000, 40_000, 10);
-/// Shortest and longest large deletion in bp, and the divisor of the longest contig that limits both.
+/// Minimum and maximum length of a large deletion, bp, and the divisor of the longest contig's length that limits both.
 const LOST_BP: (usize, usize, usize) = (20_000, 200_000, 8);
-/// Small variants in each amplified span, in addition to one deletion.
+/// Small variants that are placed in each amplified span, in addition to one deletion.
 const AMPLICON_VARIANTS: [SmallVariantKind; 5] = [
     SmallVariantKind::Snv,
     SmallVariantKind::Snv,
@@ -67,13 +69,16 @@ const AMPLICON_VARIANTS: [SmallVariantKind; 5] = [
     SmallVariantKind::Indel,
     SmallVariantKind::Indel,
 ];
-/// Attempts to find a position within an amplified span.
+/// Maximum number of attempts to find a position for a variant within an amplified span.
 const MAX_AMPLICON_TRIES: usize = 40_000;
-/// Shortest and longest deletion within an amplified span, bp.
+/// Minimum and maximum length of the deletion within an amplified span, bp.
 const AMPLICON_DELETION_BP: (usize, usize) = (MIN_SV_BP, 300);
 
-/// Sets the copy numbers of a tumour that has no variants yet. Each amplified span gets three SNVs, two indels and
-/// one deletion.
+/// Sets the copy numbers of a tumour that has no variants yet, and places amplifications and large deletions. Each
+/// amplified span gets three SNVs, two indels and one deletion.
+///
+/// # Errors
+/// Returns an error if the genome has no space for a change.
 pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &CopyNumberParams) -> Result<()> {
     set_chromosome_copies(placer, params.aneuploidy, if params.doubled { 2 } else { 1 });
     change_subclonal_copies(placer, params.subclonal);
@@ -101,8 +106,8 @@ pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &Cop
     Ok(())
 }
 
-/// Lists the contigs whose haplotypes have other copy numbers in the founder clone than in healthy cells; copy-neutral LOH is
-/// included. A derived chromosome counts for the contig with which it begins.
+/// Lists the contigs whose haplotypes have other copy numbers in the founder clone than in healthy cells, copy-neutral
+/// LOH included. A derived chromosome counts for the contig with which it begins.
 pub(crate) fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<AneuploidContig> {
     let contig = |(i, name): (usize, &String)| {
         let copies = [0, 1].map(|h| tumour.karyotypes[0][h].chromosome_copies()[i]);
@@ -112,7 +117,8 @@ pub(crate) fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<An
     genome.names.iter().enumerate().filter_map(contig).collect()
 }
 
-/// Sets the number of copies of each chromosome: `usual`, or one more or less.
+/// Sets the number of copies of each chromosome in all tumour cells: `usual`, or with probability `share` one more or
+/// one less. At least one copy of each contig remains.
 fn set_chromosome_copies(placer: &mut VariantPlacer, share: f64, usual: usize) {
     for contig in 0..placer.genome.seqs.len() {
         let there = placer.tumour.ploidy.present_haplotypes(contig);
@@ -136,7 +142,8 @@ fn set_chromosome_copies(placer: &mut VariantPlacer, share: f64, usual: usize) {
     }
 }
 
-/// Changes the copy number of some chromosomes in one subclone each. At least one copy of each contig remains.
+/// Adds or removes one copy of some chromosomes, each in one random subclone with probability `share`. At least one
+/// copy of each contig remains.
 fn change_subclonal_copies(placer: &mut VariantPlacer, share: f64) {
     let subclones = placer.tumour.karyotypes.len() - 1;
     if share <= 0.0 || subclones == 0 {
@@ -159,7 +166,7 @@ fn change_subclonal_copies(placer: &mut VariantPlacer, share: f64) {
     }
 }
 
-/// Draws a span, left-aligned; `None` if it extends beyond its contig.
+/// Draws a random span with a log-uniform length, and left-aligns it; `None` if it extends beyond its contig.
 fn random_span(placer: &mut VariantPlacer, (low, high, part): (usize, usize, usize)) -> Option<ContigSpan> {
     let high = high.min(placer.genome.longest_contig_bp() / part).max(1);
     let size = placer.rng.draw_log_uniform(low.min(high), high);
@@ -170,7 +177,8 @@ fn random_span(placer: &mut VariantPlacer, (low, high, part): (usize, usize, usi
     (span.end <= seq.len()).then(|| left_align_span(span, seq))
 }
 
-/// Amplifies a random span on one haplotype to about `copies` copies per tumour cell; `None` if the span is not free.
+/// Amplifies a random span on one haplotype, so that a tumour cell has about `copies` copies of it; `None` if the span
+/// is not free.
 fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize) -> Option<Amplicon> {
     let span = random_span(placer, AMPLIFIED_BP)?;
     let haplotype = placer.rng.draw_below(2);
@@ -185,13 +193,13 @@ fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize)
 struct Amplicon {
     span: ContigSpan,
     haplotype: usize,
-    /// Number of the amplification, from 0, in the order of the parameters.
+    /// Number of the amplification, from 0.
     index: usize,
 }
 
 impl Amplicon {
-    /// Draws a position within the amplified span. The first half of the attempts accepts only allowed positions
-    /// (such as capture targets).
+    /// Draws a position within the amplified span. The first half of the attempts returns `None` for positions outside
+    /// the allowed spans (such as capture targets).
     fn draw_position(&self, placer: &mut VariantPlacer, attempt: usize) -> Option<GenomePosition> {
         let at = GenomePosition {
             contig: self.span.contig,
@@ -200,7 +208,7 @@ impl Amplicon {
         (attempt >= MAX_AMPLICON_TRIES / 2 || placer.occupied.is_position_allowed(at)).then_some(at)
     }
 
-    /// Returns whether a span is within the amplified span, away from its ends and from other variants.
+    /// Returns whether a span is within the amplified span and far enough from its ends and from other variants.
     fn can_hold(&self, placer: &VariantPlacer, span: ContigSpan) -> bool {
         // Seven variants must fit into 10 kb even if the general spacing is larger.
         let spacing = placer.min_spacing_bp.min(self.span.length_bp() / 40);
@@ -209,7 +217,8 @@ impl Amplicon {
     }
 }
 
-/// Places small variants in an amplified span, every other one on half of the copies; `None` if they do not fit.
+/// Places small variants and a deletion in an amplified span. They are alternately on all copies and on half of the
+/// copies of the span. `None` if they do not fit.
 fn place_amplicon_variants(
     placer: &mut VariantPlacer,
     maker: &SmallVariantGenerator,

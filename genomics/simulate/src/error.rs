@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-/// An error of simulating reads or of scoring calls. Each message says what failed, where, and what to do.
+/// An error of simulating reads or of scoring variant calls. Each message says what failed, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder cannot be read or created.
@@ -18,7 +18,7 @@ pub enum Error {
         path: PathBuf,
         /// Line number, from 1.
         line: u64,
-        /// What is wrong with the line and how to correct it.
+        /// Description of what is wrong with the line, and how to correct it.
         what: String,
     },
     /// The genome FASTA file cannot be read.
@@ -41,11 +41,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns a function for `map_err` that adds the path to an I/O error.
+    /// Returns a function that converts an I/O error to [`Error::Io`] with this path, for use with `map_err`.
     pub(crate) fn add_path_to_error(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         move |source| Error::Io { path: path.to_owned(), source }
     }
 }
 
-/// Result of a function of this crate.
+/// Result type of the functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

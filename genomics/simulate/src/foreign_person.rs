@@ -1,4 +1,4 @@
-//! Simulates another person whose reads contaminate the samples.
+//! Simulates the germline variants of another person whose reads contaminate the samples.
 
 use std::path::PathBuf;
 
@@ -12,42 +12,42 @@ use crate::rng::Rng;
 use crate::sequencing::is_default;
 use crate::variant::ContigSpan;
 
-/// How many reads of each sample come from another person or species, and from which.
+/// Shares of the reads that come from another person or species, and who or what that is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ForeignReadParams {
-    /// Share of foreign reads in the tumour sample, 0 to 1.
+    /// Share of the tumour sample's reads that are foreign, 0 to 1.
     pub tumor: f64,
-    /// Share of foreign reads in the normal sample, 0 to 1.
+    /// Share of the normal sample's reads that are foreign, 0 to 1.
     pub normal: f64,
-    /// FASTA file of the genome from which foreign reads come. `None` simulates another person.
+    /// FASTA file of the genome from which the foreign reads come. `None` simulates another person.
     pub genome: Option<PathBuf>,
-    /// Relationship of the other person to the patient.
+    /// Relationship of the simulated person to the patient.
     #[serde(skip_serializing_if = "is_default")]
     pub kin: Relationship,
 }
 
-/// Relationship of another person to the patient.
+/// Relationship of another person to the patient. It determines which haplotypes they share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relationship {
-    /// Shares half of the SNVs, as unrelated people share common polymorphisms.
+    /// Unrelated: has about half of the patient's SNVs, because both people share common polymorphisms.
     #[default]
     Unrelated,
-    /// Father or son: has the patient's second haplotype.
+    /// Father or son: has the patient's second haplotype, and one of an unrelated person.
     Parent,
-    /// Brother or sister: has each of the patient's haplotypes over half of its length.
+    /// Brother or sister: has each of the patient's two haplotypes over half of its length.
     Sibling,
-    /// Half-sibling by the mother: has the patient's first haplotype over half of its length.
+    /// Half-sibling with the same mother: has the patient's first haplotype over half of its length.
     HalfSibling,
 }
 
 impl Relationship {
-    /// Returns whether the other person has the patient's mitochondria (same mother).
+    /// Returns whether the other person has the patient's mitochondrial genome, because both have the same mother.
     pub(crate) fn shares_mitochondria(self) -> bool {
         matches!(self, Relationship::Sibling | Relationship::HalfSibling)
     }
 
-    /// Returns how much of each of the patient's haplotypes the other person shares.
+    /// Returns for each of the patient's haplotypes how much of it the other person has too.
     fn shared_haplotypes(self) -> [HaplotypeSharing; 2] {
         match self {
             Relationship::Unrelated => [HaplotypeSharing::Nothing; 2],
@@ -58,7 +58,7 @@ impl Relationship {
     }
 }
 
-/// Share of one haplotype of the patient that the other person has, too (identical by descent).
+/// How much of one haplotype of the patient the other person has too (identical by descent).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HaplotypeSharing {
     Nothing,
@@ -66,13 +66,13 @@ enum HaplotypeSharing {
     All,
 }
 
-/// Population from which the patient and the other person are drawn. It gives the distribution of allele frequencies
-/// conditional on the patient's genotype.
+/// Population from which the patient and the other person come. It gives the distribution of the frequency of an
+/// allele, conditional on the patient's genotype.
 ///
 /// Allele frequencies follow the neutral model (Ewens 1972): as many variants have a frequency of 2–4 % as of 4–8 %,
-/// whichever allele the reference has. In such a population a third of a person's variants are homozygous, opposite
-/// homozygotes are a third of the sites at which the other person is heterozygous, and KING's kinship coefficient of
-/// two strangers is 0. A higher share of homozygous variants means inbreeding.
+/// whichever allele the reference has. In such a population a third of a person's variants are homozygous, two
+/// unrelated people are homozygous for different alleles at a third as many sites as one of them is heterozygous, and
+/// their KING kinship coefficient is 0. A higher share of homozygous variants means inbreeding.
 #[derive(Debug, Clone, Copy)]
 struct PopulationModel {
     /// Inbreeding coefficient: probability that a person's two haplotypes are identical by descent, 0 to 1.
@@ -80,13 +80,13 @@ struct PopulationModel {
 }
 
 impl PopulationModel {
-    /// Creates the population in which the given share of a person's variants is homozygous.
+    /// Creates the population in which a share `homozygous` of a person's variants is homozygous.
     fn from_homozygous_share(homozygous: f64) -> PopulationModel {
         PopulationModel { inbreeding: ((3.0 * homozygous - 1.0) / (1.0 + homozygous)).clamp(0.0, 1.0) }
     }
 
-    /// Draws the population frequency of an allele that a person has on both haplotypes (`both`), or on one of
-    /// `copies`.
+    /// Draws the population frequency of an allele that a person has on both haplotypes (`both`), or on one of `copies`
+    /// haplotypes.
     fn draw_allele_frequency(self, both: bool, copies: usize, rng: &mut Rng) -> f64 {
         let any = rng.draw_unit_interval();
         match (both, copies) {
@@ -97,15 +97,16 @@ impl PopulationModel {
         }
     }
 
-    /// Draws which of the present haplotypes (`there`) have an allele of the given frequency.
+    /// Draws which haplotypes of a person have an allele with this population frequency. `there` are the haplotypes
+    /// that the person has of the contig.
     fn draw_carriers(self, frequency: f64, there: [bool; 2], rng: &mut Rng) -> [bool; 2] {
         let first = rng.draw_bernoulli(frequency);
         let second = if rng.draw_bernoulli(self.inbreeding) { first } else { rng.draw_bernoulli(frequency) };
         [first && there[0], second && there[1]]
     }
 
-    /// Returns the numbers of heterozygous and of homozygous variants that one person has and another lacks, relative
-    /// to all variants of one person.
+    /// Returns the numbers of heterozygous and of homozygous variants that one person has and another person lacks,
+    /// relative to the number of all variants of one person.
     fn private_variant_ratios(self) -> [f64; 2] {
         let (f, g) = (self.inbreeding, 1.0 - self.inbreeding);
         let all = 1.5 - 0.5 * f;
@@ -115,12 +116,12 @@ impl PopulationModel {
     }
 }
 
-/// Number of IBD segments per genome of siblings, counting those that they share and those that they do not: 40 Mbp
-/// each in 3.1 Gbp, after four meioses with one crossover per 100 Mbp.
+/// Number of segments per genome of siblings, counting both the segments that are identical by descent and those
+/// between them: 40 Mbp each in 3.1 Gbp, after four meioses with one crossover per 100 Mbp.
 const IBD_SEGMENTS_PER_GENOME: usize = 75;
 
-/// Draws the germline variants of an unrelated person: the patient's more frequent alleles, and others that the
-/// patient lacks.
+/// Draws the germline variants of an unrelated person: some of the patient's variants, the frequent ones more often,
+/// and new variants that the patient lacks.
 pub(crate) fn draw_unrelated_person(
     genome: &Genome,
     ploidy: &HealthyPloidy,
@@ -131,7 +132,7 @@ pub(crate) fn draw_unrelated_person(
     draw_unrelated_person_in(genome, ploidy, params, patient, &mut OccupiedRegions::empty(genome), rng)
 }
 
-/// Like [`draw_unrelated_person`], with new variants at the free positions of `occupied`.
+/// Like [`draw_unrelated_person`], but places new variants at the free positions of `occupied`.
 fn draw_unrelated_person_in(
     genome: &Genome,
     ploidy: &HealthyPloidy,
@@ -173,9 +174,9 @@ fn draw_unrelated_person_in(
     variants
 }
 
-/// Draws the germline variants of a relative: the patient's variants where a haplotype is identical by descent, and
-/// those of an unrelated person elsewhere. `occupied` contains the patient's variants; new variants go to its free
-/// positions.
+/// Draws the germline variants of a relative. Where a haplotype is identical by descent, the relative has the patient's
+/// variants, elsewhere those of an unrelated person. `occupied` contains the patient's variants; new variants are
+/// placed at its free positions.
 pub(crate) fn draw_relative(
     genome: &Genome,
     ploidy: &HealthyPloidy,
@@ -206,8 +207,8 @@ pub(crate) fn draw_relative(
     variants
 }
 
-/// Boundaries of the segments of one haplotype that are identical by descent: from an even-numbered boundary to the
-/// next.
+/// Segments of one contig of one haplotype that are identical by descent in both people, as a list of boundaries: a
+/// segment extends from each even-numbered boundary to the next boundary.
 #[derive(Debug, Default)]
 struct IbdSegments(Vec<usize>);
 
@@ -217,7 +218,8 @@ impl IbdSegments {
     }
 }
 
-/// Draws the segments that a relative shares with the patient, by haplotype and contig.
+/// Draws the segments that a relative shares with the patient, for each haplotype and contig. `shares` is how much of
+/// each haplotype is shared.
 fn draw_ibd_segments(
     genome: &Genome,
     ploidy: &HealthyPloidy,

@@ -1,4 +1,4 @@
-//! The reference genome: reads FASTA, writes FASTA with its index.
+//! The reference genome: reads FASTA files, and writes FASTA with its index.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -14,19 +14,19 @@ use crate::error::Result;
 /// The contigs of a genome in file order, as upper-case A, C, G, T and N.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Genome {
-    /// Contig names: the first word of each FASTA header.
+    /// Names of the contigs: the first word of each FASTA header.
     pub names: Vec<String>,
-    /// Contig sequences. They are shared, so that adding a contig does not copy the others.
+    /// Sequences of the contigs. They are reference-counted, so that cloning a genome does not copy them.
     pub seqs: Vec<Arc<Vec<u8>>>,
 }
 
 /// Bases per line of the FASTA output.
 const FASTA_LINE_BASES: usize = 60;
-/// FASTA lines collected before each write.
+/// Number of FASTA lines that are collected before each write.
 const FASTA_LINES_PER_WRITE: usize = 20_000;
 
 impl Genome {
-    /// Creates a genome from as many names as sequences.
+    /// Creates a genome from contig names and as many sequences.
     pub fn from_sequences(names: Vec<String>, seqs: Vec<Vec<u8>>) -> Self {
         Genome { names, seqs: seqs.into_iter().map(Arc::new).collect() }
     }
@@ -49,12 +49,13 @@ impl Genome {
         self.seqs.iter().map(|seq| seq.len()).max().unwrap_or(0)
     }
 
-    /// Returns the number of bases that are not N.
+    /// Returns the number of bases that are not N, over all contigs.
     pub fn num_known_bases(&self) -> usize {
         self.seqs.iter().map(|seq| seq.iter().filter(|&&b| b != b'N').count()).sum()
     }
 
-    /// Writes the genome to `path` (60 bases per line) with its index `path.fai`, and adds both files to `set`.
+    /// Writes the genome as FASTA to `path` (60 bases a line) and its index to `path.fai`. Adds both files to `set`,
+    /// which publishes them later.
     pub fn write_fasta(&self, path: &Path, set: &mut FileSet) -> Result<()> {
         let mut file = AtomicFile::create(path)?;
         let mut index = String::new();
@@ -82,7 +83,7 @@ impl Genome {
     }
 }
 
-/// Writes a complete file and adds it to `set`.
+/// Writes `content` to a file and adds the file to `set`, which publishes it later.
 pub(crate) fn write_file_into_set(path: &Path, content: &[u8], set: &mut FileSet) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
     file.write_all(content)?;

@@ -1,4 +1,4 @@
-//! Places the patient's germline variants, which the tumour and the normal sample share.
+//! Places the patient's germline variants, which both the tumour and the normal sample have.
 
 use serde::Serialize;
 
@@ -9,20 +9,20 @@ use crate::rng::Rng;
 use crate::small_variants::{SmallVariantGenerator, SmallVariantKind};
 use crate::variant::{ContigSpan, SequenceEdit};
 
-/// Rates and numbers of germline variants.
+/// Numbers and rates of germline variants, and their zygosity and spacing.
 #[derive(Debug, Clone, Serialize)]
 pub struct GermlineParams {
     /// SNVs per reference base.
     pub snv_rate: f64,
-    /// Indels per reference base.
+    /// Indels of up to 30 bp per reference base.
     pub indel_rate: f64,
     /// Share of the indels that change the length of a tandem repeat.
     pub tandem_share: f64,
-    /// Number of deletions and insertions of 50–2000 bp.
+    /// Number of structural variants: deletions and insertions of 50–2000 bp.
     pub svs: usize,
-    /// Share of the variants that are homozygous.
+    /// Share of the variants that are homozygous, 0 to 1.
     pub homozygous_share: f64,
-    /// Minimum distance between a germline variant and any other variant, bp.
+    /// Minimum distance of a germline variant to any other variant, bp.
     pub gap: usize,
 }
 
@@ -33,7 +33,7 @@ impl Default for GermlineParams {
 }
 
 impl GermlineParams {
-    /// Draws which of the present haplotypes (`there`) have a variant.
+    /// Draws which haplotypes have a variant. `there` are the haplotypes that a healthy cell has of the contig.
     pub(crate) fn draw_variant_haplotypes(&self, there: [bool; 2], rng: &mut Rng) -> [bool; 2] {
         let mut haplotypes = [true; 2];
         if !rng.draw_bernoulli(self.homozygous_share) {
@@ -46,7 +46,7 @@ impl GermlineParams {
 /// A germline variant and the haplotypes that have it.
 #[derive(Debug, Clone)]
 pub(crate) struct GermlineVariant {
-    /// Change of the reference sequence.
+    /// The change of the reference sequence.
     pub edit: SequenceEdit,
     /// For each of the two haplotypes: whether it has the variant.
     pub haplotypes: [bool; 2],
@@ -56,7 +56,8 @@ const MAX_INDEL_BP: usize = 30;
 const SV_BP: (usize, usize) = (50, 2000);
 const MAX_TRIES_PER_VARIANT: usize = 200;
 
-/// Places germline variants at free positions. A variant that finds no free position is left out.
+/// Draws germline variants and places them at free positions of `occupied`. A variant for which no free position is
+/// found is left out.
 pub(crate) fn place_germline_variants(
     genome: &Genome,
     ploidy: &HealthyPloidy,
@@ -93,7 +94,8 @@ pub(crate) fn place_germline_variants(
     found
 }
 
-/// Proposes a deletion or an insertion of novel sequence, with the span to reserve.
+/// Proposes a deletion, or an insertion of novel sequence, at a random position, together with the span that it
+/// occupies.
 fn propose_germline_sv(
     genome: &Genome,
     occupied: &OccupiedRegions,

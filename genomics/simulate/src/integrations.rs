@@ -1,4 +1,4 @@
-//! Inserts foreign sequence into the tumour's genome, as viral integration does.
+//! Inserts foreign sequence, such as that of a virus, into the tumour's genome.
 
 use std::path::PathBuf;
 
@@ -10,19 +10,22 @@ use crate::rng::Rng;
 use crate::variant::{SequenceEdit, StructuralVariant};
 use crate::variant_placer::{MAX_PLACEMENT_TRIES, VariantPlacer, no_space_error};
 
-/// Parameters of foreign insertions, each a somatic insertion.
+/// Number and source of foreign sequences that are inserted into the tumour's genome as somatic variants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct IntegrationParams {
-    /// Number of random parts of the foreign sequences that are inserted into the tumour's genome.
+    /// Number of insertions. Each is a random part of the foreign genome.
     pub pieces: usize,
-    /// FASTA file of the foreign (such as viral) genome.
+    /// FASTA file of the foreign genome, such as that of a virus.
     pub genome: Option<PathBuf>,
 }
 
-/// Shortest and longest inserted sequence, bp.
+/// Minimum and maximum length of the inserted sequence, bp.
 const INSERT_BP: (usize, usize) = (500, 5000);
 
-/// Places insertions of random parts of a foreign genome.
+/// Places insertions of random parts of the foreign genome into the tumour's genome.
+///
+/// # Errors
+/// Returns an error if the foreign genome cannot be read, or if the tumour's genome has no space for an insertion.
 pub(crate) fn place_integrations(placer: &mut VariantPlacer<'_, '_>, params: &IntegrationParams) -> Result<()> {
     let Some(path) = &params.genome else { return Ok(()) };
     let foreign = Genome::read_fasta(path)?;
@@ -47,7 +50,7 @@ pub(crate) fn place_integrations(placer: &mut VariantPlacer<'_, '_>, params: &In
     Ok(())
 }
 
-/// Draws a part of any sequence that is long enough, on either strand.
+/// Draws a random part of the foreign sequences, on a random strand.
 fn draw_foreign_insert(foreign: &Genome, rng: &mut Rng) -> Vec<u8> {
     let long: Vec<_> = foreign.seqs.iter().filter(|seq| seq.len() >= INSERT_BP.0).collect();
     let seq = long[rng.draw_below(long.len())];

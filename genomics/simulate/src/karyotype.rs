@@ -1,4 +1,4 @@
-//! A haplotype as reference segments in a new order, and the sequence that they spell.
+//! One haplotype of a cell as reference segments in a new order, and the chromosome sequences that they form.
 
 use std::sync::Arc;
 
@@ -21,21 +21,21 @@ struct KaryotypeSegment {
     age: AmplifiedCopyAge,
 }
 
-/// Age of a copy of an amplified span. It decides which small variants the copy has.
+/// Age of a copy of an amplified span relative to small variants in the span. It decides which variants the copy has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AmplifiedCopyAge {
-    /// The copy has all variants of its haplotype.
+    /// A late copy has all variants of its haplotype.
     Late,
-    /// The copy was made before some of the variants arose and lacks them.
+    /// An early copy was made before some of the variants arose, and lacks those.
     Early,
 }
 
-/// Small variants of one haplotype by contig: sorted, not overlapping, and not across breakpoints.
+/// Small variants of one haplotype by contig: sorted, without overlaps, and not across breakpoints.
 #[derive(Debug, Default)]
 pub struct HaplotypeEdits<'a> {
-    /// Variants of late segments. Without amplification all segments are late.
+    /// Variants that late copies have: all variants of the haplotype. Without amplification all segments are late.
     pub late: Vec<Vec<&'a SequenceEdit>>,
-    /// Variants by contig that only the segments amplified early have.
+    /// Variants that early copies of amplified spans have: only those that are older than the amplification.
     pub early: Vec<Vec<&'a SequenceEdit>>,
 }
 
@@ -48,27 +48,28 @@ impl<'a> HaplotypeEdits<'a> {
     }
 }
 
-/// One haplotype of a cell: derived chromosomes, each a list of segments.
+/// One haplotype of a cell: derived chromosomes, each a list of segments of the reference or of novel sequence.
 #[derive(Debug, Clone)]
 pub struct Karyotype {
     chromosomes: Vec<Vec<KaryotypeSegment>>,
-    /// Number of copies of each chromosome.
+    /// Number of copies of each chromosome in the cell.
     copies: Vec<usize>,
 }
 
-/// A boundary between segments: `chromosomes[chromosome][..segment]` is before it.
+/// A boundary between two segments of a chromosome: the segments before index `segment` are on its left. `reverse` is
+/// whether the segment there is reverse complemented.
 struct SegmentBoundary {
     chromosome: usize,
     segment: usize,
     reverse: bool,
 }
 
-/// Error of a translocation whose two breakpoints are on one derived chromosome.
+/// Error if a translocation has both breakpoints on one derived chromosome.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SameChromosomeError;
 
 impl Karyotype {
-    /// Creates a haplotype that equals the reference.
+    /// Creates a haplotype without variants: one chromosome per contig of the reference.
     pub fn equal_to_reference(genome: &Genome) -> Self {
         let whole = |(contig, seq): (usize, &Arc<Vec<u8>>)| {
             vec![KaryotypeSegment {
@@ -83,7 +84,7 @@ impl Karyotype {
         }
     }
 
-    /// Creates the two haplotypes of a healthy cell.
+    /// Creates the two haplotypes of a healthy cell, with the contigs that `ploidy` gives.
     pub fn healthy_haplotypes(genome: &Genome, ploidy: &HealthyPloidy) -> [Karyotype; 2] {
         [0, 1].map(|haplotype| {
             let copies = (0..genome.seqs.len()).map(|i| usize::from(ploidy.present_haplotypes(i)[haplotype]));
@@ -91,18 +92,19 @@ impl Karyotype {
         })
     }
 
-    /// Sets the number of copies of a chromosome. A chromosome has the number of the contig with which it begins.
+    /// Sets the number of copies of a chromosome in the cell. A chromosome has the index of the contig with which it
+    /// begins.
     pub(crate) fn set_chromosome_copies(&mut self, chromosome: usize, copies: usize) {
         self.copies[chromosome] = copies;
     }
 
-    /// Returns the number of copies of each chromosome, in the order of [`Self::chromosome_sequences`].
+    /// Returns the number of copies of each chromosome in the cell, in the order of [`Self::chromosome_sequences`].
     pub fn chromosome_copies(&self) -> &[usize] {
         &self.copies
     }
 
-    /// Returns how many more copies of a reference base there are than segments with it, because of additional copies
-    /// of whole chromosomes. The value is negative where the chromosome is lost.
+    /// Returns the number of copies of a reference base that are due to additional copies of whole chromosomes. It is
+    /// negative where a chromosome is lost.
     pub fn num_extra_copies(&self, at: GenomePosition) -> f64 {
         let covers = |p: &&KaryotypeSegment| match p.source {
             SegmentSource::Reference(span) => span.contig == at.contig && span.start <= at.pos && at.pos < span.end,
@@ -113,7 +115,8 @@ impl Karyotype {
         rows.map(|(row, &copies)| (copies as f64 - 1.0) * pieces(row)).sum()
     }
 
-    /// Iterates over the reference span of each segment, with the number of copies of its chromosome.
+    /// Iterates over the segments that come from the reference: the span on the reference, and the number of copies of
+    /// the chromosome that contains it.
     pub fn reference_spans(&self) -> impl Iterator<Item = (ContigSpan, usize)> + '_ {
         self.chromosomes.iter().zip(&self.copies).flat_map(|(row, &copies)| {
             row.iter().filter_map(move |piece| match piece.source {
@@ -123,7 +126,8 @@ impl Karyotype {
         })
     }
 
-    /// Counts the copies of a reference base: in all segments, and in segments that are [`AmplifiedCopyAge::Late`].
+    /// Returns the number of copies of a reference base: in all segments, and in segments that are
+    /// [`AmplifiedCopyAge::Late`].
     pub(crate) fn count_occurrences(&self, at: GenomePosition) -> (usize, usize) {
         let (mut all, mut late) = (0, 0);
         for (row, &copies) in self.chromosomes.iter().zip(&self.copies) {
@@ -138,7 +142,11 @@ impl Karyotype {
         (all, late)
     }
 
-    /// Applies one variant. No other variant may have used its breakpoints, and its affected span must be unchanged.
+    /// Applies a structural variant to the haplotype. No earlier variant may have a breakpoint at the same position,
+    /// and the affected span must be unchanged.
+    ///
+    /// # Errors
+    /// Returns an error if a translocation has both breakpoints on one derived chromosome.
     pub fn apply_structural_variant(&mut self, variant: &StructuralVariant) -> Result<(), SameChromosomeError> {
         match variant {
             StructuralVariant::Deletion(span) => {
@@ -191,7 +199,7 @@ impl Karyotype {
         Ok(())
     }
 
-    /// Makes `span` a segment of its own and returns its boundary.
+    /// Splits segments so that `span` is a segment of its own. Returns the boundary before it.
     fn isolate_segment(&mut self, span: ContigSpan) -> SegmentBoundary {
         let [start, end] = span.end_positions();
         self.split_at(start);
@@ -207,7 +215,7 @@ impl Karyotype {
         self.chromosomes[at.chromosome].insert(at.segment, piece);
     }
 
-    /// Makes a position a boundary between segments and returns the boundary.
+    /// Splits the segment that contains a position there, and returns the boundary between both parts.
     fn split_at(&mut self, cut: GenomePosition) -> SegmentBoundary {
         for (chromosome, row) in self.chromosomes.iter_mut().enumerate() {
             for piece in 0..row.len() {
@@ -233,8 +241,8 @@ impl Karyotype {
         unreachable!("cut {cut:?} lies outside the genome or in a deleted span")
     }
 
-    /// Like [`Self::split_at`], but reverse complements the chromosome if needed, so that the boundary is on a
-    /// forward segment.
+    /// Like [`Self::split_at`], but reverse complements the whole chromosome if needed, so that the segment at the
+    /// boundary is forward.
     fn split_at_forward(&mut self, cut: GenomePosition) -> SegmentBoundary {
         let at = self.split_at(cut);
         if !at.reverse {
@@ -246,7 +254,7 @@ impl Karyotype {
         SegmentBoundary { segment: piece, reverse: false, ..at }
     }
 
-    /// Returns the sequence of each chromosome with the small variants applied.
+    /// Returns the sequence of each chromosome with the small variants `edits` applied.
     pub fn chromosome_sequences<'a>(
         &'a self,
         genome: &'a Genome,
@@ -268,8 +276,8 @@ impl Karyotype {
         self.chromosomes.iter().map(row).collect()
     }
 
-    /// Returns the reference origin of the bases of each chromosome of [`Self::chromosome_sequences`] with the same
-    /// `edits`.
+    /// Returns the reference positions from which the bases of each chromosome of [`Self::chromosome_sequences`] come,
+    /// for the same `edits`.
     pub(crate) fn reference_origins(&self, edits: &HaplotypeEdits) -> Vec<ReferenceOrigins> {
         let row = |row: &Vec<KaryotypeSegment>| {
             let mut origins = ReferenceOrigins::default();
@@ -292,7 +300,7 @@ fn reverse_complement_segments(row: Vec<KaryotypeSegment>) -> Vec<KaryotypeSegme
     row.into_iter().rev().map(|p| KaryotypeSegment { reverse: !p.reverse, ..p }).collect()
 }
 
-/// Returns the sorted edits of a contig that are within `span`.
+/// Returns those of the sorted edits of a contig that are within `span`.
 fn edits_within<'a, 'e>(span: ContigSpan, edits: &'a [&'e SequenceEdit]) -> &'a [&'e SequenceEdit] {
     let from = edits.partition_point(|e| e.position.pos < span.start);
     let inside =

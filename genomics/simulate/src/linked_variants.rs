@@ -10,18 +10,18 @@ use crate::tumour::PlacedVariant;
 use crate::variant::{ContigSpan, GenomePosition};
 use crate::variant_placer::{MAX_PLACEMENT_TRIES, VariantPlacer, no_space_error};
 
-/// Number of variant clusters and of MNVs.
+/// Numbers of variant clusters and of MNVs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LinkedVariantParams {
-    /// Number of clusters of 2–5 SNVs and short indels within 3–120 bp.
+    /// Number of variant clusters: 2–5 SNVs and short indels within 3–120 bp on one haplotype.
     pub clusters: usize,
-    /// Number of substitutions of 2–3 adjacent bases.
+    /// Number of MNVs: substitutions of 2–3 adjacent bases.
     pub mnvs: usize,
 }
 
-/// Fewest and most variants of a cluster.
+/// Minimum and maximum number of variants in a cluster.
 const CLUSTER_SIZE: (usize, usize) = (2, 5);
-/// Shortest and longest distance between the first and the last variant of a cluster, bp.
+/// Minimum and maximum distance between the first and the last variant of a cluster, bp.
 const CLUSTER_EXTENT_BP: (usize, usize) = (3, 120);
 /// Share of indels among the variants of a cluster.
 const INDEL_SHARE: f64 = 0.3;
@@ -55,7 +55,8 @@ pub(crate) fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedV
     Ok(())
 }
 
-/// Adds variants to one haplotype of one clone.
+/// Adds the variants of a cluster, or one MNV, to one haplotype of a random clone. `cluster` is the number of the
+/// cluster.
 fn add_to_tumour(placer: &mut VariantPlacer, members: Vec<ProposedVariant>, cluster: Option<usize>) {
     let clone = placer.draw_clone();
     let (haplotype, carriers) = placer.tumour.draw_haplotype_and_copies(members[0].edit.position, placer.rng);
@@ -74,7 +75,7 @@ fn reserved_span(members: &[ProposedVariant]) -> ContigSpan {
     ContigSpan { end: last.end, ..first }
 }
 
-/// Proposes a variant cluster at a random position; `None` if the position is not free.
+/// Proposes a variant cluster at a random position; `None` if it does not fit there.
 fn propose_cluster(placer: &mut VariantPlacer, maker: &SmallVariantGenerator) -> Option<Vec<ProposedVariant>> {
     let at = placer.occupied.draw_position(placer.rng);
     let count = CLUSTER_SIZE.0 + placer.rng.draw_below(CLUSTER_SIZE.1 - CLUSTER_SIZE.0 + 1);
@@ -103,8 +104,8 @@ fn propose_cluster(placer: &mut VariantPlacer, maker: &SmallVariantGenerator) ->
     (fits && one_side && free).then_some(members)
 }
 
-/// Draws the offsets of the variants of a cluster: the first at 0, the last log-uniform within [`CLUSTER_EXTENT_BP`].
-/// `None` if two of them touch.
+/// Draws the positions of the variants of a cluster relative to the first one, sorted. The distance of the last one is
+/// log-uniform within [`CLUSTER_EXTENT_BP`]. `None` if two variants would be adjacent.
 fn draw_cluster_offsets(rng: &mut Rng, count: usize) -> Option<Vec<usize>> {
     let last = rng.draw_log_uniform(CLUSTER_EXTENT_BP.0, CLUSTER_EXTENT_BP.1);
     let mut offsets = vec![0, last];

@@ -1,4 +1,4 @@
-//! A synthetic mitochondrial genome: circular, in many copies, with homoplasmic and heteroplasmic variants.
+//! A synthetic mitochondrial genome: a circular contig in many copies, with homoplasmic and heteroplasmic variants.
 
 use std::sync::Arc;
 
@@ -11,30 +11,30 @@ use crate::rng::Rng;
 use crate::sequencing::CellChromosome;
 use crate::variant::{ContigSpan, GenomePosition, SequenceEdit};
 
-/// Name of the mitochondrial contig of a simulated genome.
+/// Name of the mitochondrial contig in a simulated genome.
 pub(crate) const MITOCHONDRIAL_CONTIG_NAME: &str = "chrM";
-/// Length of the mitochondrial genome, bp: as in humans.
+/// Length of the mitochondrial genome, bp, as in humans.
 pub(crate) const MITOCHONDRIAL_LENGTH_BP: usize = 16_569;
-/// GC content of the mitochondrial genome: as in humans.
+/// GC content of the mitochondrial genome, as in humans.
 const GC_CONTENT: f64 = 0.44;
-/// Number of variants that all copies have.
+/// Number of homoplasmic variants, which all copies of the genome have.
 const NUM_HOMOPLASMIC: usize = 12;
-/// Number of variants that a share of the copies in tumour cells has.
+/// Number of heteroplasmic variants, which a share of the copies in tumour cells has.
 const NUM_HETEROPLASMIC: usize = 6;
-/// Lowest and highest share of copies with a heteroplasmic variant (chosen).
+/// Lowest and highest share of the copies in tumour cells that have a heteroplasmic variant (chosen).
 const HETEROPLASMY_RANGE: (f64, f64) = (0.03, 0.6);
 /// Minimum distance between two variants, bp.
 const MIN_SPACING_BP: usize = 200;
 
-/// Variants of the mitochondrial genome of one person.
+/// Variants of the mitochondrial genome of one person and the person's tumour.
 #[derive(Debug)]
 pub(crate) struct MitochondrialVariants {
-    /// Index of the mitochondrial contig.
+    /// Index of the mitochondrial contig in the genome.
     contig: usize,
-    /// Homoplasmic variants: in all copies of all cells.
+    /// Homoplasmic variants, which all copies in all cells have.
     pub germline: Vec<GermlineVariant>,
-    /// Heteroplasmic variants of tumour cells, with the share of copies that have each. A copy with one of them also
-    /// has all more frequent ones.
+    /// Heteroplasmic variants of tumour cells, with the share of the copies that have each variant. A copy that has a
+    /// variant also has all variants with a larger share.
     pub somatic: Vec<(SequenceEdit, f64)>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn add_mitochondrial_contig(genome: &Genome, rng: &mut Rng) -> Result
 }
 
 impl MitochondrialVariants {
-    /// Draws the variants of one person and tumour on the last contig of `genome`.
+    /// Draws the variants of one person and tumour. The mitochondrial contig is the last one of `genome`.
     pub(crate) fn draw_variants(genome: &Genome, rng: &mut Rng) -> Self {
         let contig = genome.seqs.len() - 1;
         let seq = &genome.seqs[contig];
@@ -82,8 +82,8 @@ impl MitochondrialVariants {
         MitochondrialVariants { contig, germline, somatic }
     }
 
-    /// Returns the different mitochondrial genomes of a cell with their shares. `somatic` is sorted by decreasing
-    /// share.
+    /// Returns each different mitochondrial genome of a cell with its share of the copies. `somatic` are the
+    /// heteroplasmic variants, sorted by decreasing share.
     fn spell_genomes<'a>(
         &'a self,
         genome: &'a Genome,
@@ -100,19 +100,20 @@ impl MitochondrialVariants {
         kinds
     }
 
-    /// Returns the mitochondrial genomes of normal cells with their shares.
+    /// Returns the mitochondrial genomes of normal cells, each with its share of the copies.
     pub(crate) fn normal_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
         self.spell_genomes(genome, &[])
     }
 
-    /// Returns the mitochondrial genomes of tumour cells with their shares.
+    /// Returns the mitochondrial genomes of tumour cells, each with its share of the copies.
     pub(crate) fn tumour_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
         let mut somatic: Vec<&(SequenceEdit, f64)> = self.somatic.iter().collect();
         somatic.sort_by(|a, b| b.1.total_cmp(&a.1));
         self.spell_genomes(genome, &somatic)
     }
 
-    /// Returns the circular chromosome, written twice so that fragments may cross its origin.
+    /// Returns the circular chromosome with `edits` applied. Its sequence is stored twice in a row, so that fragments
+    /// may span its origin.
     fn spell_circle<'a>(&self, genome: &'a Genome, edits: &[&'a SequenceEdit]) -> CellChromosome<'a> {
         let seq = &genome.seqs[self.contig];
         let whole = ContigSpan { contig: self.contig, start: 0, end: seq.len() };

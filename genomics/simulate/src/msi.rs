@@ -1,5 +1,5 @@
-//! Somatic length changes of tandem repeats all over the genome (microsatellite instability), as in tumours with
-//! deficient mismatch repair.
+//! Simulates microsatellite instability: somatic length changes of tandem repeats all over the genome, as in tumours
+//! with deficient mismatch repair.
 
 use serde::Serialize;
 
@@ -12,11 +12,12 @@ use crate::variant_placer::VariantPlacer;
 /// Parameters of microsatellite instability.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct MsiParams {
-    /// Share of the eligible tandem repeats whose length changes, 0 to 1.
+    /// Share of the eligible tandem repeats whose length changes in the tumour, 0 to 1. Repeats of 10 to 80 bp with at
+    /// least five units are eligible.
     pub share: f64,
 }
 
-/// Minimum number of units of a tandem repeat that may change.
+/// Minimum number of units of a tandem repeat whose length may change.
 const MIN_UNITS: usize = 5;
 const TRACT_BP: std::ops::RangeInclusive<usize> = 10..=80;
 /// Largest length change, in repeat units.
@@ -24,7 +25,8 @@ const MAX_CHANGED_UNITS: usize = 3;
 /// Minimum distance between a changed tandem repeat and other variants, bp.
 const MIN_SPACING_BP: usize = 40;
 
-/// Changes the lengths of tandem repeats. Returns the number of changed and of eligible tandem repeats.
+/// Changes the lengths of tandem repeats in the tumour. Returns the number of changed tandem repeats, and of all
+/// eligible ones.
 pub(crate) fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params: &MsiParams) -> Result<[usize; 2]> {
     let [mut changed, mut all] = [0; 2];
     if params.share == 0.0 {

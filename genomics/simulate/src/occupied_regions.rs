@@ -1,4 +1,4 @@
-//! Keeps track of the occupied regions of the genome and draws random free positions.
+//! Keeps track of the regions of the genome that already have variants, and draws random positions for new ones.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use crate::genome::Genome;
 use crate::rng::Rng;
 use crate::variant::{ContigSpan, GenomePosition};
 
-/// Occupied regions of a genome: small intervals around variants and breakpoints, and the spans of structural
-/// variants.
+/// Regions of a genome that already have variants: small intervals around variants and breakpoints, and the spans of
+/// structural variants.
 #[derive(Debug)]
 pub(crate) struct OccupiedRegions<'a> {
     genome: &'a Genome,
-    /// Occupied intervals of each contig as start → end. They never overlap.
+    /// Occupied intervals of each contig, as map from start to end. They never overlap.
     occupied_intervals: Vec<BTreeMap<usize, usize>>,
     sv_spans: Vec<ContigSpan>,
-    /// Spans in which random positions are drawn, each with the cumulative number of bases. `None` allows the whole
-    /// genome.
+    /// Spans in which random positions are drawn, each with the sum of the lengths up to its end. `None` allows the
+    /// whole genome.
     allowed_spans: Option<Vec<(ContigSpan, usize)>>,
 }
 
 impl<'a> OccupiedRegions<'a> {
-    /// Creates an empty set: the whole genome is free.
+    /// Creates an object without occupied regions, in which random positions may be anywhere.
     pub(crate) fn empty(genome: &'a Genome) -> Self {
         OccupiedRegions {
             genome,
@@ -41,14 +41,14 @@ impl<'a> OccupiedRegions<'a> {
         self.allowed_spans = spans.filter(|s| !s.is_empty()).map(|s| s.iter().map(&mut with_sum).collect());
     }
 
-    /// Returns whether random positions may be drawn here.
+    /// Returns whether a position is within the spans in which random positions are drawn.
     pub(crate) fn is_position_allowed(&self, at: GenomePosition) -> bool {
         let Some(spans) = &self.allowed_spans else { return true };
         let next = spans.partition_point(|(s, _)| (s.contig, s.end) <= (at.contig, at.pos));
         spans.get(next).is_some_and(|(s, _)| s.contig == at.contig && s.start <= at.pos)
     }
 
-    /// Draws a position, uniform over all allowed bases.
+    /// Draws a position within the allowed spans; all their bases are equally likely. It may be occupied.
     pub(crate) fn draw_position(&self, rng: &mut Rng) -> GenomePosition {
         if let Some(spans) = &self.allowed_spans {
             let base = rng.draw_below(spans.last().map_or(1, |s| s.1));
@@ -65,8 +65,8 @@ impl<'a> OccupiedRegions<'a> {
         unreachable!("a position below the genome's length lies in a contig")
     }
 
-    /// Returns whether `span` is at least `gap` bp away from all occupied intervals, away from the contig's ends, and
-    /// without N within 50 bp.
+    /// Returns whether a variant can be placed at `span`: it is at least `gap` bp away from all occupied intervals, not
+    /// near an end of the contig, and has no N within 50 bp.
     pub(crate) fn is_span_free(&self, span: ContigSpan, gap: usize) -> bool {
         let seq = &self.genome.seqs[span.contig];
         let margin = (seq.len() / 10).clamp(1, 1000);
@@ -83,7 +83,7 @@ impl<'a> OccupiedRegions<'a> {
         last_before.is_some_and(|(_, &end)| end + gap > span.start)
     }
 
-    /// Returns whether a position is inside the span of a structural variant.
+    /// Returns whether a position is inside the span of a structural variant. The ends of the span do not count.
     pub(crate) fn is_in_sv_span(&self, cut: GenomePosition) -> bool {
         self.sv_spans.iter().any(|b| b.contig == cut.contig && b.start < cut.pos && cut.pos < b.end)
     }
@@ -93,12 +93,12 @@ impl<'a> OccupiedRegions<'a> {
         self.sv_spans.iter().any(|b| b.contig == span.contig && b.start < span.end && span.start < b.end)
     }
 
-    /// Marks a span as occupied.
+    /// Adds a span to the occupied intervals.
     pub(crate) fn occupy_span(&mut self, span: ContigSpan) {
         self.occupied_intervals[span.contig].insert(span.start, span.end.max(span.start + 1));
     }
 
-    /// Records the span of a structural variant.
+    /// Adds the span of a structural variant, inside which small variants may still be placed.
     pub(crate) fn add_sv_span(&mut self, span: ContigSpan) {
         self.sv_spans.push(span);
     }

@@ -1,4 +1,4 @@
-//! All parameters that decide what is simulated.
+//! All parameters of a simulation.
 
 use std::path::PathBuf;
 
@@ -27,14 +27,14 @@ use genuma_reads::ReadStructures;
 pub enum GenomeSource {
     /// The sequences of this FASTA file.
     File(PathBuf),
-    /// A synthetic genome with random sequence and repeats.
+    /// A synthetic genome with random sequence and repeats, in a few contigs.
     Made {
         /// Total length of all contigs, bp.
         length: usize,
-        /// Number of contigs that are generated, of unequal lengths.
+        /// Number of contigs, which have unequal lengths.
         contigs: usize,
-        /// Share of the genome (0 to 1) that copies of repeat families and recent segmental duplications take. `None`
-        /// uses the default of about one third.
+        /// Share of the genome (0 to 1) that consists of copies of repeat families and of recent segmental
+        /// duplications. `None` uses the default of about one third.
         #[serde(skip_serializing_if = "Option::is_none")]
         repeats: Option<f64>,
     },
@@ -45,18 +45,19 @@ pub enum GenomeSource {
     },
 }
 
-/// Depth, purity and contamination of both samples.
+/// Depth of both samples, and their shares of tumour cells.
 #[derive(Debug, Clone, Serialize)]
 pub struct SampleParams {
-    /// Mean depth of the tumour sample.
+    /// Mean depth of the tumour sample, in reads.
     pub depth_tumor: f64,
-    /// Mean depth of the normal sample.
+    /// Mean depth of the normal sample, in reads.
     pub depth_normal: f64,
-    /// Share of tumour cells in the tumour sample, 0 to 1.
+    /// Share of tumour cells among the cells of the tumour sample, 0 to 1.
     pub purity: f64,
-    /// Share of tumour cells in the normal sample (tumour in normal), 0 to 1.
+    /// Share of tumour cells among the cells of the normal sample (tumour in normal), 0 to 1.
     pub contamination: f64,
-    /// Mean depth of a synthetic mitochondrial genome in both samples. 0 adds no mitochondrial genome.
+    /// Mean depth of the synthetic mitochondrial genome in both samples, in reads. With 0 there is no mitochondrial
+    /// genome.
     #[serde(skip_serializing_if = "is_default")]
     pub mitochondrion: f64,
 }
@@ -67,8 +68,8 @@ impl Default for SampleParams {
     }
 }
 
-/// All parameters that decide what is simulated. The number of threads and the output folder do not change the result
-/// and are not included. Parameters at their default are left out of `simulate.json`.
+/// All parameters that influence the result of a simulation. The number of threads and the output folder do not, and
+/// are not included. Most parameters at their default are left out of `simulate.json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct SimulationParams {
     /// Source of the reference genome.
@@ -77,10 +78,10 @@ pub struct SimulationParams {
     pub germline: GermlineParams,
     /// Somatic variants of the tumour.
     pub somatic: SomaticParams,
-    /// Somatic variants close to each other on one haplotype.
+    /// Numbers of variant clusters and MNVs: somatic variants close to each other on one haplotype.
     #[serde(skip_serializing_if = "is_default")]
     pub linked: LinkedVariantParams,
-    /// Foreign sequence (such as a virus) inserted into the tumour's genome.
+    /// Foreign sequence (such as a virus) that is inserted into the tumour's genome.
     #[serde(skip_serializing_if = "is_default")]
     pub integrated: IntegrationParams,
     /// Somatic length changes of tandem repeats (microsatellite instability).
@@ -89,7 +90,7 @@ pub struct SimulationParams {
     /// Copy-number changes of the tumour.
     #[serde(skip_serializing_if = "is_default")]
     pub copies: CopyNumberParams,
-    /// Depth and purity of both samples.
+    /// Depth of both samples, and their shares of tumour cells.
     pub samples: SampleParams,
     /// Reads from another person or species in the samples.
     #[serde(skip_serializing_if = "is_default")]
@@ -97,7 +98,7 @@ pub struct SimulationParams {
     /// Sequencing errors that recur at the same sites in every library.
     #[serde(skip_serializing_if = "is_default")]
     pub recurrent: RecurrentErrorParams,
-    /// Capture targets. `None` sequences the whole genome.
+    /// Parameters of target capture. `None` sequences the whole genome.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<CaptureParams>,
     /// Read and fragment lengths, errors, and artefacts of library and sequencer.
@@ -107,8 +108,8 @@ pub struct SimulationParams {
     pub library: Option<LibraryPreset>,
     /// Random seed. The same seed and parameters give the same output bytes.
     pub seed: u64,
-    /// Random seed of the reads only. `None` uses `seed`. Another value gives other reads of the same patient and
-    /// tumour.
+    /// Random seed of the reads. With another value than `seed`, other reads of the same patient and tumour are
+    /// simulated. `None` uses `seed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads_seed: Option<u64>,
 }
@@ -135,7 +136,7 @@ impl Default for SimulationParams {
     }
 }
 
-/// Fewest template bases of a read with a UMI.
+/// Minimum number of template bases of a read with a UMI.
 const MIN_TEMPLATE_BP: usize = 20;
 
 fn is_share(x: f64) -> bool {
@@ -143,14 +144,14 @@ fn is_share(x: f64) -> bool {
 }
 
 impl SimulationParams {
-    /// Applies a library preset: sets the parameters of the library, the sequencer and the capture, and keeps all
-    /// others.
+    /// Applies a library preset: sets the parameters of library, sequencer and capture. All other parameters keep their
+    /// values.
     pub fn apply_library_preset(&mut self, preset: LibraryPreset) {
         self.library = Some(preset);
         preset.apply_to_params(&mut self.sequencing, &mut self.capture);
     }
 
-    /// Returns a random number generator for one purpose. Reads use `reads_seed` if it is set.
+    /// Creates the random number generator for one purpose. Generators for reads use `reads_seed` if it is set.
     pub(crate) fn rng_for_stream(&self, of: RandomStream) -> Rng {
         let seed = match of {
             RandomStream::Tumour | RandomStream::Normal => self.reads_seed.unwrap_or(self.seed),
@@ -159,7 +160,8 @@ impl SimulationParams {
         Rng::from_labels(seed, &[of as u64])
     }
 
-    /// Returns whether any optional effect is on that is off by default. Duplicates alone do not count.
+    /// Returns whether any effect is simulated that is off by default, such as damage, capture or contamination. PCR
+    /// duplicates alone do not count.
     pub(crate) fn has_optional_effects(&self) -> bool {
         let reads = &self.sequencing;
         !is_default(&reads.library)
@@ -173,7 +175,10 @@ impl SimulationParams {
             || reads.library_adapter().is_some()
     }
 
-    /// Checks that the parameters can be simulated. The error says which parameter is invalid.
+    /// Checks that all parameters are valid and compatible.
+    ///
+    /// # Errors
+    /// Returns an error that names the invalid parameter.
     pub(crate) fn validate(&self) -> Result<()> {
         let wrong = |what: &str| Err(Error::Parameters(what.into()));
         let (samples, reads) = (&self.samples, &self.sequencing);

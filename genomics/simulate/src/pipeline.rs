@@ -1,4 +1,4 @@
-//! Runs the whole simulation in order: genome, variants, haplotypes, truth, reads.
+//! Runs the whole simulation: genome, variants, chromosomes, truth files, reads.
 
 use std::io::Write;
 use std::path::Path;
@@ -34,40 +34,41 @@ use crate::truth::{self, TruthAnnotator};
 use crate::tumour::Tumour;
 use crate::variant_placer::VariantPlacer;
 
-/// Number of the schema of `simulate.json` (docs/schema/simulate.schema.json). Raise it when keys change incompatibly.
+/// Version of the schema of `simulate.json` (docs/schema/simulate.schema.json). It is raised when keys change
+/// incompatibly.
 const SCHEMA: u32 = 1;
 
-/// Numbers of variants, reads and artefacts that a simulation produced.
+/// Numbers of variants, reads and artefacts that were simulated.
 #[derive(Debug, Clone, Serialize)]
 pub struct SimulationSummary {
-    /// Length of the reference, bp.
+    /// Total length of the reference, bp.
     pub genome_length: usize,
     /// Number of germline variants of the patient, heterozygous and homozygous.
     pub germline_variants: usize,
-    /// Number of somatic SNVs, indels and MNVs that cells of the sample have.
+    /// Number of somatic SNVs, indels and MNVs that at least one tumour cell of the sample has.
     pub somatic_small: usize,
-    /// Number of somatic structural variants that cells of the sample have.
+    /// Number of somatic structural variants that at least one tumour cell of the sample has.
     pub somatic_structural: usize,
-    /// Read pairs of the tumour sample.
+    /// Number of read pairs of the tumour sample.
     pub tumor_pairs: usize,
-    /// Read pairs of the normal sample.
+    /// Number of read pairs of the normal sample.
     pub normal_pairs: usize,
-    /// Contigs whose copy number in tumour cells differs from that in healthy cells.
+    /// Contigs whose copy number differs between founder tumour cells and healthy cells.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aneuploid: Vec<AneuploidContig>,
-    /// Copy-number summary of the tumour, if contigs were lost or gained.
+    /// Ploidy, LOH and subclonal copy number of the tumour, if any contig was lost or gained in founder tumour cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tumor_content: Option<CopyNumberSummary>,
-    /// Number of tandem repeats with a somatic length change, and number of eligible tandem repeats.
+    /// Number of tandem repeats with a somatic length change, and number of all repeats that could change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unstable_tracts: Option<[usize; 2]>,
     /// Total length of the capture targets, bp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target_bases: Option<usize>,
-    /// Counts of molecules and reads of the tumour sample, if any optional effect is on.
+    /// Numbers of molecules, reads and artefacts of the tumour sample, if any optional effect is simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tumor_reads: Option<ReadCounts>,
-    /// Counts of molecules and reads of the normal sample, if any optional effect is on.
+    /// Numbers of molecules, reads and artefacts of the normal sample, if any optional effect is simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) normal_reads: Option<ReadCounts>,
 }
@@ -75,11 +76,11 @@ pub struct SimulationSummary {
 struct SimulatedVariants {
     tumour: Tumour,
     germline: Vec<GermlineVariant>,
-    /// Germline variants of another person.
+    /// Germline variants of another person whose reads contaminate the samples.
     foreign: Option<Vec<GermlineVariant>>,
-    /// Mitochondrial variants of the patient and of another person.
+    /// Mitochondrial variants of the patient and of the other person.
     mitochondria: Option<[MitochondrialVariants; 2]>,
-    /// Number of tandem repeats with a somatic length change, and number of eligible tandem repeats.
+    /// Number of tandem repeats with a somatic length change, and number of all repeats that could change.
     unstable: [usize; 2],
 }
 
@@ -87,23 +88,27 @@ struct SimulatedVariants {
 ///
 /// The files are `genome.fa` with its index, `tumor_{1,2}.fq.gz`, `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`,
 /// `truth.bedpe` and `simulate.json`; with a human-like genome also `repeats.bed`, with capture `targets.bed`, with
-/// another person's reads `foreign.vcf`, with recurrent errors `recurrent.vcf`, with amplicons `primers.bed`, with
-/// UMIs `{tumor,normal}_molecules.tsv.gz`. All files appear together when all are complete.
+/// another person's reads `foreign.vcf`, with recurrent errors `recurrent.vcf`, with amplicons `primers.bed`, with UMIs
+/// `{tumor,normal}_molecules.tsv.gz`. All files appear together when all are complete.
+///
+/// # Errors
+/// Returns an error if a parameter is invalid, if the genome has no space for all variants, or if a file cannot be read
+/// or written.
 pub fn simulate_to_folder(params: &SimulationParams, out: &Path, threads: usize) -> Result<SimulationSummary> {
     run_simulation(params, OutputTarget::Folder(out), threads)
 }
 
-/// One of the two samples.
+/// One of the two simulated samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleRole {
-    /// Tumour cells and normal cells, by the purity.
+    /// The tumour sample: a mixture of tumour cells and normal cells.
     Tumor,
-    /// Normal cells of the patient, and tumour cells if the normal is contaminated.
+    /// The normal sample: normal cells of the patient, and some tumour cells if the normal is contaminated with tumour.
     Normal,
 }
 
-/// Writes the reads of one sample to `out` as plain interleaved FASTQ. They are the reads that [`simulate_to_folder`] writes
-/// with the same parameters. No other file is written.
+/// Writes the reads of one sample to `out` as uncompressed interleaved FASTQ. They are the same reads that
+/// [`simulate_to_folder`] writes with the same parameters. No file is written.
 ///
 /// # Errors
 /// Returns the errors of [`simulate_to_folder`], and an error if `out` cannot be written.
@@ -116,11 +121,11 @@ pub fn stream_reads(
     run_simulation(params, OutputTarget::Stream(sample, out), threads)
 }
 
-/// Where the simulation writes: all files to a folder, or one sample's reads to a stream.
+/// Destination of the simulation's output.
 enum OutputTarget<'a> {
-    /// All files go to a folder.
+    /// All files are written to this folder.
     Folder(&'a Path),
-    /// The reads of one sample go to a stream.
+    /// Only the reads of one sample are written, to this stream.
     Stream(SampleRole, &'a mut dyn Write),
 }
 
@@ -310,7 +315,7 @@ fn read_foreign_genome(path: &Path, shortest: usize) -> Result<Genome> {
     Ok(genome)
 }
 
-/// Places all variants: nuclear ones on `nuclear`, mitochondrial ones on the last contig of `genome`.
+/// Places all variants: nuclear variants on `nuclear`, mitochondrial variants on the last contig of `genome`.
 fn place_all_variants(
     nuclear: &Genome,
     genome: &Genome,
@@ -381,7 +386,7 @@ fn place_all_variants(
     Ok(SimulatedVariants { tumour, germline, foreign, mitochondria, unstable })
 }
 
-/// Writes a file, or removes that of an earlier run if there is no text.
+/// Writes `text` to a file and adds the file to `set`. Without text, removes the file of an earlier run.
 fn write_or_remove_file(path: &Path, text: Option<String>, set: &mut FileSet) -> Result<()> {
     match text {
         Some(text) => write_file_into_set(path, text.as_bytes(), set),

@@ -1,30 +1,33 @@
-//! An index for sorted intervals that avoids a binary search over all of them.
+//! An index of sorted intervals that replaces a binary search over all of them.
 
 use std::ops::Range;
 
-/// Bases per entry of the index.
+/// Number of positions per entry of the index.
 const BASES_PER_ENTRY: usize = 4096;
 
-/// For each block of bases: the first of the sorted items that ends beyond the start of the block.
+/// Index of items that are sorted by their end positions. For each block of 4096 positions it stores the first item
+/// that ends after the start of the block.
 ///
-/// A binary search among millions of items misses the cache at each step. Two index entries narrow the search to a
-/// few items.
+/// A binary search over millions of items misses the CPU cache at each step. Two entries of this index reduce the
+/// search to a few items.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ItemEndIndex(Vec<u32>);
 
 impl ItemEndIndex {
-    /// Adds item number `item`, which ends at `end`. Ends must not decrease.
+    /// Adds the item number `item`, which ends at position `end`. Items are added in order; ends must not decrease.
     pub(crate) fn push_item_end(&mut self, item: usize, end: usize) {
         self.0.resize(end.div_ceil(BASES_PER_ENTRY), item as u32);
     }
 
-    /// Returns the index of the first item that ends beyond `at`, or `items.len()` if there is none.
+    /// Returns the number of the first item that ends after `at`, or `items.len()` if there is none. `end` returns the
+    /// end position of an item.
     pub(crate) fn find_item_ending_after<T>(&self, items: &[T], at: usize, end: impl Fn(&T) -> usize) -> usize {
         let Range { start, end: last } = self.candidate_items(items.len(), at);
         start + items[start..last].partition_point(|item| end(item) <= at)
     }
 
-    /// Returns a range of items that contains, or directly precedes, the first item that ends after position `at`.
+    /// Returns a range of item numbers that contains, or directly precedes, the first item that ends after position
+    /// `at`.
     fn candidate_items(&self, items: usize, at: usize) -> Range<usize> {
         let mark = |i: usize| self.0.get(i).map_or(items, |&item| item as usize);
         mark(at / BASES_PER_ENTRY)..mark(at / BASES_PER_ENTRY + 1)

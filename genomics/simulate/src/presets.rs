@@ -1,4 +1,4 @@
-//! Library presets: parameter sets of common library types.
+//! Library presets: parameter values that resemble common library types.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::sequencing::{
 };
 use crate::targets::{CaptureParams, TargetSource};
 
-/// Kind of real library whose artefacts are simulated (`--library`).
+/// Type of a library whose reads and artefacts are simulated (`--library`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LibraryPreset {
@@ -18,17 +18,17 @@ pub enum LibraryPreset {
     Ffpe,
     /// Transposase (Nextera) library: uneven coverage and many fold-back reads.
     Transposase,
-    /// Reads as of about 2010: 76 and 100 bases, with tails of quality 2.
+    /// Old reads, as of about 2010: 76 and 100 bases, with 3' tails of quality 2.
     Old,
-    /// Capture panel of a few genes: deep, with many duplicates.
+    /// Capture panel of a few genes: high depth, many duplicates.
     Panel,
-    /// Capture of the exons of all genes.
+    /// Exome: capture of the exons of all genes.
     Exome,
     /// Multiplex PCR of the targets, or of the whole genome without targets: reads begin with primers.
     Amplicon,
-    /// Cell-free DNA of plasma: short fragments of nucleosomes, few molecules, many duplicates.
+    /// Cell-free DNA of blood plasma: fragments of one or two nucleosomes, few molecules, many duplicates.
     Cfdna,
-    /// Semiconductor sequencing (Ion Torrent): insertions and deletions in homopolymers.
+    /// Semiconductor sequencing (Ion Torrent): insertion and deletion errors in homopolymers.
     Ion,
 }
 
@@ -46,7 +46,7 @@ impl LibraryPreset {
         LibraryPreset::Ion,
     ];
 
-    /// Sets the parameters of the library, the sequencer and the capture. Keeps all others.
+    /// Sets the parameters of library, sequencer and capture to the values of the preset. All others keep their values.
     pub(crate) fn apply_to_params(self, reads: &mut SequencingParams, captured: &mut Option<CaptureParams>) {
         let truseq = LibraryParams { adapter: Some(AdapterType::Truseq), pcr_slippage: 1.0, ..Default::default() };
         let modern = SequencerParams {
@@ -153,8 +153,8 @@ impl LibraryPreset {
         }
     }
 
-    /// Sets the parameters of the presets that are neither shotgun nor capture. `library` and `machine` are those of
-    /// current libraries.
+    /// Sets the parameters of the presets for amplicons, cell-free DNA and Ion Torrent. `library` and `machine` have
+    /// the values of current whole-genome libraries.
     fn apply_assay(self, reads: &mut SequencingParams, library: LibraryParams, machine: SequencerParams) {
         match self {
             LibraryPreset::Amplicon => {

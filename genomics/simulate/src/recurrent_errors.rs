@@ -1,5 +1,5 @@
-//! Draws the sites at which every library shows the same wrong base. They depend on the genome only, not on the
-//! person.
+//! Draws recurrent errors: sites at which every library shows the same wrong base. They depend on the genome only, not
+//! on the person.
 
 use serde::Serialize;
 
@@ -11,23 +11,23 @@ use crate::variant::GenomePosition;
 /// Number and seed of the recurrent error sites.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RecurrentErrorParams {
-    /// Number of sites of the genome that have a recurrent error.
+    /// Number of sites in the genome that have a recurrent error.
     pub places: usize,
-    /// Random seed of the sites, independent of [`crate::SimulationParams::seed`]. The same genome, number and seed give the
-    /// same sites.
+    /// Random seed of the sites, independent of [`crate::SimulationParams::seed`]. The same genome, number of sites and
+    /// seed give the same sites.
     pub seed: u64,
 }
 
-/// Lowest and highest share of the molecules that show the wrong base, as the mean over libraries (chosen).
+/// Lowest and highest share of the molecules that show the wrong base; the share is a mean over libraries (chosen).
 const MOLECULE_SHARE_RANGE: [f64; 2] = [0.05, 0.4];
 /// Share of the sites at which only molecules of one strand show the wrong base (chosen).
 const ONE_STRAND_SHARE: f64 = 0.5;
-/// Attempts to draw a site that is not N.
+/// Maximum number of attempts to draw a site that is not N.
 const MAX_DRAWS_PER_SITE: usize = 200;
-/// Label of the random stream of these sites.
+/// Label of the random stream from which these sites are drawn.
 const RECURRENT_STREAM_LABEL: u64 = 0x7265_6375_7272;
 
-/// Draws the sites, sorted by position, at most one per base.
+/// Draws the recurrent errors of a genome, sorted by position, at most one per base.
 pub(crate) fn draw_recurrent_errors(genome: &Genome, params: &RecurrentErrorParams) -> Vec<RecurrentError> {
     let mut rng = Rng::from_labels(params.seed, &[RECURRENT_STREAM_LABEL]);
     let total = genome.length_bp();

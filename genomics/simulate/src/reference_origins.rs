@@ -1,26 +1,27 @@
-//! Maps bases of a derived chromosome to the reference bases from which they come.
+//! Maps the bases of a derived chromosome to the reference positions from which they come.
 
 use std::ops::Range;
 
 use crate::position_index::ItemEndIndex;
 use crate::variant::{ContigSpan, GenomePosition, SequenceEdit};
 
-/// Longest small deletion within a mate, bp. A longer gap counts as a breakpoint.
+/// Longest deletion that the placement of a mate may span, bp. A longer distance on the reference counts as a
+/// breakpoint.
 const MAX_DELETION_IN_MATE_BP: usize = 50;
 
-/// Bases of a chromosome that are consecutive in the reference.
+/// A range of a chromosome whose bases are consecutive in the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReferenceSegment {
     /// First base on the chromosome, 0-based.
     pub start: usize,
-    /// The reference bases; as many as chromosome bases.
+    /// The reference bases from which this range comes; both have the same length.
     pub span: ContigSpan,
-    /// Whether the chromosome has the reverse complement.
+    /// Whether the chromosome has the reverse complement of the reference.
     pub reverse: bool,
 }
 
 impl ReferenceSegment {
-    /// Returns the chromosome range of the reference bases `of`, clipped to this segment.
+    /// Returns the range of the chromosome that comes from the reference bases `of`, clipped to this segment.
     pub(crate) fn chromosome_range(&self, of: ContigSpan) -> Range<usize> {
         let (start, end) = (of.start.max(self.span.start), of.end.min(self.span.end));
         if self.reverse {
@@ -31,7 +32,7 @@ impl ReferenceSegment {
     }
 }
 
-/// The reference segments of one chromosome, in chromosome order. Bases between them are novel.
+/// The reference segments of one chromosome, in chromosome order. Bases between two segments are novel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ReferenceOrigins {
     segments: Vec<ReferenceSegment>,
@@ -39,22 +40,23 @@ pub(crate) struct ReferenceOrigins {
     segment_ends: ItemEndIndex,
 }
 
-/// Reference bases and the strand on which they are read.
+/// Placement of a stretch of bases on the reference: span and strand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReferencePlacement {
-    /// The reference span, from the first to the last base.
+    /// The span on the reference.
     pub span: ContigSpan,
-    /// Whether the read is on the reverse strand.
+    /// Whether the bases are on the reverse strand of the reference.
     pub reverse: bool,
 }
 
 impl ReferenceOrigins {
-    /// Appends novel bases, which the reference lacks.
+    /// Appends novel bases, which the reference lacks, to the end of the chromosome.
     pub(crate) fn push_novel_bases(&mut self, length: usize) {
         self.length += length;
     }
 
-    /// Appends a span of the reference with `edits` applied, reverse complemented if `reverse`.
+    /// Appends a span of the reference to the end of the chromosome, with `edits` applied; reverse complemented if
+    /// `reverse` is set.
     pub(crate) fn push_reference_span(&mut self, span: ContigSpan, edits: &[&SequenceEdit], reverse: bool) {
         let mut from = span.start;
         // Kept reference bases, and the number of novel bases behind them.
@@ -85,20 +87,20 @@ impl ReferenceOrigins {
         }
     }
 
-    /// Returns the segments in chromosome order.
+    /// Returns all reference segments in chromosome order.
     pub(crate) fn all_segments(&self) -> &[ReferenceSegment] {
         &self.segments
     }
 
-    /// Iterates over the segments that overlap a range of the chromosome, in chromosome order.
+    /// Iterates over the reference segments that overlap a range of the chromosome, in chromosome order.
     pub(crate) fn overlapping_segments(&self, bases: Range<usize>) -> impl Iterator<Item = &ReferenceSegment> {
         let first = self.find_segment(bases.start).min(self.segments.len());
         self.segments[first..].iter().take_while(move |s| s.start < bases.end)
     }
 
-    /// Finds bases of the reference on the chromosome: calls `each` with the index of the base, its position on the
-    /// chromosome, and whether the chromosome has the reverse complement; again for each copy. `sorted` are positions
-    /// to the left of the bases.
+    /// Finds reference bases on the chromosome. For each copy of each base, calls `each` with the index of the base in
+    /// `sorted`, its position on the chromosome, and whether the chromosome has the reverse complement there. `sorted`
+    /// are the positions to the left of the bases.
     pub(crate) fn for_each_occurrence(&self, sorted: &[GenomePosition], mut each: impl FnMut(usize, usize, bool)) {
         for segment in &self.segments {
             let ContigSpan { contig, start, end } = segment.span;
@@ -111,12 +113,12 @@ impl ReferenceOrigins {
         }
     }
 
-    /// Returns the index of the first segment that ends beyond a base.
+    /// Returns the index of the first segment that ends after a chromosome base.
     fn find_segment(&self, base: usize) -> usize {
         self.segment_ends.find_item_ending_after(&self.segments, base, |s| s.start + s.span.length_bp())
     }
 
-    /// Returns the reference position of a chromosome base, or `None` if the base is novel.
+    /// Returns the reference position from which a chromosome base comes, or `None` if the base is novel.
     pub(crate) fn reference_position(&self, base: usize) -> Option<GenomePosition> {
         let stretch = self.segments.get(self.find_segment(base))?;
         let into = base.checked_sub(stretch.start)?;
@@ -124,8 +126,8 @@ impl ReferenceOrigins {
         Some(GenomePosition { contig: stretch.span.contig, pos })
     }
 
-    /// Returns the reference placement of a range of the chromosome, or `None` if all bases are novel or a breakpoint
-    /// is among them.
+    /// Returns the reference placement of a range of the chromosome. `None` if all its bases are novel, or if it spans
+    /// a breakpoint.
     pub(crate) fn reference_placement(&self, bases: Range<usize>) -> Option<ReferencePlacement> {
         let first = self.find_segment(bases.start);
         let mut place: Option<ReferencePlacement> = None;
@@ -144,7 +146,8 @@ impl ReferenceOrigins {
 }
 
 impl ReferencePlacement {
-    /// Joins this placement with the one that follows on the chromosome; `None` if a breakpoint is between them.
+    /// Extends this placement by the placement of the next segment on the chromosome; `None` if a breakpoint is between
+    /// them.
     fn joined_with(self, next: ContigSpan, reverse: bool) -> Option<ReferencePlacement> {
         if self.reverse != reverse || self.span.contig != next.contig {
             return None;

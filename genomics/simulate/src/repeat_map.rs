@@ -1,4 +1,4 @@
-//! Finds sites of the genome whose 31-mers occur more than once, on either strand.
+//! Finds the positions of the genome whose 31-mers occur more than once, on either strand.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,11 @@ use crate::variant::ContigSpan;
 /// Length of the k-mers that define a repeat, bp.
 pub(crate) const REPEAT_KMER_BP: usize = 31;
 
-/// Minimum number of filter bits per stored k-mer. More bits give fewer false hits and take more memory.
+/// Minimum number of bits of the Bloom filter per stored k-mer. More bits give fewer false positives and take more
+/// memory.
 const MIN_FILTER_BITS_PER_KMER: usize = 32;
 
-/// Finds which k-mers of the requested spans occur more than once in the genome.
+/// For the k-mers of requested spans: whether they occur more than once in the genome.
 #[derive(Debug)]
 pub(crate) struct RepeatMap<'a> {
     genome: &'a Genome,
@@ -23,13 +24,13 @@ pub(crate) struct RepeatMap<'a> {
     is_repeated: HashMap<u64, bool>,
 }
 
-/// Returns the bases within one k-mer length of `start..end`.
+/// Returns the bases `start..end`, extended by one k-mer length on both sides.
 fn bases_around(seq: &[u8], start: usize, end: usize) -> &[u8] {
     let from = start.saturating_sub(REPEAT_KMER_BP).min(seq.len());
     &seq[from..(end + REPEAT_KMER_BP).clamp(from, seq.len())]
 }
 
-/// A one-hash Bloom filter that rejects most k-mers that are in no requested span.
+/// Bloom filter with one hash function, which rejects most k-mers that are in no requested span.
 struct KmerFilter {
     bits: Vec<u64>,
     shift: u32,
@@ -46,7 +47,7 @@ impl KmerFilter {
         filter
     }
 
-    /// Hashes a k-mer by multiplication and takes the upper bits, because k-mers themselves are unevenly distributed.
+    /// Returns the bit of a k-mer: the upper bits of a multiplicative hash, because k-mers are unevenly distributed.
     fn bit_index(&self, word: u64) -> usize {
         (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
@@ -58,7 +59,7 @@ impl KmerFilter {
 }
 
 impl<'a> RepeatMap<'a> {
-    /// Counts the k-mers of the given spans (end exclusive) in the whole genome, in one pass with several threads.
+    /// Counts the k-mers of the given spans in the whole genome, in one pass with several threads.
     pub(crate) fn count_kmers_of_spans(
         genome: &'a Genome,
         places: impl IntoIterator<Item = ContigSpan>,
@@ -92,7 +93,7 @@ impl<'a> RepeatMap<'a> {
         RepeatMap { genome, is_repeated: seen.into_iter().map(|(word, times)| (word, times > 1)).collect() }
     }
 
-    /// Returns whether a 31-mer that overlaps or adjoins the reference bases `start..end` (0-based) occurs more than
+    /// Returns whether a 31-mer that overlaps or adjoins the bases `start..end` (0-based) of a contig occurs more than
     /// once in the genome. The bases must be within one of the requested spans.
     pub(crate) fn touches_repeat(&self, contig: usize, start: usize, end: usize) -> bool {
         let mut any = false;

@@ -1,6 +1,6 @@
-//! A random number generator that gives the same numbers on every machine and for any number of threads.
+//! A random number generator whose numbers are the same on every machine and for any number of threads.
 
-/// The SplitMix64 generator (Steele, Lea, Flood, OOPSLA 2014). Any seed is good.
+/// The SplitMix64 random number generator (Steele, Lea, Flood, OOPSLA 2014). Any seed is suitable.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
@@ -12,7 +12,8 @@ fn mix_bits(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Purpose of a random stream of a simulation.
+/// Purpose of a random number stream. Each purpose has its own stream, so that changing one part of a simulation does
+/// not change the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RandomStream {
     Genome,
@@ -27,58 +28,59 @@ pub(crate) enum RandomStream {
     /// Variant clusters and multi-nucleotide variants.
     LinkedVariants,
     Targets,
-    /// The part of uneven coverage that all samples share.
+    /// The part of the uneven coverage that is the same in all samples.
     Coverage,
     /// The sequence of the mitochondrial genome.
     Mitochondrion,
     /// Variants of the mitochondrial genome.
     MitochondrialVariants,
-    /// Germline variants of another person.
+    /// Germline variants of another person whose reads contaminate the samples.
     ForeignPerson,
-    /// The other person's mitochondrial variants.
+    /// Mitochondrial variants of another person.
     ForeignMitochondrion,
-    /// Foreign sequence inserted into the tumour's genome.
+    /// Foreign sequences inserted into the tumour's genome.
     Integrations,
     /// Somatic length changes of tandem repeats.
     Microsatellites,
-    /// Primers and efficiencies of amplicons.
+    /// Primers and efficiencies of the amplicons.
     Amplicons,
 }
 
 impl Rng {
-    /// Creates the random stream of `seed` for one purpose. `labels` number the purpose and its part. Streams are
-    /// independent, so threads may process parts in any order.
+    /// Creates the generator of the random stream with this seed and these labels, such as a purpose and a block
+    /// number. Streams with different labels are independent, so threads may process blocks in any order.
     pub fn from_labels(seed: u64, labels: &[u64]) -> Self {
         let start = mix_bits(seed.wrapping_add(GOLDEN_GAMMA));
         Rng(labels.iter().fold(start, |s, &l| mix_bits(s ^ mix_bits(l.wrapping_add(GOLDEN_GAMMA)))))
     }
 
-    /// Returns 64 random bits.
+    /// Draws 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
         mix_bits(self.0)
     }
 
-    /// Returns a uniform integer in `0..n`; `n` must not be 0.
+    /// Draws a uniform integer in `0..n`; `n` must not be 0.
     #[inline]
     pub fn draw_below(&mut self, n: usize) -> usize {
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
 
-    /// Returns a uniform number in `[0, 1)`.
+    /// Draws a uniform number in `[0, 1)`.
     #[inline]
     pub fn draw_unit_interval(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Returns `true` with probability `p`.
+    /// Draws `true` with probability `p`.
     #[inline]
     pub fn draw_bernoulli(&mut self, p: f64) -> bool {
         self.draw_unit_interval() < p
     }
 
-    /// Draws from the geometric distribution: the number of failures before the next success of probability `p`.
+    /// Draws from the geometric distribution: the number of failures before the first success, which has probability
+    /// `p`.
     pub fn draw_geometric(&mut self, p: f64) -> usize {
         if p <= 0.0 {
             return usize::MAX;
@@ -103,13 +105,13 @@ impl Rng {
         count
     }
 
-    /// Draws an integer in `low..=high` whose logarithm is uniform: as many in 50–500 as in 500–5000.
+    /// Draws an integer in `low..=high` whose logarithm is uniformly distributed: 50–500 is as likely as 500–5000.
     pub(crate) fn draw_log_uniform(&mut self, low: usize, high: usize) -> usize {
         let (a, b) = ((low as f64).ln(), (high as f64 + 1.0).ln());
         ((a + (b - a) * self.draw_unit_interval()).exp() as usize).clamp(low, high)
     }
 
-    /// Chooses one of `items` uniformly.
+    /// Draws one of `items` uniformly.
     pub fn choose_item<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.draw_below(items.len())]
     }
@@ -121,13 +123,13 @@ impl Rng {
         }
     }
 
-    /// Draws a base: G or C with probability `gc`.
+    /// Draws a random base, which is G or C with probability `gc`.
     pub fn draw_base(&mut self, gc: f64) -> u8 {
         let pair = if self.draw_bernoulli(gc) { b"GC" } else { b"AT" };
         pair[self.draw_below(2)]
     }
 
-    /// Draws a base other than `base`.
+    /// Draws one of the three bases other than `base`.
     pub(crate) fn draw_other_base(&mut self, base: u8) -> u8 {
         let others: Vec<u8> = b"ACGT".iter().copied().filter(|&b| b != base).collect();
         *self.choose_item(&others)

@@ -1,4 +1,4 @@
-//! Prepares each sample: mixes its DNA sources and computes how many read pairs its depth needs.
+//! Prepares each sample for sequencing: collects its DNA sources and computes how many read pairs its depth needs.
 
 use crate::amplicons::AmpliconPanel;
 use crate::cell_genomes::CellGenomes;
@@ -15,42 +15,42 @@ use crate::sequencing::{
 };
 use crate::targets::CaptureTargets;
 
-/// Read pairs that are drawn to measure how many bases one pair adds to the depth.
+/// Number of read pairs that are drawn to measure how many bases one pair adds to the depth.
 const PILOT_PAIRS: usize = 40_000;
 
-/// Inputs that both samples share for sequencing.
+/// Inputs for sequencing that are the same for both samples.
 #[derive(Debug)]
 pub(crate) struct SequencingInputs<'a> {
-    /// The nuclear reference genome.
+    /// The nuclear reference genome, without mitochondrial contig.
     pub genome: &'a Genome,
-    /// Chromosomes of all cells.
+    /// Chromosomes of all kinds of cells.
     pub cells: &'a CellGenomes<'a>,
-    /// Number of copies of each contig in healthy cells.
+    /// Haplotypes of each contig that healthy cells have.
     pub ploidy: &'a HealthyPloidy,
-    /// Capture targets, if any.
+    /// Targets of the capture; `None` without target capture.
     pub targets: Option<&'a CaptureTargets>,
-    /// Amplicons, if their products are sequenced.
+    /// Amplicons whose PCR products are sequenced; `None` if fragments are random.
     pub amplicons: Option<&'a AmpliconPanel>,
-    /// Sites at which every library shows the same wrong base.
+    /// Recurrent errors: sites at which every library shows the same wrong base.
     pub recurrent: &'a [RecurrentError],
     /// Parameters of the whole simulation.
     pub params: &'a SimulationParams,
 }
 
-/// Properties of one sample.
+/// Depth and composition of one sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleSpec {
-    /// Mean depth of the genome, or of the targets.
+    /// Mean depth of the genome, of the capture targets, or of the amplicons, in reads.
     pub depth: f64,
     /// Share of the patient's cells in the sample that are tumour cells, 0 to 1.
     pub(crate) tumour_share: f64,
     /// Share of the sample's reads that come from another person or species, 0 to 1.
     pub foreign: f64,
-    /// Stream of random numbers from which the reads of the sample are drawn.
+    /// Random stream from which the reads of the sample are drawn.
     pub stream: RandomStream,
 }
 
-/// Random streams of a sample other than those of its blocks of reads, which are numbered from 0.
+/// Random streams of a sample besides those of its blocks of reads.
 #[derive(Clone, Copy)]
 enum SampleStream {
     CoverageWave,
@@ -59,21 +59,24 @@ enum SampleStream {
     RecurrentErrors,
 }
 
-/// A sample that is ready to be sequenced.
+/// A sample that is ready to be sequenced: library, sequencer and number of read pairs.
 #[derive(Debug)]
 pub(crate) struct PreparedSample<'a> {
     /// The library from which the molecules of the sample are drawn.
     pub library: Library<'a>,
-    /// Sequencer that reads both mates of each molecule.
+    /// Sequencer that reads both ends of each molecule.
     pub machine: Sequencer<'a>,
-    /// Number of read pairs.
+    /// Number of read pairs that give the depth of the sample.
     pub pairs: usize,
-    /// Random seed of the blocks of reads.
+    /// Random seed from which the blocks of reads are drawn.
     pub seed: u64,
 }
 
 impl<'a> SequencingInputs<'a> {
-    /// Mixes the DNA sources of a sample and computes the number of read pairs for its depth.
+    /// Collects the DNA sources of a sample and computes the number of read pairs for its depth.
+    ///
+    /// # Errors
+    /// Returns an error if the tumour has no copy of any target or amplicon.
     pub(crate) fn prepare_sample(&self, sample: &SampleSpec) -> Result<PreparedSample<'a>> {
         let reads = &self.params.sequencing;
         let seed = self.params.rng_for_stream(sample.stream).next_u64();
@@ -94,8 +97,8 @@ impl<'a> SequencingInputs<'a> {
         Ok(PreparedSample { library, machine, pairs, seed })
     }
 
-    /// Lists the DNA sources of a sample whose fragments are random, each with its number of read pairs. `pilot` draws
-    /// pairs to measure their bases.
+    /// Lists the DNA sources of a sample with random fragments, each with its number of read pairs. `pilot` is the
+    /// random generator for the pairs that are drawn to measure how many bases a pair covers.
     fn sheared_components(
         &self,
         sample: &SampleSpec,
@@ -163,7 +166,8 @@ impl<'a> SequencingInputs<'a> {
     }
 
     /// Lists the DNA sources of a sample whose amplicons are sequenced, each with its number of read pairs. The number
-    /// of products depends on the primers, not on copy numbers: laboratories bring all libraries to one concentration.
+    /// of PCR products depends on the primers and not on copy numbers, because laboratories dilute all libraries to one
+    /// concentration.
     fn amplified_components(
         &self,
         sample: &SampleSpec,
@@ -195,14 +199,15 @@ fn genome_wide_sampling<'a>(mixture: &GenomeMixture<'a>, shortest: usize) -> Fra
     FragmentSampling::GenomeWide(ChromosomePool::from_genomes(mixture, shortest))
 }
 
-/// Draws an amplicon product and returns the number of its bases that the two mates cover together (bp).
+/// Draws a PCR product and returns the number of its bases that both mates read (bp). Bases in the overlap of the mates
+/// count twice.
 fn draw_product_bases(products: &AmpliconProducts, machine: &Sequencer, rng: &mut Rng) -> usize {
     let product_bp = products.draw_amplicon_product(rng).0.len();
     machine.draw_mate_lengths(rng).map(|length| length.min(product_bp)).iter().sum()
 }
 
-/// Returns the mean number of molecule bases that the two mates of a pair cover together (bp). A base in the overlap of
-/// the mates counts once.
+/// Returns the mean number of molecule bases that the two mates of a pair read (bp). Bases in the overlap of the mates
+/// count twice.
 fn mean_bases_per_pair(inserts: &InsertSizeDistribution, machine: &Sequencer, rng: &mut Rng) -> f64 {
     let pair = |rng: &mut Rng| {
         let insert = inserts.draw_insert_size(rng).length_bp();
@@ -211,7 +216,8 @@ fn mean_bases_per_pair(inserts: &InsertSizeDistribution, machine: &Sequencer, rn
     (0..PILOT_PAIRS).map(|_| pair(rng)).sum::<usize>() as f64 / PILOT_PAIRS as f64
 }
 
-/// Returns the mean number of target bases that both mates of a captured pair read.
+/// Returns the mean number of target bases that the two mates of a pair from a captured fragment read (bp). Bases in
+/// the overlap of the mates count twice.
 fn mean_on_target_bases_per_pair(
     caught: &CapturedTargets,
     coverage: Option<&CoverageModel>,

@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use crate::tandem_repeats::{self, TandemRepeat};
 use crate::variant::{ContigSpan, GenomePosition, SequenceEdit};
 
-/// Longest tandem repeat whose length is changed, bp. Reads must be able to span it.
+/// Longest tandem repeat whose length is changed, bp. Reads must be long enough to span it.
 const MAX_RESIZED_REPEAT_BP: usize = 80;
 
 /// Kind of small variant to generate.
@@ -14,30 +14,32 @@ const MAX_RESIZED_REPEAT_BP: usize = 80;
 pub(crate) enum SmallVariantKind {
     /// A single-nucleotide variant.
     Snv,
-    /// A deletion, a tandem duplication of a few bases, or an insertion of random bases, anywhere.
+    /// A deletion, a tandem duplication of a few bases, or an insertion of random bases, at any position.
     Indel,
-    /// A tandem repeat longer or shorter by whole units.
+    /// A length change of a tandem repeat by whole units.
     Tandem,
 }
 
-/// A proposed variant, and the reference span that all its equivalent (shifted) notations cover.
+/// A proposed variant, and the span of the reference that it occupies: that of all its equivalent notations (the same
+/// indel, shifted).
 #[derive(Debug, Clone)]
 pub(crate) struct ProposedVariant {
     /// Position and alleles of the variant, left-aligned.
     pub edit: SequenceEdit,
-    /// Span from the leftmost to the rightmost notation, plus one base on both sides.
+    /// Span from the leftmost to the rightmost equivalent notation, plus one base on both sides.
     pub reserved: ContigSpan,
 }
 
-/// Generates small variants. It stores the genome's tandem repeats.
+/// Generates small variants. It stores all tandem repeats of the genome whose length may change.
 #[derive(Debug)]
 pub(crate) struct SmallVariantGenerator<'a> {
     genome: &'a Genome,
-    /// Homopolymers, and tandem repeats of longer units.
+    /// Homopolymers; and tandem repeats with longer units.
     tracts: [Vec<ShortTract>; 2],
 }
 
-/// A tandem repeat of at most [`MAX_RESIZED_REPEAT_BP`] bp, in compact form: large genomes have tens of millions.
+/// A tandem repeat of at most [`MAX_RESIZED_REPEAT_BP`] bp, stored compactly because large genomes have tens of
+/// millions.
 #[derive(Debug, Clone, Copy)]
 struct ShortTract {
     start: usize,
@@ -47,7 +49,7 @@ struct ShortTract {
 }
 
 impl<'a> SmallVariantGenerator<'a> {
-    /// Finds the tandem repeats in the regions in which `occupied` allows variants.
+    /// Finds the tandem repeats of the genome, in the spans in which `occupied` allows random positions.
     pub(crate) fn find_repeats(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
         let mut tracts = [vec![], vec![]];
         for (contig, seq) in genome.seqs.iter().enumerate() {
@@ -64,7 +66,8 @@ impl<'a> SmallVariantGenerator<'a> {
         SmallVariantGenerator { genome, tracts }
     }
 
-    /// Proposes a variant at a random position; `None` if the position does not allow it.
+    /// Proposes a variant at a random position; `None` if the variant is not possible there. `longest` is the maximum
+    /// length of an indel, bp.
     pub(crate) fn propose_random_variant(
         &self,
         occupied: &OccupiedRegions,
@@ -76,8 +79,8 @@ impl<'a> SmallVariantGenerator<'a> {
         self.propose_variant_at(at, occupied, rng, kind, longest)
     }
 
-    /// Proposes a variant at a position (or, for tandem repeats, at a random repeat); `None` if the position does not
-    /// allow it.
+    /// Proposes a variant at a position; a length change of a tandem repeat is at a random repeat instead. `None` if
+    /// the variant is not possible there. `longest` is the maximum length of an indel, bp.
     pub(crate) fn propose_variant_at(
         &self,
         at: GenomePosition,
@@ -134,7 +137,7 @@ impl<'a> SmallVariantGenerator<'a> {
         }
     }
 
-    /// Proposes a tandem repeat longer or shorter by whole units, at most `longest` bp.
+    /// Proposes a length change of a tandem repeat by whole units, at most `longest` bp; `None` if it is not possible.
     pub(crate) fn propose_resized_repeat(
         &self,
         contig: usize,
@@ -157,7 +160,8 @@ impl<'a> SmallVariantGenerator<'a> {
         Some(self.left_align_and_reserve(SequenceEdit { position: at, removed, added }))
     }
 
-    /// Proposes a substitution of `length` adjacent bases, all changed; `None` at the end of the contig or at an N.
+    /// Proposes a substitution of `length` adjacent bases, all of which change; `None` at the end of the contig or at
+    /// an N.
     pub(crate) fn propose_substitution(
         &self,
         at: GenomePosition,
@@ -189,7 +193,7 @@ impl<'a> SmallVariantGenerator<'a> {
     }
 }
 
-/// Draws another base. Transitions are twice as frequent as both transversions together.
+/// Draws a base other than `base`. The transition is twice as likely as both transversions together.
 fn draw_substituted_base(rng: &mut Rng, base: u8) -> u8 {
     let transition = match base {
         b'A' => b'G',

@@ -1,4 +1,4 @@
-//! Places the tumour's somatic variants and draws their haplotype and clone.
+//! Places the tumour's somatic variants, each on a random haplotype and clone.
 
 use serde::Serialize;
 
@@ -18,16 +18,16 @@ pub struct SomaticParams {
     pub snvs: usize,
     /// Number of insertions and deletions of 1–50 bp.
     pub indels: usize,
-    /// Number of structural variants of 50 bp and more. All classes are used in turn.
+    /// Number of structural variants of 50 bp and more; the classes are used in turn.
     pub svs: usize,
-    /// Share of the indels that lengthen or shorten a tandem repeat by whole units.
+    /// Share of the indels that change the length of a tandem repeat by whole units.
     pub tandem_share: f64,
     /// Minimum distance between two variants or breakpoints, bp.
     pub spacing: usize,
-    /// Longest structural variant, bp. A quarter of the longest contig is a further limit.
+    /// Maximum length of a structural variant, bp. It is also at most a quarter of the longest contig.
     pub largest_sv: usize,
-    /// Share of the tumour cells in each subclone; the sum is at most 1. Variants are assigned to the founder clone
-    /// and to the subclones with equal probability.
+    /// Share of the tumour cells that belong to each subclone; the sum is at most 1. A variant is assigned to the
+    /// founder clone or to one of the subclones, each with the same probability.
     pub subclones: Vec<f64>,
 }
 
@@ -45,13 +45,13 @@ impl Default for SomaticParams {
     }
 }
 
-/// Target bases per variant, in units of the spacing. A higher value places fewer variants in capture targets (chosen
-/// so that random placement succeeds).
+/// Minimum number of target bases per variant, in multiples of the spacing. With a higher value fewer variants are
+/// placed in capture targets (chosen so that random placement succeeds).
 const SPACINGS_PER_VARIANT: f64 = 2.5;
 
 impl SomaticParams {
-    /// Returns the parameters with the numbers of variants reduced, in the same proportions, to what fits into
-    /// targets of `bases` bp.
+    /// Returns the parameters with all numbers of variants reduced by the same factor, so that the variants fit into
+    /// capture targets of `bases` bp.
     pub(crate) fn scaled_to_targets(&self, bases: usize) -> SomaticParams {
         let all = (self.snvs + self.indels + self.svs) as f64;
         let room = bases as f64 / (SPACINGS_PER_VARIANT * self.spacing as f64);
@@ -60,13 +60,16 @@ impl SomaticParams {
     }
 }
 
-/// Longest indel, bp.
+/// Maximum length of an indel, bp.
 pub(crate) const MAX_INDEL_BP: usize = 50;
-/// Shortest structural variant, bp.
+/// Minimum length of a structural variant, bp.
 pub(crate) const MIN_SV_BP: usize = 50;
-/// Longest inserted novel sequence, bp.
+/// Maximum length of inserted novel sequence, bp.
 const MAX_INSERTED_BP: usize = 10_000;
 /// Places all somatic variants that the parameters specify.
+///
+/// # Errors
+/// Returns an error if the genome has no space for all of them.
 pub(crate) fn place_somatic_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
     place_structural_variants(placer, params)?;
     place_small_variants(placer, params)
@@ -125,8 +128,8 @@ fn place_structural_variants(placer: &mut VariantPlacer, params: &SomaticParams)
     Ok(())
 }
 
-/// Proposes a structural variant of a class at a random position, free or not; `None` if it extends beyond its
-/// contig.
+/// Proposes a structural variant of a class and size at a random position, which may be occupied; `None` if it does not
+/// fit on its contig.
 fn propose_structural(
     genome: &Genome,
     ground: &OccupiedRegions,
@@ -170,7 +173,8 @@ fn propose_structural(
     })
 }
 
-/// Returns the span of the same deletion or duplication, left-aligned.
+/// Left-aligns the span of a deletion or duplication: shifts it to the left while the resulting sequence stays the
+/// same.
 pub(crate) fn left_align_span(mut span: ContigSpan, seq: &[u8]) -> ContigSpan {
     while span.start > 0 && seq[span.start - 1] == seq[span.end - 1] {
         span.start -= 1;

@@ -1,10 +1,10 @@
-//! Generates synthetic genomes with the repeats that make real genomes difficult.
+//! Generates synthetic genomes with repeats like those that make real genomes difficult to analyse.
 
 use crate::genome::Genome;
 use crate::rng::Rng;
 
 /// Families of interspersed repeats: length of the full element (bp), share of the genome, divergence of the oldest
-/// copies. Chosen to resemble Alu, L1 and other human families.
+/// copies from the consensus. Chosen to resemble Alu, L1 and other human families.
 const REPEAT_FAMILIES: [(usize, f64, f64); 6] = [
     (300, 0.08, 0.20),
     (310, 0.02, 0.06),
@@ -13,16 +13,18 @@ const REPEAT_FAMILIES: [(usize, f64, f64); 6] = [
     (150, 0.02, 0.30),
     (2500, 0.03, 0.15),
 ];
-/// Segmental duplications: share of the genome, minimum and maximum length (bp), maximum divergence (chosen).
+/// Segmental duplications: share of the genome, minimum and maximum length (bp), maximum divergence from the source
+/// (chosen).
 const SEGMENTAL_DUPLICATIONS: (f64, usize, usize, f64) = (0.03, 2_000, 40_000, 0.03);
-/// Mean distance between two tandem repeats, bp (chosen).
+/// Number of bases of the genome per tandem repeat (chosen).
 const BASES_PER_TANDEM_REPEAT: usize = 1500;
 
-/// Generates `length` bp in `contigs` contigs of unequal length, with varying GC content, interspersed repeats of
-/// several families and ages, segmental duplications and tandem repeats.
+/// Generates a genome of `length` bp in `contigs` contigs of unequal length, with varying GC content, interspersed
+/// repeats of several families and ages, segmental duplications and tandem repeats.
 ///
-/// `repeats` is the share of the genome that is written as repeat copies and duplications; `None` uses the shares of
-/// [`REPEAT_FAMILIES`] and [`SEGMENTAL_DUPLICATIONS`]. Later copies overwrite some of the earlier ones.
+/// `repeats` is the number of bases that are written as copies of repeats and duplications, as share of the genome;
+/// `None` uses the shares of [`REPEAT_FAMILIES`] and [`SEGMENTAL_DUPLICATIONS`]. Later copies overwrite some of the
+/// earlier ones, so that the final share is lower.
 pub(crate) fn generate_genome(length: usize, contigs: usize, repeats: Option<f64>, rng: &mut Rng) -> Genome {
     let usual = SEGMENTAL_DUPLICATIONS.0 + REPEAT_FAMILIES.iter().map(|f| f.1).sum::<f64>();
     let scale = repeats.map_or(1.0, |share| share / usual);
@@ -66,7 +68,7 @@ pub(crate) fn generate_genome(length: usize, contigs: usize, repeats: Option<f64
     Genome::from_sequences((1..=contigs).map(|i| format!("chr{i}")).collect(), seqs)
 }
 
-/// Generates random sequence whose GC content changes every 1–100 kb, as isochores do.
+/// Generates random sequence whose GC content changes every 1–100 kb, like that of isochores.
 fn generate_backbone(length: usize, rng: &mut Rng) -> Vec<u8> {
     let mut seq = Vec::with_capacity(length);
     while seq.len() < length {
@@ -77,7 +79,7 @@ fn generate_backbone(length: usize, rng: &mut Rng) -> Vec<u8> {
     seq
 }
 
-/// Returns a copy with substitutions (90 % of the differences) and single-base indels, on either strand.
+/// Returns a copy of `seq` on a random strand, with substitutions (90 % of the differences) and single-base indels.
 fn diverged_copy(seq: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
     let mut copy = Vec::with_capacity(seq.len() + 16);
     for &b in seq {
@@ -92,7 +94,7 @@ fn diverged_copy(seq: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
     if rng.draw_bernoulli(0.5) { genuma_reads::dna::reverse_complement(&copy) } else { copy }
 }
 
-/// Overwrites a random position of the sequences with `copy`, so that lengths do not change.
+/// Overwrites a random position of the contigs with `copy`; the lengths of the contigs do not change.
 fn overwrite_at_random(seqs: &mut [Vec<u8>], copy: &[u8], rng: &mut Rng) {
     let total: usize = seqs.iter().map(Vec::len).sum();
     let mut at = rng.draw_below(total);

@@ -1,6 +1,6 @@
-//! Finds tandem repeats: homopolymers and repeated units of up to 6 bp.
+//! Finds tandem repeats: homopolymers, and repeats of units of up to 6 bp.
 
-/// One tandem repeat of a contig.
+/// A tandem repeat in a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TandemRepeat {
     /// First base, 0-based.
@@ -11,10 +11,11 @@ pub(crate) struct TandemRepeat {
     pub unit: usize,
 }
 
-/// Longest repeat unit that is searched, bp.
+/// Longest repeat unit that is searched for, bp.
 pub(crate) const MAX_REPEAT_UNIT_BP: usize = 6;
 
-/// Minimum length of a tandem repeat by unit length, bp: 6 for homopolymers, 10 for dinucleotides, 4 units otherwise.
+/// Returns the minimum length of a tandem repeat by the length of its unit, bp: 6 for homopolymers, 10 for dinucleotide
+/// repeats, 4 units otherwise.
 fn min_tract_bp(unit: usize) -> usize {
     match unit {
         1 => 6,
@@ -23,8 +24,8 @@ fn min_tract_bp(unit: usize) -> usize {
     }
 }
 
-/// Lists all tandem repeats of a sequence, sorted by unit length and start. Each repeat is reported with its smallest
-/// unit only.
+/// Lists all tandem repeats of a sequence, sorted by unit length and start. Each repeat is listed only with its
+/// smallest unit.
 pub(crate) fn list_tandem_repeats(seq: &[u8]) -> Vec<TandemRepeat> {
     let mut found = vec![];
     collect_tandem_repeats(seq, &mut found);
@@ -33,8 +34,8 @@ pub(crate) fn list_tandem_repeats(seq: &[u8]) -> Vec<TandemRepeat> {
 
 /// Appends all tandem repeats of a sequence to `found`, in the order of [`list_tandem_repeats`].
 ///
-/// A repeat of unit u is a run of bases that equal the base u positions before. The search probes every n-th base
-/// only, where n is the minimum run length, because no shorter run counts.
+/// A repeat with a unit of u bases is a run of bases that each equal the base u positions before. The search tests only
+/// every n-th base, where n is the minimum length of such a run, and so misses only runs that are too short.
 pub(crate) fn collect_tandem_repeats(seq: &[u8], found: &mut Vec<TandemRepeat>) {
     for unit in 1..=MAX_REPEAT_UNIT_BP {
         let repeats = |i: usize| seq[i] == seq[i - unit] && seq[i] != b'N';
@@ -60,17 +61,17 @@ pub(crate) fn collect_tandem_repeats(seq: &[u8], found: &mut Vec<TandemRepeat>) 
     }
 }
 
-/// Returns the length of the shortest unit whose copies make up `word`.
+/// Returns the length of the shortest unit of which `word` is a repetition, bp.
 fn smallest_unit_bp(word: &[u8]) -> usize {
     let n = word.len();
     (1..=n).find(|&u| n.is_multiple_of(u) && (u..n).all(|i| word[i] == word[i - u])).unwrap_or(n)
 }
 
-/// Bases around a site that are searched for a tandem repeat: more than the minimum length of a repeat of any unit,
-/// bp.
+/// Number of bases on either side of a position that are searched for a tandem repeat, bp: more than the minimum length
+/// of any repeat.
 const FLANK_BP: usize = 64;
 
-/// Returns whether `start..end`, or an adjacent base, is within a tandem repeat.
+/// Returns whether any of the bases `start..end`, or an adjacent base, is in a tandem repeat.
 pub(crate) fn touches_tandem_repeat(seq: &[u8], start: usize, end: usize) -> bool {
     let (from, to) = (start.saturating_sub(1).min(seq.len()), (end + 1).min(seq.len()));
     // A repeat that is cut off at this distance is still long enough to be found.

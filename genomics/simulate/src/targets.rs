@@ -1,4 +1,4 @@
-//! Capture targets: parts of the genome that are enriched before sequencing.
+//! Capture targets: intervals of the genome that are enriched before sequencing.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,38 +14,39 @@ use crate::variant::{ContigSpan, GenomePosition};
 /// Parameters of target capture.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaptureParams {
-    /// Source of the captured intervals.
+    /// How the target intervals are chosen.
     pub targets: TargetSource,
-    /// Depth outside the targets relative to that of the targets.
+    /// Depth outside the targets, relative to the depth of the targets.
     pub off_target: f64,
-    /// Whether the number of somatic variants is reduced, in the same proportions, to what fits into the targets.
+    /// Whether the numbers of somatic variants are reduced by the same factor, so that the variants fit into the
+    /// targets.
     pub fewer_variants: bool,
 }
 
-/// Which intervals of the genome are captured: random exons, or those of a file.
+/// How the target intervals are chosen: synthetic exons, or those of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetSource {
-    /// Synthetic gene panel: exons of 100–400 bp of some genes, 2 % of the genome and at least 20 kb if the genome is
-    /// large enough.
+    /// Synthetic gene panel: exons of 100–400 bp of some genes. They make up 2 % of the genome, and at least 20 kb if
+    /// the genome is large enough.
     Panel,
-    /// Synthetic exome: exons of 80–300 bp of many genes, 2.2 % of the genome.
+    /// Synthetic exome: exons of 80–300 bp of many genes. They make up 2.2 % of the genome.
     Exome,
-    /// The intervals of this BED file.
+    /// The intervals of a BED file.
     File(PathBuf),
 }
 
-/// Design of synthetic targets.
+/// Properties of synthetic targets.
 struct TargetDesign {
-    /// Share of the genome's bases that the targets take, 0 to 1.
+    /// Share of the genome that is in targets, 0 to 1.
     genome_share: f64,
     /// Minimum total length of all targets, bp.
     min_bases: usize,
-    /// Shortest and longest exon, bp.
+    /// Minimum and maximum length of an exon, bp.
     exon_bp: (usize, usize),
-    /// Fewest and most exons of a gene.
+    /// Minimum and maximum number of exons of a gene.
     exons_per_gene: (usize, usize),
-    /// Shortest and longest intron, bp.
+    /// Minimum and maximum length of an intron, bp.
     intron_bp: (usize, usize),
 }
 
@@ -63,26 +64,30 @@ const EXOME_DESIGN: TargetDesign = TargetDesign {
     exons_per_gene: (3, 12),
     intron_bp: (300, 5_000),
 };
-/// Largest share of a genome that synthetic targets may take, however small the genome is.
+/// Largest share of a genome that is in synthetic targets, however small the genome is.
 const MAX_GENOME_SHARE: f64 = 0.2;
 /// Minimum distance between two synthetic targets, bp.
 const MIN_TARGET_GAP_BP: usize = 50;
 /// Coefficient of variation of the capture efficiency between targets (chosen).
 const EFFICIENCY_CV: f64 = 0.5;
-/// Largest deviation of an efficiency from the mean, in standard deviations of its logarithm.
+/// Largest deviation of a target's capture efficiency from the mean, in standard deviations of its logarithm.
 const MAX_EFFICIENCY_SDS: f64 = 3.0;
 
-/// Capture targets, sorted and not overlapping, with the efficiency of each.
+/// Capture targets, sorted by position and without overlap, and the capture efficiency of each.
 #[derive(Debug, Clone)]
 pub(crate) struct CaptureTargets {
-    /// Captured ranges of the reference, by position, without overlap.
+    /// Target intervals on the reference, sorted by position and without overlap.
     pub spans: Vec<ContigSpan>,
-    /// Capture efficiency of each target, relative to the mean.
+    /// Capture efficiency of each target, relative to the mean over the targets.
     pub(crate) relative_efficiency: Vec<f64>,
 }
 
 impl CaptureTargets {
-    /// Designs targets, or reads them from a BED file.
+    /// Designs synthetic targets or reads targets from a BED file, and draws their capture efficiencies.
+    ///
+    /// # Errors
+    /// Returns an error if the BED file cannot be read or is malformed, if it names a contig that the genome lacks, or
+    /// if there are no targets.
     pub(crate) fn design_or_read(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
         let spans = match source {
             TargetSource::Panel => design_targets(&PANEL_DESIGN, genome, rng),
@@ -113,14 +118,14 @@ impl CaptureTargets {
         self.spans.iter().map(ContigSpan::length_bp).sum()
     }
 
-    /// Iterates over the indices of the targets that overlap a span.
+    /// Iterates over the indices of the targets that overlap `span`.
     pub(crate) fn overlapping_targets(&self, span: ContigSpan) -> impl Iterator<Item = usize> + '_ {
         let first = self.spans.partition_point(|t| (t.contig, t.end) <= (span.contig, span.start));
         let inside = move |&i: &usize| self.spans[i].contig == span.contig && self.spans[i].start < span.end;
         (first..self.spans.len()).take_while(inside)
     }
 
-    /// Formats the targets as BED.
+    /// Formats the targets as BED lines.
     pub(crate) fn to_bed(&self, genome: &Genome) -> String {
         let mut out = String::new();
         for (i, span) in self.spans.iter().enumerate() {
@@ -131,7 +136,7 @@ impl CaptureTargets {
     }
 }
 
-/// Designs exons of genes at random positions until the targets are large enough or no space is left.
+/// Places the exons of genes at random positions until the targets are large enough or no space is left.
 fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<ContigSpan> {
     let known = genome.num_known_bases() as f64;
     let wanted = (known * design.genome_share).max(design.min_bases as f64).min(known * MAX_GENOME_SHARE) as usize;
@@ -157,7 +162,7 @@ fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<
     spans
 }
 
-/// Reads a BED file: contig, start and end of each line.
+/// Reads target intervals from a BED file: contig, start and end of each line.
 fn read_bed(path: &Path, genome: &Genome) -> Result<Vec<ContigSpan>> {
     let text = std::fs::read_to_string(path).map_err(Error::add_path_to_error(path))?;
     let mut spans = vec![];
@@ -185,7 +190,7 @@ fn read_bed(path: &Path, genome: &Genome) -> Result<Vec<ContigSpan>> {
     Ok(spans)
 }
 
-/// Sorts the spans and joins those that overlap or touch.
+/// Sorts spans by position, and joins those that overlap or touch.
 fn merge_spans(mut spans: Vec<ContigSpan>) -> Vec<ContigSpan> {
     spans.sort_unstable_by_key(|s| (s.contig, s.start));
     let mut merged: Vec<ContigSpan> = vec![];

@@ -1,4 +1,4 @@
-//! Writes the truth as VCF and BEDPE.
+//! Formats the truth (the simulated variants) as VCF and BEDPE.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::tandem_repeats;
 use crate::tumour::{PlacedVariant, StructuralEvent, Tumour};
 use crate::variant::{Breakend, BreakendSide, ContigSpan, GenomePosition, SequenceEdit, StructuralVariant};
 
-/// Longest inserted sequence that is written out in ALT, bp.
+/// Maximum length of an inserted sequence whose bases are written in ALT, bp; longer insertions are symbolic.
 const MAX_WRITTEN_ALLELE_BP: usize = 1000;
 
 const INFO_FIELDS: &[(&str, &str, &str, &str)] = &[
@@ -27,7 +27,7 @@ const INFO_FIELDS: &[(&str, &str, &str, &str)] = &[
     ("EVENT", "1", "String", "Name of the event of the breakend"),
     ("MATEID", "1", "String", "ID of the breakend at the other side of the junction"),
 ];
-/// INFO fields that only some truth files have.
+/// INFO fields that are declared only in files with records that have them: ID, number, type, description.
 const OPTIONAL_INFO_FIELDS: &[(&str, &str, &str, &str)] = &[
     ("CN", "1", "Integer", "Copies of the span in a tumour cell"),
     (
@@ -47,7 +47,7 @@ const OPTIONAL_INFO_FIELDS: &[(&str, &str, &str, &str)] = &[
 const SYMBOLIC_ALLELES: &[(&str, &str)] =
     &[("DEL", "Deletion"), ("INS", "Insertion"), ("DUP", "Tandem duplication"), ("INV", "Inversion")];
 
-/// One record of a VCF file, before sorting.
+/// One VCF record, before records are sorted.
 struct TruthRecord {
     contig: usize,
     /// Position, 1-based.
@@ -59,13 +59,13 @@ struct TruthRecord {
     genotype: &'static str,
 }
 
-/// Adds INFO annotations to the records of the truth.
+/// Creates VCF records of the truth, with genotype and INFO fields (such as CLASS, AF and REPEAT).
 pub(crate) struct TruthAnnotator<'a> {
-    /// The genome without the patient's variants.
+    /// The reference genome, without the patient's variants.
     pub genome: &'a Genome,
-    /// Repeats of the reference at the variants.
+    /// Repeated 31-mers of the reference at the variants.
     pub repeats: &'a RepeatMap<'a>,
-    /// Number of copies of each contig in healthy cells.
+    /// Haplotypes of each contig that healthy cells have.
     pub ploidy: &'a HealthyPloidy,
 }
 
@@ -73,7 +73,7 @@ fn bases_to_string(bases: &[u8]) -> String {
     String::from_utf8_lossy(bases).into_owned()
 }
 
-/// Returns POS (1-based), REF and ALT of a small variant, with the preceding base for an indel.
+/// Returns POS (1-based), REF and ALT of a small variant; for an indel REF and ALT begin with the base before it.
 pub(crate) fn vcf_alleles(genome: &Genome, edit: &SequenceEdit) -> (usize, String, String) {
     if edit.is_substitution() {
         return (edit.position.pos + 1, bases_to_string(&edit.removed), bases_to_string(&edit.added));
@@ -86,7 +86,7 @@ pub(crate) fn vcf_alleles(genome: &Genome, edit: &SequenceEdit) -> (usize, Strin
     )
 }
 
-/// Returns the class of a small variant: SNV, MNV or INDEL.
+/// Returns the INFO value CLASS of a small variant: SNV, MNV or INDEL.
 fn small_variant_class(edit: &SequenceEdit) -> &'static str {
     match edit.is_substitution() {
         true if edit.is_snv() => "SNV",
@@ -95,7 +95,8 @@ fn small_variant_class(edit: &SequenceEdit) -> &'static str {
     }
 }
 
-/// Returns the phased genotype. `there` says which haplotypes exist.
+/// Returns the phased genotype, such as `0|1`. `haplotypes` are those that have the variant; `there` are those that the
+/// person has of the contig.
 fn phased_genotype(haplotypes: [bool; 2], there: [bool; 2]) -> &'static str {
     match (there, haplotypes) {
         ([true, true], [true, true]) => "1|1",
@@ -106,16 +107,16 @@ fn phased_genotype(haplotypes: [bool; 2], there: [bool; 2]) -> &'static str {
     }
 }
 
-/// Fractions of a tumour sample that determine expected allele fractions.
+/// Composition of a tumour sample, from which the expected allele fractions are computed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleFractions {
-    /// Share of tumour cells among the patient's cells, 0 to 1.
+    /// Share of tumour cells among the patient's cells in the sample, 0 to 1.
     pub purity: f64,
-    /// Share of the patient's reads among all reads of a site, 0 to 1.
+    /// Share of the sample's reads that come from the patient, 0 to 1.
     pub patient_share: f64,
 }
 
-/// Lists the spans for which the truth reports whether they are in repeats.
+/// Lists the spans around the variants for which the truth states whether they are in repeats.
 pub(crate) fn repeat_lookup_spans(tumour: &Tumour, mitochondrion: Option<&MitochondrialVariants>) -> Vec<ContigSpan> {
     let small = tumour.small.iter().map(|p| p.variant.reference_span());
     let cuts = tumour.structural.iter().flat_map(|p| p.variant.breakpoints()).map(empty_span);
@@ -129,7 +130,7 @@ fn empty_span(cut: GenomePosition) -> ContigSpan {
     ContigSpan { contig: cut.contig, start: cut.pos, end: cut.pos }
 }
 
-/// Formats the somatic variants as VCF.
+/// Formats the somatic variants of the tumour as VCF text.
 pub(crate) fn format_somatic_vcf(
     annotator: &TruthAnnotator,
     tumour: &Tumour,
@@ -149,7 +150,7 @@ pub(crate) fn format_somatic_vcf(
     format_vcf(annotator.genome, records, "TUMOR")
 }
 
-/// Formats the germline variants of one person as VCF.
+/// Formats the germline variants of one person as VCF text.
 pub(crate) fn format_germline_vcf(
     genome: &Genome,
     ploidy: &HealthyPloidy,
@@ -173,7 +174,7 @@ pub(crate) fn format_germline_vcf(
     format_vcf(genome, all.enumerate().map(record).collect(), "NORMAL")
 }
 
-/// Formats the recurrent sequencing errors as VCF. No sample has them as variants.
+/// Formats the recurrent sequencing errors as VCF text. No sample has them as variants.
 pub(crate) fn format_recurrent_vcf(genome: &Genome, places: &[RecurrentError]) -> String {
     let record = |(i, place): (usize, &RecurrentError)| TruthRecord {
         contig: place.position.contig,
@@ -272,7 +273,7 @@ impl TruthAnnotator<'_> {
         }
     }
 
-    /// Returns ALT of a breakend (VCF 4.2, section 5.4).
+    /// Returns ALT of a VCF record for the breakend `here` that is joined to `there` (VCF 4.2, section 5.4).
     fn breakend_alt(&self, here: Breakend, there: Breakend) -> String {
         let base = self.genome.seqs[here.contig][here.base] as char;
         let bracket = if there.side == BreakendSide::Left { ']' } else { '[' };
@@ -306,7 +307,7 @@ fn format_vcf(genome: &Genome, mut records: Vec<TruthRecord>, sample: &str) -> S
     out
 }
 
-/// Formats the new adjacencies of the structural variants as BEDPE, one per line.
+/// Formats the adjacencies of the structural variants as BEDPE text, one per line.
 pub(crate) fn format_bedpe(genome: &Genome, events: &[StructuralEvent]) -> String {
     let mut out = String::from("#chrom1\tstart1\tend1\tchrom2\tstart2\tend2\tname\tscore\tstrand1\tstrand2\tclass\n");
     for (i, event) in events.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! The tumour: its somatic variants, their haplotype and clone, its karyotypes, and expected allele fractions.
+//! The tumour: its somatic variants with their haplotypes and clones, its karyotypes, and the expected allele
+//! fractions.
 
 use crate::error::{Error, Result};
 use crate::genome::Genome;
@@ -7,29 +8,30 @@ use crate::karyotype::Karyotype;
 use crate::rng::Rng;
 use crate::variant::{GenomePosition, SequenceEdit, StructuralVariant};
 
-/// A small or structural variant with its haplotype and clone.
+/// A small or structural variant, with the haplotype and clone that have it.
 #[derive(Debug, Clone)]
 pub struct PlacedVariant<V> {
-    /// Position and alleles of the variant.
+    /// The variant: its position and the change of the sequence.
     pub variant: V,
-    /// Haplotype that has the variant, 0 or 1.
+    /// Index of the haplotype that has the variant, 0 or 1.
     pub haplotype: usize,
-    /// Clone of the variant. 0 is the founder clone, present in all tumour cells; subclones count from 1.
+    /// Clone that has the variant: 0 is the founder clone, whose variants all tumour cells have; subclones count from
+    /// 1.
     pub clone: usize,
-    /// Copies of an amplified span that have the variant.
+    /// If the position is in an amplified span: which copies of the span have the variant.
     pub carriers: CarrierCopies,
-    /// Number of the variant cluster, from 1.
+    /// Number of the variant cluster, from 1; `None` outside of clusters.
     pub cluster: Option<usize>,
 }
 
 impl<V> PlacedVariant<V> {
-    /// Creates a variant that all copies of its haplotype have, in no cluster.
+    /// Creates a variant that all copies of its haplotype have and that is in no cluster.
     pub fn on_all_copies(variant: V, haplotype: usize, clone: usize) -> Self {
         PlacedVariant { variant, haplotype, clone, carriers: CarrierCopies::All, cluster: None }
     }
 }
 
-/// The copies of an amplified span that have a variant.
+/// Which copies of an amplified span have a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CarrierCopies {
     /// All copies: the variant is older than the amplification, or the span is not amplified.
@@ -38,44 +40,47 @@ pub enum CarrierCopies {
     Half,
 }
 
-/// All somatic variants and karyotypes of a tumour.
+/// All somatic variants and karyotypes of a simulated tumour.
 #[derive(Debug)]
 pub struct Tumour {
-    /// SNVs, indels and MNVs by position.
+    /// SNVs, indels and MNVs, sorted by position.
     pub small: Vec<PlacedVariant<SequenceEdit>>,
-    /// Structural variants by their first breakpoint.
+    /// Structural variants, sorted by their first breakpoint.
     pub structural: Vec<PlacedVariant<StructuralVariant>>,
-    /// Deletions of 50 bp and more within an amplified span. They are reported as structural variants and applied as
-    /// edits.
+    /// Deletions of 50 bp and more within amplified spans. They are reported as structural variants, but applied to the
+    /// sequence like small variants.
     pub amplicon_deletions: Vec<PlacedVariant<SequenceEdit>>,
-    /// Share of the tumour cells in each population: founder only, then each subclone.
+    /// Share of the tumour cells in each population: cells with the founder clone only, then cells with each subclone.
     pub population_shares: Vec<f64>,
-    /// The two haplotypes of each population.
+    /// For each population of tumour cells: its two haplotypes.
     pub(crate) karyotypes: Vec<[Karyotype; 2]>,
     /// The two haplotypes of healthy cells.
     pub healthy: [Karyotype; 2],
-    /// Number of copies of each contig in healthy cells.
+    /// Haplotypes of each contig that healthy cells have.
     pub ploidy: HealthyPloidy,
 }
 
-/// A structural variant as the truth reports it.
+/// A structural variant with the values that the truth reports.
 #[derive(Debug)]
 pub struct StructuralEvent {
-    /// The structural variant: ranges of the reference that are deleted, copied, inverted or joined.
+    /// The structural variant: which ranges of the reference are deleted, copied, inverted or joined.
     pub variant: StructuralVariant,
-    /// Haplotype that has the variant, 0 or 1.
+    /// Index of the haplotype that has the variant, 0 or 1.
     pub haplotype: usize,
-    /// Clone of the variant; see [`PlacedVariant::clone`].
+    /// Clone that has the variant: 0 is the founder clone, subclones count from 1.
     pub clone: usize,
-    /// Expected share of the tumour sample's reads at the breakpoints that show the variant.
+    /// Expected share of the tumour sample's reads at the breakpoint that show the variant, 0 to 1.
     pub(crate) allele_fraction: f64,
-    /// Copies of the span in a tumour cell, if it is amplified.
+    /// Number of copies of an amplified span in an average tumour cell; `None` for other variants.
     pub copies: Option<f64>,
 }
 
 impl Tumour {
-    /// Creates a tumour without variants. `subclones` are their shares of the tumour cells. A subclone with share 0
-    /// is absent here and present in other samples of the patient.
+    /// Creates a tumour without variants. `subclones` are the shares of the tumour cells that belong to each subclone.
+    /// A subclone with share 0 is absent from this sample, but present in other samples of the patient.
+    ///
+    /// # Errors
+    /// Returns an error if a share is negative or the sum of the shares is above 1.
     pub fn without_variants(genome: &Genome, subclones: &[f64], ploidy: HealthyPloidy) -> Result<Self> {
         let subclonal: f64 = subclones.iter().sum();
         if subclonal > 1.0 + 1e-9 || subclones.iter().any(|&f| f < 0.0) {
@@ -97,29 +102,30 @@ impl Tumour {
         })
     }
 
-    /// Returns the share of the tumour cells that carry the variants of a clone.
+    /// Returns the share of the tumour cells that have the variants of a clone.
     pub(crate) fn cellular_fraction(&self, clone: usize) -> f64 {
         if clone == 0 { 1.0 } else { self.population_shares[clone] }
     }
 
-    /// Returns whether any tumour cell of the sample has the variant.
+    /// Returns whether at least one tumour cell of the sample has the variant.
     pub(crate) fn is_in_sample<V>(&self, placed: &PlacedVariant<V>) -> bool {
         self.cellular_fraction(placed.clone) > 0.0
     }
 
-    /// Returns whether no tumour cell has a haplotype of a contig.
+    /// Returns whether all tumour cells lost a haplotype of a contig.
     pub fn is_haplotype_lost(&self, contig: usize, haplotype: usize) -> bool {
         self.karyotypes[0][haplotype].chromosome_copies()[contig] == 0
     }
 
-    /// Returns the structural variant whose affected span contains a position.
+    /// Returns the structural variant whose affected span contains a position, if any.
     fn enclosing_structural(&self, at: GenomePosition) -> Option<&PlacedVariant<StructuralVariant>> {
         self.structural.iter().find(|p| {
             p.variant.affected_span().is_some_and(|b| b.contig == at.contig && b.start <= at.pos && at.pos < b.end)
         })
     }
 
-    /// Returns the haplotype that a small variant within a structural variant must use.
+    /// Returns the haplotype on which a small variant at a position inside a structural variant must be placed; `None`
+    /// if either is possible.
     fn required_haplotype(&self, at: GenomePosition) -> Option<usize> {
         // The haplotype without the structural variant is neither deleted nor duplicated there. Within an amplified
         // span, use the amplified haplotype.
@@ -129,18 +135,18 @@ impl Tumour {
         })
     }
 
-    /// Returns whether two positions are in the same structural variant, or both in none.
+    /// Returns whether two positions are in the affected span of the same structural variant, or both in none.
     pub(crate) fn are_in_same_structural_variant(&self, a: GenomePosition, b: GenomePosition) -> bool {
         let variant = |at| self.enclosing_structural(at).map(std::ptr::from_ref);
         variant(a) == variant(b)
     }
 
-    /// Returns whether tumour cells have a haplotype for a small variant.
+    /// Returns whether the tumour has a haplotype on which a small variant can be placed at a position.
     pub fn has_haplotype_for(&self, at: GenomePosition) -> bool {
         self.required_haplotype(at).is_none_or(|haplotype| !self.is_haplotype_lost(at.contig, haplotype))
     }
 
-    /// Draws the haplotype of a small variant, and which copies of it have the variant.
+    /// Draws the haplotype of a small variant, and which copies of the haplotype have the variant.
     pub fn draw_haplotype_and_copies(&self, at: GenomePosition, rng: &mut Rng) -> (usize, CarrierCopies) {
         let mut haplotype = self.required_haplotype(at).unwrap_or_else(|| rng.draw_below(2));
         if self.is_haplotype_lost(at.contig, haplotype) {
@@ -152,7 +158,7 @@ impl Tumour {
         (haplotype, if half { CarrierCopies::Half } else { CarrierCopies::All })
     }
 
-    /// Returns the number of copies of a position in an average tumour cell.
+    /// Returns the number of copies of a position, averaged over the tumour cells.
     fn mean_copies(&self, at: GenomePosition) -> f64 {
         let change = |p: &PlacedVariant<StructuralVariant>| match p.variant.affected_span() {
             Some(b) if b.contig == at.contig && b.start <= at.pos && at.pos < b.end => {
@@ -163,13 +169,14 @@ impl Tumour {
         2.0 + self.structural.iter().map(change).sum::<f64>() + self.mean_copies_gained(at)
     }
 
-    /// Returns how many copies of a position an average tumour cell gained (negative: lost) with whole chromosomes.
+    /// Returns the number of copies of a position that tumour cells gained (negative: lost) as whole chromosomes,
+    /// averaged over the tumour cells.
     fn mean_copies_gained(&self, at: GenomePosition) -> f64 {
         let cell = |pair: &[Karyotype; 2]| pair.iter().map(|k| k.num_extra_copies(at)).sum::<f64>();
         self.population_shares.iter().zip(&self.karyotypes).map(|(share, pair)| share * cell(pair)).sum()
     }
 
-    /// Returns the number of copies of a variant at `at` in an average tumour cell.
+    /// Returns the number of copies of a variant at `at`, averaged over the tumour cells.
     fn mean_allele_copies<V>(&self, placed: &PlacedVariant<V>, at: GenomePosition) -> f64 {
         let beyond_one = |population: usize| {
             let (all, late) = self.karyotypes[population][placed.haplotype].count_occurrences(at);
@@ -180,14 +187,16 @@ impl Tumour {
         self.cellular_fraction(placed.clone) + carriers.map(beyond_one).sum::<f64>()
     }
 
-    /// Returns the expected share of the tumour sample's reads that show a small variant.
+    /// Returns the expected share of the tumour sample's reads that show a small variant. `purity` is the share of
+    /// tumour cells in the sample.
     pub(crate) fn allele_fraction(&self, placed: &PlacedVariant<SequenceEdit>, purity: f64) -> f64 {
         let at = placed.variant.position;
         purity * self.mean_allele_copies(placed, at)
             / (purity * self.mean_copies(at) + (1.0 - purity) * self.ploidy.copy_number(at.contig) as f64)
     }
 
-    /// Returns the structural variants for the truth. Deletions within amplified spans come last.
+    /// Returns the structural variants with the values that the truth reports. Deletions within amplified spans come
+    /// last. `purity` is the share of tumour cells in the sample.
     pub fn structural_events(&self, purity: f64) -> Vec<StructuralEvent> {
         let event = |p: &PlacedVariant<StructuralVariant>| {
             let cut = p.variant.breakpoints()[0];

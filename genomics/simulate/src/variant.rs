@@ -1,18 +1,18 @@
-//! Representation of variants, in coordinates of the reference (0-based, half-open).
+//! Variants, in coordinates of the reference (0-based, end exclusive).
 
 /// A position between two reference bases: `pos - 1` and `pos`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GenomePosition {
-    /// Index of the contig.
+    /// Index of the contig in the genome.
     pub contig: usize,
-    /// First base to the right of the position, 0-based.
+    /// Position of the base to the right, 0-based.
     pub pos: usize,
 }
 
-/// Bases `start..end` of a contig.
+/// The bases `start..end` of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContigSpan {
-    /// Index of the contig.
+    /// Index of the contig in the genome.
     pub contig: usize,
     /// First base, 0-based.
     pub start: usize,
@@ -21,12 +21,12 @@ pub struct ContigSpan {
 }
 
 impl ContigSpan {
-    /// Returns the length, bp.
+    /// Returns the length of the span, bp.
     pub fn length_bp(&self) -> usize {
         self.end - self.start
     }
 
-    /// Returns the positions at both ends.
+    /// Returns the positions at the start and at the end of the span.
     pub fn end_positions(&self) -> [GenomePosition; 2] {
         [self.start, self.end].map(|pos| GenomePosition { contig: self.contig, pos })
     }
@@ -37,9 +37,9 @@ impl ContigSpan {
 pub struct SequenceEdit {
     /// Position of the first replaced base.
     pub position: GenomePosition,
-    /// Reference bases that are removed.
+    /// Reference bases that are removed; empty for an insertion.
     pub removed: Vec<u8>,
-    /// Bases that are added.
+    /// Bases that are added in their place; empty for a deletion.
     pub added: Vec<u8>,
 }
 
@@ -49,22 +49,22 @@ impl SequenceEdit {
         self.position.pos + self.removed.len()
     }
 
-    /// Returns the span of the removed reference bases.
+    /// Returns the span of the removed reference bases; empty for an insertion.
     pub fn reference_span(&self) -> ContigSpan {
         ContigSpan { contig: self.position.contig, start: self.position.pos, end: self.reference_end() }
     }
 
-    /// Returns whether as many bases are added as removed.
+    /// Returns whether the numbers of added and of removed bases are equal.
     pub fn is_substitution(&self) -> bool {
         self.removed.len() == self.added.len()
     }
 
-    /// Whether one base is replaced by another.
+    /// Returns whether one base is replaced by another one.
     pub(crate) fn is_snv(&self) -> bool {
         self.removed.len() == 1 && self.added.len() == 1
     }
 
-    /// Left-aligns a pure insertion or deletion.
+    /// Left-aligns a pure insertion or deletion; `seq` is the sequence of the contig. Other edits are unchanged.
     pub fn left_align(&mut self, seq: &[u8]) {
         let allele = match (self.removed.is_empty(), self.added.is_empty()) {
             (true, false) => &mut self.added,
@@ -88,49 +88,50 @@ pub enum StructuralVariant {
     Deletion(ContigSpan),
     /// Insertion of novel bases.
     Insertion(GenomePosition, Vec<u8>),
-    /// Tandem duplication of a span.
+    /// Tandem duplication of a span: a second copy follows the first one.
     Duplication(ContigSpan),
-    /// Tandem amplification of a span to many copies.
+    /// Amplification of a span: many copies in tandem.
     Amplification {
         span: ContigSpan,
-        /// Number of copies in tandem.
+        /// Number of copies of the span in tandem.
         copies: usize,
     },
     Inversion(ContigSpan),
     /// Reciprocal translocation: two chromosomes exchange their ends.
     Translocation {
-        /// Breakpoint on each chromosome.
+        /// The breakpoint on each of the two chromosomes.
         cuts: [GenomePosition; 2],
-        /// Whether the parts are joined head to head, instead of head to tail.
+        /// Whether each chromosome part is joined to the other one in inverted orientation (head to head and tail to
+        /// tail).
         inverted: bool,
     },
     /// Dispersed duplication: a copy of a span is inserted elsewhere.
     Copy {
         from: ContigSpan,
-        /// Position at which the copy is inserted.
+        /// Position at which the copy of the span is inserted.
         to: GenomePosition,
-        /// Whether the copy is inverted.
+        /// Whether the inserted copy is the reverse complement.
         inverted: bool,
     },
 }
 
-/// Side of a breakend on which the reference is kept.
+/// Side of a breakend on which the reference sequence is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum BreakendSide {
-    /// The reference to the left of the breakend is kept, including the base: BEDPE strand `+`.
+    /// The bases on the left are kept, up to and including the base of the breakend (BEDPE strand `+`).
     Left,
-    /// The reference to the right of the breakend is kept, including the base: BEDPE strand `-`.
+    /// The bases on the right are kept, from the base of the breakend on (BEDPE strand `-`).
     Right,
 }
 
-/// One end of a new adjacency.
+/// One end of a new adjacency: position, and the side that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Breakend {
     /// Index of the contig.
     pub contig: usize,
-    /// The outermost reference base that is kept, 0-based.
+    /// Position of the outermost reference base that is kept, 0-based.
     pub base: usize,
-    /// Side on which the reference is kept.
+    /// Side of the breakend on which the reference sequence is kept.
     pub side: BreakendSide,
 }
 
@@ -142,7 +143,7 @@ impl GenomePosition {
 }
 
 impl StructuralVariant {
-    /// Returns the name of the class: DEL, INS, DUP, INV, TRA or COPY.
+    /// Returns the class of the variant as in the truth: DEL, INS, DUP, INV, TRA or COPY.
     pub fn class_name(&self) -> &'static str {
         match self {
             StructuralVariant::Deletion(_) => "DEL",
@@ -154,7 +155,7 @@ impl StructuralVariant {
         }
     }
 
-    /// Returns all positions at which the reference is cut, or from which it is copied.
+    /// Returns all breakpoints: the positions at which the reference is cut or from which it is copied.
     pub fn breakpoints(&self) -> Vec<GenomePosition> {
         match self {
             StructuralVariant::Deletion(s)
@@ -179,7 +180,7 @@ impl StructuralVariant {
         }
     }
 
-    /// Returns the number of copies of [`Self::affected_span`] that the variant adds.
+    /// Returns the number of copies of [`Self::affected_span`] that the variant adds; −1 for a deletion.
     pub(crate) fn num_added_copies(&self) -> i32 {
         match self {
             StructuralVariant::Deletion(_) => -1,
@@ -189,7 +190,7 @@ impl StructuralVariant {
         }
     }
 
-    /// Returns the new adjacencies: pairs of bases that become neighbours.
+    /// Returns the new adjacencies, each as two breakends that are joined.
     pub(crate) fn adjacencies(&self) -> Vec<[Breakend; 2]> {
         use BreakendSide::{Left, Right};
         let across = |a: GenomePosition, b: GenomePosition, inverted: bool| {

@@ -9,25 +9,26 @@ use crate::small_variants::ProposedVariant;
 use crate::tumour::{PlacedVariant, Tumour};
 use crate::variant::{ContigSpan, GenomePosition, StructuralVariant};
 
-/// Attempts to find a position for a variant before the simulation gives up.
+/// Maximum number of attempts to find a position for a variant, after which the simulation fails.
 pub(crate) const MAX_PLACEMENT_TRIES: usize = 2000;
 
-/// State that is needed to place somatic variants.
+/// Genome, tumour, occupied regions and random generator, as needed to place somatic variants.
 #[derive(Debug)]
 pub(crate) struct VariantPlacer<'a, 'g> {
-    /// The genome without the patient's variants.
+    /// The reference genome, without the patient's variants.
     pub genome: &'g Genome,
-    /// Regions that already have a variant or breakpoint.
+    /// Regions of the genome that already have a variant or breakpoint.
     pub(crate) occupied: &'a mut OccupiedRegions<'g>,
-    /// The tumour to which variants are added.
+    /// The tumour to which the variants are added.
     pub tumour: &'a mut Tumour,
-    /// Source of the random positions.
+    /// Random number generator from which positions, clones and haplotypes are drawn.
     pub rng: &'a mut Rng,
     /// Minimum distance between two variants or breakpoints, bp.
     pub min_spacing_bp: usize,
 }
 
-/// Returns the error for variants that do not fit into the genome.
+/// Creates the error for a genome that has no space for all variants. `what` is the kind of variant; `placed` of
+/// `wanted` variants were placed.
 pub(crate) fn no_space_error(what: &str, placed: usize, wanted: usize) -> Error {
     Error::Parameters(format!(
         "this genome has no space for {wanted} {what} ({placed} placed); reduce their number or the spacing (--snvs, --indels, --svs, --spacing)"
@@ -35,19 +36,20 @@ pub(crate) fn no_space_error(what: &str, placed: usize, wanted: usize) -> Error 
 }
 
 impl VariantPlacer<'_, '_> {
-    /// Draws the founder clone or a subclone with equal probability.
+    /// Draws a clone: the founder clone or one of the subclones, each with the same probability.
     pub(crate) fn draw_clone(&mut self) -> usize {
         self.rng.draw_below(self.tumour.population_shares.len())
     }
 
-    /// Returns whether a small variant can be placed at its proposed position.
+    /// Returns whether a small variant can be placed at its proposed position: the position is free, and the tumour has
+    /// a haplotype there.
     pub(crate) fn can_place_small_variant(&self, made: &ProposedVariant) -> bool {
         self.occupied.is_span_free(made.reserved, self.min_spacing_bp)
             && self.tumour.has_haplotype_for(made.edit.position)
     }
 
-    /// Adds a structural variant to every cell population of `clone` if its position is free. Returns whether it was
-    /// added.
+    /// Adds a structural variant to a random haplotype of all tumour cells of `clone`, if its position is free. Returns
+    /// whether it was added.
     pub(crate) fn place_structural_variant(&mut self, clone: usize, variant: StructuralVariant) -> bool {
         if !self.can_place_structural_variant(&variant) {
             return false;
@@ -56,7 +58,7 @@ impl VariantPlacer<'_, '_> {
         [first, 1 - first].into_iter().any(|haplotype| self.apply_to_haplotype(haplotype, clone, &variant))
     }
 
-    /// Returns whether the position of a structural variant is free and the variant changes the sequence.
+    /// Returns whether the position of a structural variant is free, and whether the variant changes the sequence.
     pub(crate) fn can_place_structural_variant(&self, variant: &StructuralVariant) -> bool {
         let ground = &*self.occupied;
         let mut cuts = variant.breakpoints().into_iter();
@@ -67,8 +69,8 @@ impl VariantPlacer<'_, '_> {
             && !is_palindromic_inversion(self.genome, variant)
     }
 
-    /// Applies a structural variant to a haplotype in all carrier populations. Returns `false` if the haplotype lacks
-    /// a breakpoint.
+    /// Applies a structural variant to a haplotype in all cell populations with `clone`, and records it. Returns
+    /// `false`, without changes, if the haplotype lacks a breakpoint or the variant cannot be applied.
     pub(crate) fn apply_to_haplotype(&mut self, haplotype: usize, clone: usize, variant: &StructuralVariant) -> bool {
         let cuts = variant.breakpoints();
         if cuts.iter().any(|c| self.tumour.is_haplotype_lost(c.contig, haplotype)) {
@@ -93,12 +95,12 @@ impl VariantPlacer<'_, '_> {
     }
 }
 
-/// Returns the two bases next to a breakpoint.
+/// Returns the span of the two bases on either side of a breakpoint.
 fn flanking_bases(cut: GenomePosition) -> ContigSpan {
     ContigSpan { contig: cut.contig, start: cut.pos.saturating_sub(1), end: cut.pos + 1 }
 }
 
-/// Returns whether the variant is the inversion of a reverse palindrome, which changes nothing.
+/// Returns whether the variant inverts a sequence that is its own reverse complement, which changes nothing.
 fn is_palindromic_inversion(genome: &Genome, variant: &StructuralVariant) -> bool {
     let StructuralVariant::Inversion(span) = variant else { return false };
     let bases = &genome.seqs[span.contig][span.start..span.end];

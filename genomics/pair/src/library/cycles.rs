@@ -1,4 +1,4 @@
-//! Tallies by sequencing cycle, and disagreements between overlapping mates.
+//! Counts by sequencing cycle, and disagreements between overlapping mates.
 
 use genuma_reads::packed_bases::BaseCodes;
 use genuma_reads::{Mate, dna};
@@ -6,31 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use super::overlap::overlap_positions;
 
-/// Number of cycles that are tallied; later ones are ignored.
+/// Number of sequencing cycles that are counted; later cycles are ignored.
 pub const MAX_CYCLES: usize = 1024;
-/// Number of distinct Phred qualities.
+/// Number of distinct Phred qualities: 0 to 63; higher ones count as 63.
 pub const NUM_QUALITIES: usize = 64;
-/// Largest Phred quality that marks a base as unusable (Illumina: 2).
+/// Largest Phred quality of an unusable base: Illumina gives such a base quality 2.
 const MAX_UNUSABLE_QUALITY: usize = 2;
 /// Units of `expected_errors` in one expected error: the sums are in billionths of an error.
 pub(crate) const UNITS_PER_EXPECTED_ERROR: f64 = 1e9;
 
-/// Tally of one cycle of one mate.
+/// Counts of the bases and qualities of one cycle of one mate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CycleTally {
-    /// Number of A, C, G, T, and of other letters.
+    /// Number of bases A, C, G, T, and of other letters.
     pub base_counts: [u64; 5],
-    /// Sum of the Phred qualities.
+    /// Sum of the Phred qualities of all bases of the cycle.
     pub quality_sum: u64,
     /// Number of bases with quality 30 or more.
     pub q30_bases: u64,
     /// Number of bases with a quality above 2.
     pub usable_bases: u64,
-    /// Number of errors expected from the qualities of the usable bases, in billionths.
+    /// Number of errors expected from the qualities of the usable bases, in billionths of an error.
     pub expected_errors: u64,
-    /// Number of bases that were compared with the other mate.
+    /// Number of bases of this cycle that were compared with the other mate of their pair.
     pub compared_bases: u64,
-    /// Number of errors among the compared bases, in halves: 2 for an error, 1 if either mate may be wrong.
+    /// Number of errors among the compared bases, in halves: a wrong base counts 2; if both bases have the same
+    /// quality, each counts 1.
     pub error_halves: u64,
 }
 
@@ -45,27 +46,28 @@ impl CycleTally {
         self.error_halves += other.error_halves;
     }
 
-    /// Number of bases read in this cycle, N included.
+    /// Number of bases that were read in this cycle, N included.
     pub fn total_bases(&self) -> u64 {
         self.base_counts.iter().sum()
     }
 }
 
-/// Disagreements between overlapping mates. Errors are counted in halves: of two bases of equal quality, either may
-/// be wrong.
+/// Disagreements between the two mates of a pair where they overlap. Errors are counted in halves: if two bases of
+/// equal quality differ, either may be wrong, and each counts one half.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MateDisagreements {
-    /// Number of bases compared, in both mates.
+    /// Number of bases compared, counted in both mates.
     pub compared_bases: u64,
-    /// Number of errors, in halves: 2 for an error, 1 if either mate may be wrong.
+    /// Number of errors, in halves: 2 for each pair of bases that disagree.
     pub error_halves: u64,
-    /// Sum over pairs of the squared number of errors, as errors cluster in poor pairs.
+    /// Sum over pairs of the squared number of disagreements. It measures how much errors cluster in pairs of poor
+    /// quality.
     pub squared_errors: u64,
-    /// Errors in halves, by true base and read base.
+    /// Number of errors in halves, by true base and read base (A, C, G, T).
     pub substitutions: [[u64; 4]; 4],
-    /// By Phred quality: number of bases compared, and of errors in halves.
+    /// For each Phred quality: number of bases compared, and number of errors in halves.
     pub(crate) by_quality: Vec<[u64; 2]>,
-    /// Number of errors expected from the qualities of the compared bases, in billionths.
+    /// Number of errors expected from the qualities of the compared bases, in billionths of an error.
     pub expected_errors: u64,
 }
 
@@ -85,19 +87,19 @@ impl MateDisagreements {
     }
 }
 
-/// Tallies of all cycles of both mates.
+/// Counts of all cycles of both mates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CycleTallies {
-    /// Tally of each cycle of read 1 and of read 2, from the first cycle on.
+    /// Counts of each cycle of read 1 and of read 2, from the first cycle on.
     pub by_mate: [Vec<CycleTally>; 2],
     /// Disagreements between overlapping mates.
     pub(crate) disagreements: MateDisagreements,
 }
 
-/// Error probability of random bases: three of four are wrong.
+/// Error probability of a random base: three of four are wrong.
 pub(crate) const RANDOM_BASE_ERROR_PROBABILITY: f64 = 0.75;
 
-/// Error probability of each Phred quality, in billionths.
+/// Error probability of each Phred quality, in billionths (at most 3/4).
 #[derive(Debug, Clone)]
 pub(crate) struct ErrorProbabilities([u64; NUM_QUALITIES]);
 
@@ -116,7 +118,7 @@ fn quality_of_letter(letter: u8) -> usize {
 }
 
 impl CycleTallies {
-    /// Adds the bases and qualities of a read pair before trimming.
+    /// Counts the bases and qualities of a read pair before trimming.
     pub fn add_mates(&mut self, mates: [Mate<'_>; 2], chances: &ErrorProbabilities) {
         for (cycles, mate) in self.by_mate.iter_mut().zip(mates) {
             let seen = mate.seq.len().min(MAX_CYCLES);
@@ -134,7 +136,8 @@ impl CycleTallies {
         }
     }
 
-    /// Compares trimmed mates that overlap in a fragment of `fragment` bases.
+    /// Compares the trimmed mates of a pair where they overlap, and counts the disagreements. `fragment` is the length
+    /// of their fragment in bases.
     pub fn compare_overlapping_mates(
         &mut self,
         codes: [&BaseCodes; 2],
@@ -180,7 +183,7 @@ impl CycleTallies {
         disagreements.squared_errors += wrong * wrong;
     }
 
-    /// Adds the tallies that another thread collected.
+    /// Adds the counts of another thread.
     pub fn merge_tallies(&mut self, other: &CycleTallies) {
         for (cycles, others) in self.by_mate.iter_mut().zip(&other.by_mate) {
             cycles.resize(cycles.len().max(others.len()), CycleTally::default());

@@ -1,8 +1,8 @@
-//! Duplicate detection: keys that are equal for duplicates of a molecule, counted for a sample of the key space that
-//! fits in memory.
+//! Duplicate detection: counts read pairs by a key that is equal for duplicates of a molecule, for as many keys as fit
+//! in memory.
 //!
-//! A key is a hash of the first bases of both mates. Keys below a bound are counted; when there are too many, the
-//! bound is halved. The keys that remain depend on the set of all keys, not on threads or their order.
+//! A key is a hash of the first bases of both mates. Only keys below a bound are kept; when there are too many, the
+//! bound is halved. The keys that remain depend on the set of all keys, not on threads or the order of the pairs.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::modal_depth::self_weighted_median;
 
-/// Number of bases at the start of each mate whose hash is the duplicate key.
+/// Number of bases at the start of each mate that are hashed to the duplicate key.
 pub const DUPLICATE_KEY_BASES_PER_MATE: usize = 24;
 /// Maximum number of distinct duplicate keys that are kept.
 const MAX_KEYS: usize = 1 << 16;
 
-/// Hasher for keys that are hashes already.
+/// Hasher that returns its input, because the keys are hashes already.
 #[derive(Debug, Default, Clone)]
 struct IdentityHasher(u64);
 
@@ -37,11 +37,11 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// Number of read pairs for each duplicate key. Only keys whose hash is below a bound are kept; the bound falls when
-/// there are too many.
+/// Number of read pairs for each duplicate key. Only keys below a bound are kept; the bound is halved when there are
+/// too many keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DuplicateKeyCounts {
-    /// How often the bound was halved: one key in 2^halvings is kept.
+    /// Number of times that the bound was halved: one key in 2^halvings is kept.
     halvings: u32,
     keys: HashMap<u64, u32, BuildHasherDefault<IdentityHasher>>,
 }
@@ -53,7 +53,8 @@ pub fn hash_two_words(a: u64, b: u64) -> u64 {
 }
 
 impl DuplicateKeyCounts {
-    /// Adds a pair by the first [`DUPLICATE_KEY_BASES_PER_MATE`] bases of its mates, in either order. Both mates must have as many.
+    /// Counts a read pair under its duplicate key: a hash of the first [`DUPLICATE_KEY_BASES_PER_MATE`] bases of both
+    /// mates, the same if the mates are swapped. Each mate must have at least that many bases.
     #[inline]
     pub fn add_pair(&mut self, mates: [PackedBases<'_>; 2]) {
         let [one, two] = mates.map(|mate| mate.word_at(0) >> (64 - 2 * DUPLICATE_KEY_BASES_PER_MATE));
@@ -81,7 +82,7 @@ impl DuplicateKeyCounts {
         }
     }
 
-    /// Adds the keys that another thread collected.
+    /// Adds the counts of another thread.
     pub fn merge_counts(&mut self, other: &DuplicateKeyCounts) {
         self.halve(other.halvings);
         for (&key, &pairs) in &other.keys {
@@ -91,17 +92,17 @@ impl DuplicateKeyCounts {
         }
     }
 
-    /// Sampling factor n: one duplicate key in n is kept, chosen by its hash.
+    /// Returns the sampling factor n: one duplicate key in n is kept.
     pub fn sampling_factor(&self) -> f64 {
         f64::from(self.halvings).exp2()
     }
 
-    /// Median over all pairs of the number of pairs with the same key; 0 without pairs.
+    /// Median over all counted pairs of the number of pairs with the same key; 0 without pairs.
     pub fn median_pairs_per_key(&self) -> u32 {
         self_weighted_median(self.keys.values().copied().collect()).unwrap_or(0)
     }
 
-    /// Number of pairs, of different keys, and of pairs whose key other pairs have too.
+    /// Sums up the number of counted pairs, of distinct keys, and of pairs whose key another pair has too.
     pub fn count_pairs_and_keys(&self) -> DuplicateKeySummary {
         let mut counts = DuplicateKeySummary { pairs: 0, keys: self.keys.len() as u64, repeated_pairs: 0 };
         for &n in self.keys.values() {
@@ -112,15 +113,15 @@ impl DuplicateKeyCounts {
     }
 }
 
-/// Numbers of read pairs, of distinct duplicate keys (the start of both mates), and of pairs whose key other pairs have
-/// too: duplicates or coincidences.
+/// Numbers of read pairs and of distinct duplicate keys, and how many pairs share their key with another pair. Pairs
+/// with the same key are duplicates, or start alike by coincidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DuplicateKeySummary {
-    /// Number of read pairs whose duplicate key is in the sample of kept keys.
+    /// Number of read pairs whose duplicate key is among the kept keys.
     pub pairs: u64,
-    /// Number of distinct duplicate keys in the sample.
+    /// Number of distinct duplicate keys among the kept keys.
     pub keys: u64,
-    /// Number of pairs whose key another pair has too.
+    /// Number of counted pairs whose key another pair has too.
     pub repeated_pairs: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Library metrics computed from a tally, with confidence intervals.
+//! Library metrics computed from the counts of a sample, with confidence intervals.
 
 use genuma_reads::TrimCounts;
 use serde::{Deserialize, Serialize};
@@ -12,32 +12,33 @@ use crate::interval::Estimate;
 /// Metrics of the sequencing library of one sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LibraryMetrics {
-    /// Number of read pairs, duplicates included.
+    /// Number of read pairs of the sample, duplicates included.
     pub pairs: u64,
-    /// Number of bases before trimming.
+    /// Number of bases of all reads, before trimming.
     pub bases: u64,
-    /// Number of pairs examined base by base, sampled by name; the basis of the metrics of mates, inserts and errors.
+    /// Number of pairs that were examined base by base, sampled by read name. [`Self::mates`], [`Self::insert`] and
+    /// [`Self::errors`] are based on them.
     pub examined_pairs: u64,
-    /// Lengths, qualities and composition of read 1 and of read 2.
+    /// Read lengths, qualities and base composition of read 1 and of read 2.
     pub mates: [MateMetrics; 2],
-    /// GC content: share of G and C among the known bases (0 to 1).
+    /// GC content: share of G and C among the bases that are not N (0 to 1).
     pub gc: Option<f64>,
-    /// Share of the read pairs whose fragment is shorter than a read, so that the adapter was sequenced.
+    /// Share of the read pairs whose fragment is shorter than a read, so that reads run into the adapter.
     pub adapter_share: Option<Estimate>,
-    /// Distribution of insert sizes, as far as overlapping mates show them.
+    /// Distribution of insert sizes, measured in pairs whose mates overlap.
     pub insert: InsertSizeMetrics,
-    /// Error rates, measured where both mates of a pair cover the same base.
+    /// Sequencing error rates, measured where the two mates of a pair overlap.
     pub errors: ErrorMetrics,
     /// Shares of duplicates, and the number of distinct molecules.
     pub duplicates: DuplicateMetrics,
-    /// Read pairs from telomeres.
+    /// Read pairs with telomere repeats.
     pub telomeres: TelomereMetrics,
 }
 
-/// Lengths, qualities and composition of all first reads, or of all second reads.
+/// Read lengths of all pairs, and qualities and base composition of the examined pairs, for read 1 or for read 2.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MateMetrics {
-    /// Length in bases of the shortest, the most frequent and the longest read; lengths over 1024 count as 1024.
+    /// Length in bases of the shortest, of the most frequent and of the longest read; lengths above 1024 count as 1024.
     pub lengths: [u64; 3],
     /// Mean Phred quality of all bases; `None` without bases.
     pub quality: Option<f64>,
@@ -45,13 +46,14 @@ pub struct MateMetrics {
     pub q30: Option<f64>,
     /// Share of the bases (before trimming) that are N.
     pub n: Option<f64>,
-    /// Number of first cycles whose base composition differs from the later ones, a trace of fragmentation.
+    /// Number of cycles at the start of the reads with another base composition than later cycles, a trace of the
+    /// fragmentation method.
     pub(crate) biased_start: usize,
     /// Metrics by cycle, from the first cycle on.
     pub cycles: Vec<SingleCycleMetrics>,
 }
 
-/// Quality, composition and errors of the bases at one position of the reads.
+/// Qualities, base composition and error rate of one sequencing cycle.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SingleCycleMetrics {
     /// Mean Phred quality of the bases of this cycle.
@@ -60,43 +62,44 @@ pub struct SingleCycleMetrics {
     pub q30: f64,
     /// Share of the bases (before trimming) that are N.
     pub n: f64,
-    /// Shares of A, C, G and T among the known bases.
+    /// Shares of A, C, G and T among the bases that are not N.
     pub bases: [f64; 4],
-    /// Error rate per base; `None` if fewer than 1000 bases were compared with the other mate.
+    /// Sequencing errors per base; `None` if fewer than 1000 bases of this cycle were compared with the other mate.
     pub errors: Option<f64>,
 }
 
-/// Insert sizes (fragment lengths), from overlapping mates. Longer fragments cannot be measured.
+/// Insert sizes (fragment lengths), measured in pairs whose mates overlap. Longer inserts cannot be measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InsertSizeMetrics {
     /// Share of the read pairs whose mates overlap by at least 24 bases.
     pub overlapping_share: Option<Estimate>,
-    /// Longest fragment, in bases, that reads of the usual length can measure.
+    /// Longest insert size that can be measured, in bases: the sum of the most frequent lengths of both mates minus the
+    /// minimum overlap.
     pub max_measurable: u64,
-    /// Fragment length in bases at the quantiles 0.05, 0.25, 0.5 and 0.75; `None` if it cannot be measured.
+    /// Insert size in bases at the quantiles 0.05, 0.25, 0.5 and 0.75; `None` if it is too long to be measured.
     pub quantiles: [Option<u64>; 4],
-    /// Mean of the measured fragment lengths.
+    /// Mean of the measured insert sizes, in bases.
     pub mean_measured: Option<f64>,
-    /// Number of pairs by fragment length, in steps of 10 bases.
+    /// Number of pairs by insert size, in classes of 10 bases.
     pub histogram: Vec<u64>,
 }
 
-/// Sequencing errors, from disagreements of overlapping mates: the base of lower quality counts as wrong, of equal
-/// ones each half.
+/// Sequencing errors, from disagreements of overlapping mates. The base of lower quality counts as wrong; if both
+/// qualities are equal, each base counts as half an error.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorMetrics {
-    /// Number of fragment bases that were compared because they are in the overlap of the two mates.
+    /// Number of bases that were compared with the other mate, counted in both mates.
     pub compared: u64,
-    /// Error rate per base among the compared bases.
+    /// Errors per compared base.
     pub compared_rate: Option<Estimate>,
-    /// Error rate per base of all reads, without bases of quality 2 or less: compared bases by cycle, or scaled
-    /// qualities in cycles with few compared bases.
+    /// Errors per base over all reads, without bases of quality 2 or less. It combines the rates of the cycles; in
+    /// cycles with few compared bases the qualities, calibrated by the compared bases, give the rate.
     pub rate: Option<Estimate>,
-    /// Error rate that the qualities of the compared bases predict.
+    /// Errors per base that the Phred qualities of the compared bases predict.
     pub expected_from_quality: Option<f64>,
-    /// Shares of the 12 substitutions among all errors, as read: A>C, A>G, … T>G.
+    /// Shares of the 12 substitutions among all errors, as true base>read base: A>C, A>G, … T>G.
     pub substitutions: Vec<SubstitutionShare>,
-    /// Error rates by Phred quality.
+    /// Measured error rate for each Phred quality.
     pub(crate) by_quality: Vec<SingleQualityErrorRate>,
 }
 
@@ -105,7 +108,7 @@ pub struct ErrorMetrics {
 pub struct SubstitutionShare {
     /// True base and read base, such as `A>C`.
     pub change: String,
-    /// Share of all substitution errors that are this one, 0 to 1.
+    /// Share of this substitution among all sequencing errors (0 to 1).
     pub share: Estimate,
 }
 
@@ -116,61 +119,64 @@ pub(crate) struct SingleQualityErrorRate {
     pub quality: usize,
     /// Number of bases of this quality that were compared with the other mate.
     pub compared: u64,
-    /// Errors per compared base.
+    /// Sequencing errors per compared base of this quality.
     pub errors: Estimate,
 }
 
-/// Duplicates: pairs whose mates both start like those of another pair.
+/// Duplicates: read pairs whose mates both start with the same bases as those of another pair.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DuplicateMetrics {
-    /// Number of read pairs compared: those whose duplicate key (hash of both mates' first bases) is in the sample.
+    /// Number of read pairs that were compared: those whose duplicate key (hash of the first bases of both mates) is
+    /// among the sampled keys.
     pub compared: u64,
-    /// Number of pairs with a mate too short to compare.
+    /// Number of pairs that were not compared, because a mate has fewer bases than the duplicate key needs.
     pub short_pairs: u64,
     /// Share of the compared read pairs whose duplicate key an earlier pair has.
     pub observed: Option<Estimate>,
-    /// The share of [`Self::observed`], corrected for errors in the compared bases.
+    /// [`Self::observed`], corrected for duplicates that sequencing errors in the first bases hide.
     pub share: Option<Estimate>,
-    /// Part of [`Self::share`] that is coincidence at this depth; `None` if the depth is unknown.
+    /// Share of the compared read pairs that have the same duplicate key as another molecule by coincidence, at this
+    /// depth; `None` if the depth is unknown.
     pub(crate) by_chance: Option<f64>,
-    /// Share of the compared read pairs that are PCR or optical duplicates, without pairs that start alike by
-    /// coincidence.
+    /// Share of the compared read pairs that are PCR or optical duplicates: [`Self::share`] without coincidences.
     pub pcr_duplicates: Option<Estimate>,
-    /// Estimated number of distinct molecules in the library, if all are equally amplified; `None` if there are too
-    /// few duplicates.
+    /// Estimated number of distinct molecules in the library (library size), if all are amplified equally; `None` if
+    /// there are too few duplicates to estimate it.
     pub molecules: Option<Estimate>,
-    /// Rating of the amount of duplicates as text, such as `few duplicates`, for the report.
+    /// Rating of the share of duplicates as text for the report, such as `few duplicates`.
     pub note: String,
 }
 
-/// Read pairs from telomeres: a mate contains the telomere motif at least six times.
+/// Read pairs with telomere repeats: a mate contains the telomere motif at least six times.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TelomereMetrics {
-    /// The most frequent motif; `None` if hardly any pair has one.
+    /// Telomere motif that most pairs have, such as `TTAGGG`; `None` if fewer than 3 pairs have one.
     pub motif: Option<String>,
-    /// Taxon whose telomeres have the motif, such as vertebrates.
+    /// Taxon whose telomeres consist of this motif, such as vertebrates.
     pub taxon: Option<String>,
     /// Number of pairs with this motif.
     pub pairs: u64,
-    /// Pairs with this motif per million pairs.
+    /// Number of pairs with this motif per million read pairs.
     pub per_million: Option<Estimate>,
-    /// Number of pairs with each motif that was searched for.
+    /// Each motif that was searched for, with the number of pairs that have it.
     pub(crate) motifs: Vec<(String, u64)>,
 }
 
-/// Library metrics of both samples.
+/// Library metrics of the normal and the tumour.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SamplePairLibraryMetrics {
-    /// Metrics of the normal's reads.
+    /// Metrics of the normal.
     pub normal: LibraryMetrics,
-    /// Metrics of the tumour's reads.
+    /// Metrics of the tumour.
     pub tumor: LibraryMetrics,
-    /// Telomere content of the tumour over that of the normal, each as the share of pairs.
+    /// Ratio of tumour to normal of the share of pairs with telomere repeats; `None` if the samples have different
+    /// motifs or too few such pairs.
     pub telomeres: Option<Estimate>,
 }
 
 impl SamplePairLibraryMetrics {
-    /// Computes the metrics of both samples from their tallies, trimming counts, and read depths if known.
+    /// Computes the metrics of both samples (normal, tumour) from their counts and trimming counts. `depths` are the
+    /// read depths of the samples, `None` if unknown.
     pub fn from_tallies(
         tallies: [&LibraryTally; 2],
         trimmed: [&TrimCounts; 2],
@@ -186,7 +192,8 @@ impl SamplePairLibraryMetrics {
 }
 
 impl LibraryMetrics {
-    /// Computes the metrics of a sample from its tally, trimming counts, and read depth if known.
+    /// Computes the metrics of a sample from its counts and trimming counts. `depth` is its read depth, `None` if
+    /// unknown; without it, duplicates by coincidence are not estimated.
     pub fn from_tally(tally: &LibraryTally, trimmed: &TrimCounts, depth: Option<f64>) -> LibraryMetrics {
         let detail = tally.details.sum_of_levels();
         let mates = [0, 1].map(|i| mate_metrics(&detail.cycles.by_mate[i], &tally.lengths[i]));
@@ -213,7 +220,7 @@ impl LibraryMetrics {
     }
 }
 
-/// Factor that rounds to four decimals.
+/// Factor for rounding to four decimals.
 const FOUR_DECIMALS: f64 = 1e4;
 
 /// Rounds to four decimals to keep the JSON output short. Further digits are below the accuracy of the measurement.
@@ -278,7 +285,8 @@ fn rounded_rate(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
 }
 
-/// Number of cycles up to the last biased one among the first.
+/// Returns the number of cycles at the start of the reads up to the last biased one: a cycle whose base composition
+/// differs from that of later cycles.
 fn biased_start(cycles: &[CycleTally]) -> usize {
     let mut later = CycleTally::default();
     for cycle in cycles.iter().skip(MAX_BIASED_CYCLES).take(2 * MAX_BIASED_CYCLES) {
@@ -302,7 +310,7 @@ fn biased_start(cycles: &[CycleTally]) -> usize {
 const INSERT_QUANTILES: [f64; 4] = [0.05, 0.25, 0.5, 0.75];
 /// Minimum number of pairs to report quantiles and duplicates.
 const MIN_PAIRS: u64 = 100;
-/// Width of a class of the insert size histogram in bases.
+/// Width of a class of the insert size histogram, in bases.
 const HISTOGRAM_STEP_BP: usize = 10;
 
 fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizeMetrics {
@@ -329,10 +337,10 @@ fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizeMetrics {
 }
 
 /// Assumed standard deviation, in bases, of insert sizes that are too long to be measured. Chosen; with a higher value
-/// fewer pairs are expected to have equal ends by coincidence.
+/// fewer pairs are expected to have the same two ends by coincidence.
 const UNSEEN_INSERT_SD_BP: f64 = 80.0;
 
-/// Probability that two fragments have the same length.
+/// Probability that two random fragments of the library have the same length.
 fn same_length_probability(detail: &DetailTally) -> f64 {
     let pairs = detail.pairs.max(1) as f64;
     let seen: u64 = detail.fragment_lengths.iter().sum();
@@ -404,7 +412,7 @@ fn error_metrics(detail: &DetailTally) -> ErrorMetrics {
     }
 }
 
-/// Minimum number of duplicates to estimate the number of molecules.
+/// Minimum number of duplicate pairs to estimate the number of molecules.
 const MIN_DUPLICATES: f64 = 10.0;
 /// Limits above which a library is described as amplicons: mean number of pairs per duplicate key, and share of pairs
 /// whose key other pairs have. Chosen.
@@ -416,7 +424,8 @@ fn expected_distinct(molecules: f64, pairs: f64) -> f64 {
     -molecules * (-pairs / molecules).exp_m1()
 }
 
-/// Number of molecules of a library of which `pairs` pairs show `distinct` distinct ones.
+/// Estimates the number of molecules of a library: the number for which `distinct` distinct molecules are expected
+/// among `pairs` pairs.
 fn library_size(pairs: f64, distinct: f64) -> f64 {
     let (mut low, mut high) = (distinct.max(1.0), pairs * 1e9);
     for _ in 0..200 {
@@ -426,8 +435,9 @@ fn library_size(pairs: f64, distinct: f64) -> f64 {
     high
 }
 
-/// Share of the pairs that are duplicates, corrected for errors in the duplicate keys, and number of molecules, from
-/// the observed share and the probability `error_free` that a key has no error.
+/// Corrects the share of duplicates for errors in the duplicate keys. `observed` is the share of pairs with the key of
+/// an earlier pair, `error_free` the probability that a key has no error. Returns the corrected share and the estimated
+/// number of molecules.
 fn correct_for_key_errors(observed: f64, pairs: f64, error_free: f64) -> (f64, f64) {
     let whole = error_free * pairs;
     // Each key with an error is unique.
@@ -472,17 +482,18 @@ fn duplicate_metrics(tally: &LibraryTally, error_free: f64, expected_meetings: O
     }
 }
 
-/// Share of the pairs that are duplicates, without the share that coincidence explains.
+/// Returns the share of duplicates among the pairs that do not match another molecule by coincidence.
 fn beyond_coincidence(share: f64, by_chance: f64) -> f64 {
     (1.0 - (1.0 - share) / (1.0 - by_chance)).max(0.0)
 }
 
-/// Expected number of coincidental duplicates below which their share is taken as 0, because the exact formula divides
-/// by this number. Chosen: far below any count.
+/// Expected number of coincidental matches per pair below which their share is taken as 0, because the exact formula
+/// divides by this number. Chosen: far below any count.
 const NEGLIGIBLE_MEETINGS: f64 = 1e-9;
 
-/// Share of pairs that start like another molecule by coincidence. `expected_meetings` is the number of other molecules that each
-/// pair would coincide with if all pairs were from different molecules; `share` is the share of all duplicates.
+/// Share of the pairs that start with the same bases as another molecule by coincidence. `expected_meetings` is the
+/// number of other molecules that a pair would match if all pairs were from different molecules; `share` is the share
+/// of all duplicates.
 fn coincidence_share(expected_meetings: f64, share: f64) -> f64 {
     let alone = |expected_meetings: f64| {
         if expected_meetings < NEGLIGIBLE_MEETINGS { 1.0 } else { -(-expected_meetings).exp_m1() / expected_meetings }
@@ -516,7 +527,7 @@ fn duplicate_note(counts: &DuplicateKeySummary, amplicons: bool, copied: Option<
     }
 }
 
-/// Minimum number of pairs to report the telomere motif.
+/// Minimum number of pairs with a telomere motif to report the motif.
 const MIN_TELOMERE_PAIRS: u64 = 3;
 
 fn telomere_metrics(tally: &LibraryTally) -> TelomereMetrics {

@@ -1,25 +1,29 @@
 //! Detection of overlapping mates, which gives the fragment length.
 //!
-//! Mates face each other, so each ends in the reverse complement of a part of the other. Some seeds before the end of
-//! each mate are searched in the other; seeds in tandem repeats are skipped.
+//! The mates of a pair point towards each other. If they overlap, the end of each mate is the reverse complement of a
+//! part of the other mate. Some seeds near the end of each mate are searched in the other one; seeds that are tandem
+//! repeats are skipped.
 
 use genuma_reads::packed_bases::{BaseCodes, PackedBases, WORD_BASES, reverse_complement_16};
 
 /// Length of a seed in bases.
 const SEED_BASES: usize = 16;
-/// Number of seeds tried before the end of each mate.
+/// Number of seeds that are tried, from the end of each mate backwards.
 const NUM_SEEDS: usize = 3;
-/// Minimum overlap in bases.
+/// Minimum overlap of two mates, in bases.
 pub const MIN_OVERLAP_BASES: usize = 24;
-/// Longest unit, in bases, of a tandem repeat, which would match itself at many offsets.
+/// Longest unit, in bases, of a tandem repeat that is not used as a seed, because a repeat matches itself at many
+/// offsets.
 const MAX_REPEAT_UNIT: usize = 6;
 
-/// Fragment length in bases of two mates with their quality letters; `None` if they do not overlap clearly.
+/// Returns the fragment length in bases of two mates, each given as bases and quality characters; `None` if no clear
+/// overlap is found.
 pub fn fragment_length_from_overlap(one: (&BaseCodes, &[u8]), two: (&BaseCodes, &[u8])) -> Option<usize> {
     fragment_from_end_seeds(one, two).or_else(|| fragment_from_end_seeds(two, one))
 }
 
-/// Fragment length from the seeds before the end of `one`, searched in `two`.
+/// Returns the fragment length that follows from a match of the last seeds of the first mate in the second mate; `None`
+/// without a match.
 fn fragment_from_end_seeds((one, first): (&BaseCodes, &[u8]), (two, second): (&BaseCodes, &[u8])) -> Option<usize> {
     let (len, read) = (one.codes().len(), two.packed());
     let starts = (two.codes().len() + 1).checked_sub(SEED_BASES).filter(|_| len >= MIN_OVERLAP_BASES)?;
@@ -43,7 +47,8 @@ fn seed(read: PackedBases<'_>, at: usize) -> u32 {
     (read.word_at(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
 }
 
-/// Returns the first result of `accept` over the positions at which the read contains the seed.
+/// Calls `accept` with each position at which the read contains the seed, and returns the first result that is not
+/// `None`.
 fn find_seed(
     read: PackedBases<'_>,
     starts: usize,
@@ -63,7 +68,7 @@ fn find_seed(
     None
 }
 
-/// Whether a seed is a tandem repeat, with at most two deviating bases.
+/// Whether a seed is a tandem repeat with at most two deviating bases.
 fn is_tandem_repeat(seed: u32) -> bool {
     (1..=MAX_REPEAT_UNIT).any(|unit| {
         let differ = (seed ^ (seed << (2 * unit))) >> (2 * unit);
@@ -71,16 +76,17 @@ fn is_tandem_repeat(seed: u32) -> bool {
     })
 }
 
-/// Positions of `one` that face positions of `two` in a fragment: position i faces `fragment - 1 - i`.
+/// Positions of the first mate that overlap the second mate, for mates of `one` and `two` bases in a fragment of
+/// `fragment` bases: position `i` overlaps position `fragment - 1 - i` of the second mate.
 pub fn overlap_positions(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
     fragment.saturating_sub(two)..fragment.min(one)
 }
 
-/// Minimum quality character of a good base (Phred 20).
+/// Smallest quality character (Phred + 33) of a base that counts as good: Phred 20.
 const MIN_GOOD_LETTER: u8 = b'!' + 20;
 
-/// Whether the mates agree where they face each other: at most one base in eight differs, and one in 25 of the good
-/// bases, as copies of a repeat differ in good bases too.
+/// Whether the mates agree in their overlap: at most one base in eight differs, and at most one in 25 of the good
+/// bases. The second limit rejects false overlaps of repeat copies, which differ in good bases too.
 fn do_mates_agree([one, two]: [&[u8]; 2], [first, second]: [&[u8]; 2], fragment: usize) -> bool {
     let facing = overlap_positions(one.len(), two.len(), fragment);
     if facing.len() < MIN_OVERLAP_BASES {

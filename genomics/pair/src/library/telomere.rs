@@ -1,37 +1,37 @@
-//! Detection of pairs from telomeres: a mate contains a telomere motif at least six times on one strand, contiguous
-//! or not.
+//! Detection of read pairs from telomeres: a mate contains a telomere motif at least six times on one strand,
+//! contiguous or not.
 
 use genuma_kmers::run_with_widest_simd;
 use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_of_bits_after};
 use genuma_reads::{Mate, ReadPair, dna};
 
-/// A telomere motif and the taxon that has it.
+/// A telomere motif and the taxon whose telomeres consist of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TelomereMotif {
-    /// The motif on the strand that ends in the 3' overhang of a chromosome.
+    /// The motif on the strand that runs 5' to 3' towards the end of the chromosome, such as `TTAGGG`.
     pub bases: &'static [u8],
-    /// Taxon with this motif.
+    /// Taxon whose telomeres consist of this motif.
     pub taxon: &'static str,
 }
 
-/// The motifs that are searched for.
+/// The telomere motifs that are searched for.
 pub(crate) const TELOMERE_MOTIFS: [TelomereMotif; 3] = [
     TelomereMotif { bases: b"TTAGGG", taxon: "vertebrates" },
     TelomereMotif { bases: b"TTTAGGG", taxon: "plants" },
     TelomereMotif { bases: b"TTAGG", taxon: "insects" },
 ];
 
-/// Minimum number of copies of the motif in a mate.
+/// Minimum number of copies of the motif in a mate to count the pair.
 pub const MIN_MOTIF_COPIES: usize = 6;
 
-/// Minimum number of consecutive bases that equal the base one motif length later. Four copies in a row contain such a
-/// run in any window.
+/// Minimum number of consecutive bases that equal the base one motif length later. Four motif copies in a row contain
+/// such a run in any window.
 const MIN_RUN: u32 = 10;
 /// Step from one searched window to the next, in bases.
 const WINDOW_STEP: usize = WORD_BASES / 2;
 
-/// Positions in a window of 32 bases where [`MIN_RUN`] bases equal those `unit` bases later, as a bit mask; 0 if
-/// there is none.
+/// Bit mask of the positions in a window of 32 bases from which [`MIN_RUN`] bases equal those `unit` bases later; 0 if
+/// there are none.
 #[inline(always)]
 fn repeat_runs(window: u64, unit: usize) -> u64 {
     let differ = window ^ (window << (2 * unit));
@@ -44,19 +44,19 @@ fn repeat_runs(window: u64, unit: usize) -> u64 {
     repeat_runs & !mask_of_bits_after(WORD_BASES - unit - MIN_RUN as usize + 1)
 }
 
-/// Length of a stretch that is tested as a whole: four copies of a motif in a row contain one.
+/// Length in bases of a stretch that is tested as a whole: four motif copies in a row contain a whole stretch.
 const STRETCH_BASES: usize = 16;
-/// Step from one compared stretch to the next, in bases.
+/// Distance between the starts of two tested stretches, in bases.
 const STRETCH_STEP: usize = 8;
 
-/// Packed bases without a repeat, used beyond the end of a read.
+/// Packed bases that are not a repeat, used beyond the end of a read.
 const NON_REPEAT: u32 = 0x1b1b_1b1b;
 
-/// Number of stretches that are tested together; the same number of stretches, shifted by half a stretch, is tested as
-/// well.
+/// Number of stretches that are tested together (SIMD lanes); the same number of stretches, shifted by half a stretch,
+/// is tested as well.
 const LANES: usize = 8;
 
-/// Whether a stretch in the first `bases` bases repeats with a unit of 5, 6 or 7.
+/// Whether any stretch in the first `bases` bases is a tandem repeat with a unit of 5, 6 or 7 bases.
 #[inline(always)]
 fn has_repeat(words: &[u64], bases: usize) -> bool {
     // Minimum over the stretches of the bases that differ from those one unit later; 0 if all agree.
@@ -80,7 +80,7 @@ fn has_repeat(words: &[u64], bases: usize) -> bool {
     least.contains(&0)
 }
 
-/// Packed words of all rotations of a motif, and of its reverse complement.
+/// All rotations of a motif and of its reverse complement, each as packed bases.
 const fn motif_rotations<const N: usize>(motif: &[u8; N]) -> [[u64; N]; 2] {
     let mut words = [[0; N]; 2];
     let mut from = 0;
@@ -106,14 +106,15 @@ const ROTATIONS_OF_5: [[u64; 5]; 2] = motif_rotations(b"TTAGG");
 const ROTATIONS_OF_6: [[u64; 6]; 2] = motif_rotations(b"TTAGGG");
 const ROTATIONS_OF_7: [[u64; 7]; 2] = motif_rotations(b"TTTAGGG");
 
-/// Whether the first repeat in a window is a rotation of the motif.
+/// Whether the first tandem repeat in a window of 32 bases is a rotation of the motif.
 fn window_has_motif(window: u64, unit: usize, motif_rotations: &[u64]) -> bool {
     let repeat_runs = repeat_runs(window, unit);
     let from = repeat_runs.leading_zeros() / 2 * 2;
     repeat_runs != 0 && motif_rotations.contains(&((window << from) >> (WORD_BASES * 2 - 2 * unit)))
 }
 
-/// Whether a read may contain a motif often enough: it has a repeat, and the repeat is a motif.
+/// Quick test that a read may contain a motif at least six times: it has a tandem repeat, and the repeat unit is a
+/// motif.
 fn may_contain_motif(read: PackedBases<'_>, bases: usize) -> bool {
     let mut repeats = false;
     run_with_widest_simd(
@@ -129,7 +130,7 @@ fn may_contain_motif(read: PackedBases<'_>, bases: usize) -> bool {
         })
 }
 
-/// Returns the index of the motif that a pair contains often enough, if any.
+/// Returns the index in `TELOMERE_MOTIFS` of the motif that a mate of the pair contains at least six times, if any.
 #[inline]
 pub fn find_telomere_motif(pair: ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> Option<usize> {
     let may = |(mate, packed): (&Mate<'_>, PackedBases<'_>)| may_contain_motif(packed, mate.seq.len());
@@ -164,7 +165,7 @@ fn count_motif(seq: &[u8], motif: &[u8]) -> usize {
     n
 }
 
-/// Largest number of contiguous copies of a motif.
+/// Largest number of contiguous copies of a motif in a sequence.
 fn max_consecutive_copies(seq: &[u8], motif: &[u8]) -> usize {
     let copies = |from: usize| seq[from..].chunks_exact(motif.len()).take_while(|copy| copy == &motif).count();
     (0..seq.len()).map(copies).max().unwrap_or(0)

@@ -1,132 +1,137 @@
-//! Results from the counts of marker k-mers: copy number of each contig, sex, mitochondrial copies, and the screened
-//! sequences that the samples contain.
+//! Results from the counts of marker k-mers: relative copy number of each contig, sex, mitochondrial copies, and the
+//! screened sequences that the samples contain.
 
 use serde::{Deserialize, Serialize};
 
 use super::{MarkerSequenceKind, MarkerTally, SequenceMarkerCounts};
 use crate::interval::{Estimate, Z_SCORE_95_PERCENT};
 
-/// Results for the known sequences in both samples: copy numbers of the contigs, and detected screened sequences.
+/// Results from marker k-mers in the normal and the tumour: copy numbers of the contigs, and detected screened
+/// sequences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KnownSequenceResults {
-    /// Copy numbers of the contigs; `None` without a reference.
+    /// Relative copy numbers of the contigs of the reference; `None` without a reference.
     pub karyotype: Option<RelativeContigCopyNumbers>,
-    /// Result of the screen; `None` if nothing was screened for.
+    /// Result of the screen for known sequences; `None` if no sequences to screen for were given.
     pub screen: Option<ScreenResult>,
 }
 
-/// Relative copy numbers of all contigs of the reference.
+/// Relative copy numbers of all contigs of the reference, and what follows from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelativeContigCopyNumbers {
-    /// Depth of a k-mer of the autosomes in each sample: the median over contigs, weighted by length, without X, Y
-    /// and organelles.
+    /// Median count of the marker k-mers of an autosome in the normal and in the tumour, weighted by contig length. X,
+    /// Y and organelles are excluded.
     pub autosome_depth: [f64; 2],
-    /// Sex of the person by each sample, in plain words.
+    /// Sex of the person as text, estimated from the normal and from the tumour.
     pub sex: [String; 2],
-    /// Share of the tumour sample's cells that have lost Y, if the normal has a Y.
+    /// Share of the tumour sample's cells that have lost the Y chromosome (0 to 1), if the normal has a Y and the
+    /// tumour has less.
     pub y_loss: Option<Estimate>,
     /// Copies of the mitochondrion per diploid cell in each sample: its depth relative to two copies of the
     /// autosomes.
     pub mitochondrial_copies: [Option<Estimate>; 2],
     /// Names of the contigs with a different copy number in the tumour than in the normal.
     pub changed_contigs: Vec<String>,
-    /// Number of contigs with too few markers.
+    /// Number of contigs without a result, because they have too few markers.
     pub unassessed_contigs: u64,
-    /// The other contigs, in reference order.
+    /// Contigs with enough markers, in the order of the reference.
     pub contigs: Vec<ContigCopyNumber>,
 }
 
-/// Relative copy number of a contig.
+/// Relative copy number of one contig.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContigCopyNumber {
     /// Name of the contig in the reference.
     pub name: String,
     /// Length of the sequence in bases, N included.
     pub bases: u64,
-    /// Number of marker k-mers.
+    /// Number of marker k-mers of the contig.
     pub marker_kmers: u64,
-    /// Depth relative to the autosomes, in each sample (1: two copies).
+    /// Depth relative to the autosomes, in the normal and in the tumour; 1 means two copies. `None` if the depth is too
+    /// low.
     pub relative_depth: [Option<Estimate>; 2],
     /// Relative depth of the tumour over that of the normal.
     pub tumour_normal_ratio: Option<Estimate>,
-    /// `gained`, `lost` or another short status from the ratio of tumour to normal; organelles have no status.
+    /// Change of the copy number in the tumour: `gained`, `lost`, `unchanged` or `unknown`; `organelle` for an
+    /// organelle.
     pub status: String,
 }
 
-/// Result of screening both samples for known sequences.
+/// Result of screening both samples for known sequences, such as viruses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScreenResult {
     /// Number of sequences that the samples were screened for, found or not.
     pub sequences: u64,
-    /// Share of the sequences' k-mers that were searched for (0 to 1).
+    /// Share of the k-mers of all screened sequences that were sampled as candidate markers (0 to 1).
     pub searched_share: f64,
-    /// Number of sequences with too few markers, because the reference or earlier sequences share their k-mers.
+    /// Number of sequences that cannot be detected, because the reference or earlier sequences share nearly all of
+    /// their k-mers.
     pub indistinguishable: u64,
-    /// Sequences with at least 1.5 reads in a sample, those with most reads first.
+    /// Detected sequences: those with an estimated 1.5 or more reads in a sample, by decreasing number of reads.
     pub detected: Vec<DetectedSequence>,
-    /// Number of sequences that were not detected.
+    /// Number of searched sequences that were not detected.
     pub not_detected: u64,
 }
 
-/// A screened sequence that was detected.
+/// A screened sequence that was detected in a sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DetectedSequence {
     /// Name of the sequence: the first word of its FASTA header.
     pub name: String,
     /// Length of the sequence in bases, N included.
     pub bases: u64,
-    /// Number of marker k-mers, and of candidate markers that were not used because the reference or an earlier
+    /// Number of marker k-mers, and number of candidate markers that were not used because the reference or an earlier
     /// sequence has them too.
     pub marker_kmers: [u64; 2],
-    /// The earlier sequence that shares most k-mers with this one.
+    /// Name of the earlier screened sequence that shares most k-mers with this one, if any.
     pub most_similar: Option<String>,
-    /// Result for the normal and for the tumour.
+    /// Detection of the sequence in the normal and in the tumour.
     pub samples: [SequenceDetection; 2],
 }
 
-/// A screened sequence in one sample.
+/// Detection of a screened sequence in one sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SequenceDetection {
-    /// Share of the markers that were seen at least once (0 to 1).
+    /// Share of the markers that occur at least once in the sample (0 to 1).
     pub breadth: f64,
-    /// Mean count of a marker.
+    /// Mean number of occurrences of a marker.
     pub depth: f64,
-    /// Estimated number of reads from the sequence.
+    /// Estimated number of reads that come from the sequence.
     pub reads: f64,
-    /// Estimated number of reads from the sequence per million reads of the sample.
+    /// Estimated number of reads that come from the sequence, per million reads of the sample.
     pub reads_per_million: f64,
-    /// Plain-language result, such as `present`.
+    /// Result as text, such as `detected` or `traces (possible carry-over)`.
     pub note: String,
 }
 
-/// Numbers of reads and k-mers of a sample, to convert marker counts to numbers of reads.
+/// Total numbers of reads and k-mers of a sample, which convert marker counts to numbers of reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadAndKmerTotals {
     /// Number of reads, both mates of a pair counted.
     pub num_reads: f64,
-    /// Mean number of k-mers of a read.
+    /// Mean number of k-mers per read.
     pub kmers_per_read: f64,
 }
 
-/// Assumed fragment length in bases: counts of markers within this distance are treated as dependent, because the same
-/// fragments contain them. Chosen; a higher value widens the intervals.
+/// Assumed fragment length in bases: counts of markers closer than this are treated as dependent, because the same
+/// fragments contain both. Chosen; a higher value widens the confidence intervals.
 const FRAGMENT_BP: u64 = 300;
 /// Minimum number of markers to report a contig. Chosen.
 const MIN_CONTIG_MARKERS: u64 = 20;
 /// Minimum sum of marker counts over all autosomes to report copy numbers. Chosen.
 const MIN_AUTOSOME_KMERS: u64 = 500;
 
-/// Mean count of the markers of a sequence in a sample, without outliers from repeats and amplification.
+/// Mean count of the markers of a sequence in a sample, without outliers in repeats and amplified regions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct MarkerDepth {
     mean: f64,
     /// Standard error of the mean.
     standard_error: f64,
-    /// Sum of the counts.
+    /// Sum of the counts of all markers that were used.
     total_count: u64,
 }
 
-/// Number of standard deviations (Poisson) above the median count from which a marker k-mer is left out as a repeat.
+/// Number of standard deviations (Poisson) above the median count beyond which a marker k-mer is left out as a repeat.
 /// Chosen; a higher value admits more repeats to the mean.
 const REPEAT_DEVIATIONS: f64 = 3.0;
 /// Smallest count from which a marker k-mer may be left out as a repeat. Chosen; a higher value admits more repeats in
@@ -160,7 +165,7 @@ fn marker_depth(sequence: &SequenceMarkerCounts, sample: usize) -> MarkerDepth {
 }
 
 impl MarkerDepth {
-    /// Ratio of two mean counts.
+    /// Ratio of this mean count to `other`, with a confidence interval; `None` if it is undefined.
     fn ratio_to(self, other: MarkerDepth) -> Option<Estimate> {
         if other.mean <= 0.0 {
             return None;
@@ -172,7 +177,7 @@ impl MarkerDepth {
     }
 }
 
-/// Whether a contig is the sex chromosome `sex` (X or Y) by its name, with or without `chr`.
+/// Whether a contig is the sex chromosome `sex` (`X` or `Y`) by its name, with or without the prefix `chr`.
 fn is_sex_chromosome(name: &str, sex: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.strip_prefix("CHR").unwrap_or(&name) == sex
@@ -183,7 +188,8 @@ fn is_sex_chromosome(name: &str, sex: &str) -> bool {
 const MIN_RATIO_CHANGE: f64 = 0.1;
 
 impl KnownSequenceResults {
-    /// Evaluates the marker counts of two samples with the given numbers of reads.
+    /// Computes copy numbers and screen results from the marker counts of both samples. `reads` are the total numbers
+    /// of reads and k-mers of the normal and the tumour.
     pub fn from_tally(tally: &MarkerTally, reads: [ReadAndKmerTotals; 2]) -> KnownSequenceResults {
         let kinds = |screened: bool| {
             tally
@@ -268,7 +274,7 @@ fn build_karyotype(contigs: &[&SequenceMarkerCounts]) -> RelativeContigCopyNumbe
     }
 }
 
-/// Median depth over the autosomes weighted by length, or over all contigs if there are no autosomes.
+/// Median over the autosomes of their depth, weighted by length; over all contigs if there are no autosomes.
 fn autosome_depth(
     contigs: &[(&SequenceMarkerCounts, [MarkerDepth; 2])],
     sample: usize,
@@ -291,7 +297,7 @@ fn autosome_depth(
     })
 }
 
-/// Ratio of two independent estimates.
+/// Ratio `a / b` of two independent estimates, with a confidence interval; `None` if `b` may be 0.
 fn divide_estimates(a: Estimate, b: Estimate) -> Option<Estimate> {
     if b.value <= 0.0 || b.low <= 0.0 {
         return None;
@@ -302,10 +308,10 @@ fn divide_estimates(a: Estimate, b: Estimate) -> Option<Estimate> {
     Some(Estimate { value, low: (value - error).max(0.0), high: value + error })
 }
 
-/// Smallest and largest depth, relative to the autosomes, of a sequence with one copy. Chosen around 0.5; with a
-/// wider range fewer samples are unclear.
+/// Smallest and largest depth, relative to the autosomes, of a chromosome with one copy. Chosen around 0.5; with a
+/// wider range the sex of fewer samples is unclear.
 const ONE_COPY: (f64, f64) = (0.35, 0.7);
-/// Smallest and largest depth, relative to the autosomes, of a sequence with two copies. Chosen around 1.
+/// Smallest and largest depth, relative to the autosomes, of a chromosome with two copies. Chosen around 1.
 const TWO_COPIES: (f64, f64) = (0.8, 1.3);
 /// Depth of Y relative to the autosomes below which Y is absent. Chosen: above the depth of homologous sequence of X.
 const MAX_ABSENT_DEPTH: f64 = 0.1;
@@ -336,15 +342,15 @@ fn describe_sex(x: Option<Estimate>, y: Option<Estimate>, has_x: bool, enough: b
     }
 }
 
-/// Minimum number of markers of a screened sequence to search for it. Chosen.
+/// Minimum number of markers that a screened sequence needs to be searched for. Chosen.
 const MIN_SCREEN_MARKERS: u64 = 5;
-/// Minimum estimated number of reads to report a sequence as present. Chosen; a higher value reports more sequences
-/// as traces.
+/// Minimum estimated number of reads to report a screened sequence as detected; with fewer reads it is reported as
+/// traces. Chosen; with a higher value more sequences are reported as traces.
 const MIN_PRESENT_READS: f64 = 10.0;
-/// Minimum estimated number of reads to report a sequence at all. Chosen: above a single read.
+/// Minimum estimated number of reads to report a screened sequence at all, as traces. Chosen: above a single read.
 const MIN_TRACE_READS: f64 = 1.5;
-/// Minimum breadth (share of the markers that were found), relative to the breadth expected for the number of reads. If
-/// it is lower, only a part of the sequence is reported as present. Chosen.
+/// Minimum ratio of the observed breadth (share of the markers that were found) to the breadth expected for the number
+/// of reads. With a lower ratio only a part of the sequence is reported as present. Chosen.
 const MIN_BREADTH_SHARE: f64 = 0.2;
 
 fn build_screen(screened: &[&SequenceMarkerCounts], reads: [ReadAndKmerTotals; 2]) -> ScreenResult {

@@ -1,4 +1,4 @@
-//! Parses any VCF notation of a variant into what it does to the sequence: SNVs, indels, adjacencies, insertions.
+//! Converts a VCF record in any notation to its effects on the sequence: SNVs, indels, adjacencies, insertions.
 
 use super::decompose::decompose_allele;
 use super::normalise::SequenceReplacement;
@@ -7,19 +7,19 @@ use crate::genome::Genome;
 use crate::somatic::MIN_SV_BP;
 use crate::variant::BreakendSide;
 
-/// Maximum distance between two notations of a breakend, bp.
+/// Maximum distance between the positions of two breakends that count as the same, bp.
 pub(crate) const BREAKEND_TOLERANCE_BP: usize = 50;
-/// Maximum relative difference between two lengths of an insertion.
+/// Maximum difference between the lengths of two insertions that count as the same, relative to the longer one.
 const INSERTION_LENGTH_TOLERANCE: f64 = 0.2;
 
-/// One end of an adjacency: position, and the side that is kept.
+/// One breakend of an adjacency: the position, and the side on which the sequence is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AdjacencyEnd {
     /// Name of the contig.
     pub chrom: String,
-    /// The outermost base that is kept, 1-based.
+    /// Position of the outermost base that is kept, 1-based.
     pub pos: usize,
-    /// Side on which the sequence is kept.
+    /// Side of the breakend on which the reference sequence is kept.
     pub side: BreakendSide,
 }
 
@@ -29,48 +29,49 @@ impl AdjacencyEnd {
     }
 }
 
-/// Effect of a structural variant on the sequence at one site.
+/// Effect of a structural variant on the sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StructuralEffect {
-    /// Two positions of the reference that are apart become neighbours.
+    /// Two breakends are joined: bases that are apart in the reference become neighbours.
     Adjacency([AdjacencyEnd; 2]),
     /// Bases are inserted to the right of `pos`.
     Insertion {
         /// Name of the contig.
         chrom: String,
-        /// The base to the left of the insertion, 1-based.
+        /// Position of the base to the left of the insertion, 1-based.
         pos: usize,
         /// Number of inserted bases, if known.
         length: Option<usize>,
     },
-    /// Single breakend: the sequence breaks off here with unknown continuation.
+    /// Single breakend: the reference sequence ends here, and its continuation is unknown.
     SingleBreakend(AdjacencyEnd),
 }
 
-/// Effect of one allele of a record.
+/// Effect of one ALT allele of a VCF record on the sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AlleleChange {
     /// A single-nucleotide variant.
     Snv {
         /// Position, 1-based.
         pos: usize,
-        /// The alternative base.
+        /// The base of the ALT allele.
         to: u8,
     },
     /// A length change of less than 50 bp.
     Indel {
-        /// The first changed base, 0-based, left-aligned.
+        /// First changed base, 0-based; left-aligned if the reference is known.
         start: usize,
-        /// Bases gained (negative: lost).
+        /// Number of bases gained (negative: lost).
         net: i64,
-        /// The bases lost or gained; empty if the notation does not give them.
+        /// Bases that are lost or gained; empty if the record does not give them.
         bases: Vec<u8>,
     },
     /// A structural variant of 50 bp or more.
     Structural(StructuralEffect),
 }
 
-/// Returns all effects of an allele; empty if its notation is not supported.
+/// Converts the ALT allele of a record to its effects; empty if the notation is not supported. `genome` is used to
+/// left-align indels.
 pub(super) fn parse_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleChange> {
     let alternate = record.alternate.as_str();
     if let Some(kind) = alternate.strip_prefix('<') {
@@ -93,7 +94,7 @@ pub(super) fn parse_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<
     sequence_changes(record, genome)
 }
 
-/// Returns the kept side of a single breakend (`t.` or `.t`).
+/// Returns the side that is kept at a single breakend: left for `t.`, right for `.t`; `None` for other notations.
 fn single_breakend_side(alternate: &str) -> Option<BreakendSide> {
     match (alternate.starts_with('.'), alternate.ends_with('.')) {
         (false, true) => Some(BreakendSide::Left),
@@ -117,7 +118,7 @@ fn sequence_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleCh
     }
 }
 
-/// Returns the effect of one substitution, insertion or deletion.
+/// Returns the effect of one substitution, insertion or deletion; empty if it changes nothing.
 fn simple_changes(chrom: &str, allele: SequenceReplacement) -> Vec<AlleleChange> {
     let (lost, gained) = (allele.removed.len(), allele.added.len());
     if !allele.is_pure_indel() {
@@ -131,8 +132,8 @@ fn simple_changes(chrom: &str, allele: SequenceReplacement) -> Vec<AlleleChange>
     if net == 0 { vec![] } else { vec![AlleleChange::Indel { start: allele.start, net, bases }] }
 }
 
-/// Returns the effects of replacing bases by unrelated ones: the breakends of a long removed sequence, and the length
-/// change.
+/// Returns the effects of replacing bases by unrelated ones: an adjacency if 50 bp or more are removed, an insertion if
+/// 50 bp or more are gained, otherwise an indel.
 fn replacement_changes(chrom: &str, allele: &SequenceReplacement) -> Vec<AlleleChange> {
     let (lost, gained) = (allele.removed.len(), allele.added.len());
     let end = |pos, side| AdjacencyEnd { chrom: chrom.to_owned(), pos, side };
@@ -184,7 +185,7 @@ fn symbolic_changes(record: &VcfRecord, kind: &str) -> Vec<AlleleChange> {
     }
 }
 
-/// Parses `<BND>` with CHR2, POS2 or END, and optionally CT (such as `3to5`).
+/// Parses a `<BND>` record with INFO fields CHR2, POS2 or END, and optionally CT (such as `3to5`).
 fn parse_symbolic_breakend(record: &VcfRecord) -> Option<[AdjacencyEnd; 2]> {
     let chrom = record.info.get("CHR2")?.clone();
     let pos = record.absolute_info_value("POS2").or_else(|| record.absolute_info_value("END"))?;
@@ -194,7 +195,8 @@ fn parse_symbolic_breakend(record: &VcfRecord) -> Option<[AdjacencyEnd; 2]> {
     Some([here, AdjacencyEnd { chrom, pos, side: side(sides.1) }])
 }
 
-/// Parses the ends of `t[p[`, `t]p]`, `]p]t` and `[p[t` (VCF 4.2, section 5.4), and the number of inserted bases.
+/// Parses a breakend in the notations `t[p[`, `t]p]`, `]p]t` and `[p[t` (VCF 4.2, section 5.4). Returns both ends and
+/// the number of inserted bases.
 fn parse_breakend(record: &VcfRecord) -> Option<([AdjacencyEnd; 2], usize)> {
     let alternate = record.alternate.as_str();
     let open = alternate.find(['[', ']'])?;
@@ -209,7 +211,7 @@ fn parse_breakend(record: &VcfRecord) -> Option<([AdjacencyEnd; 2], usize)> {
     Some(([here, AdjacencyEnd { chrom, pos: pos.parse().ok()?, side: there }], bases.saturating_sub(1)))
 }
 
-/// Returns the effect of an adjacency: a close one may be an indel or an insertion.
+/// Returns the effect of an adjacency. If its ends are less than 50 bp apart, it is an indel or an insertion.
 fn adjacency_changes(ends: [AdjacencyEnd; 2], inserted: usize) -> Vec<AlleleChange> {
     if ends[0].chrom == ends[1].chrom {
         let (low, high) = if ends[0].pos <= ends[1].pos { (&ends[0], &ends[1]) } else { (&ends[1], &ends[0]) };
@@ -231,18 +233,20 @@ fn adjacency_changes(ends: [AdjacencyEnd; 2], inserted: usize) -> Vec<AlleleChan
     vec![AlleleChange::Structural(StructuralEffect::Adjacency(ends))]
 }
 
-/// How a call matches a structural variant of the truth.
+/// How well a called structural variant matches one of the truth; the best match first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StructuralMatch {
-    /// Both breakends, or position and length of an insertion, match.
+    /// Both breakends match with their orientations, or position and length of an insertion match.
     SameNotation,
-    /// Both breakends match, with another orientation.
+    /// Both breakends match, but not their orientations.
     OtherOrientation,
-    /// One side has a duplication or copy, the other an insertion; position and length match.
+    /// The truth has a duplication or dispersed copy and the call an insertion, or the reverse; position and length
+    /// match.
     AsInsertion,
 }
 
-/// Returns the best match between two structural variants, or `None`.
+/// Returns the best match between any effect of a structural variant of the truth and any effect of a call; `None`
+/// without a match.
 pub(super) fn match_structural_variants(
     truth: &[StructuralEffect],
     call: &[StructuralEffect],
@@ -293,7 +297,7 @@ fn match_shapes(truth: &StructuralEffect, call: &StructuralEffect) -> Option<Str
     }
 }
 
-/// Returns the insertions that are equivalent to the duplications and dispersed copies among the shapes.
+/// Returns the insertions that have the same effect as the tandem duplications and dispersed copies among `shapes`.
 fn equivalent_insertions(shapes: &[StructuralEffect]) -> Vec<StructuralEffect> {
     let pairs: Vec<&[AdjacencyEnd; 2]> = shapes
         .iter()
@@ -335,7 +339,7 @@ fn equivalent_insertions(shapes: &[StructuralEffect]) -> Vec<StructuralEffect> {
     found
 }
 
-/// Returns whether both ends keep the sequence between them.
+/// Returns whether two ends face each other, so that both keep the sequence between them.
 fn keeps_sequence_between(low: &AdjacencyEnd, high: &AdjacencyEnd) -> bool {
     low.chrom == high.chrom && low.side == BreakendSide::Right && high.side == BreakendSide::Left && low.pos <= high.pos
 }

@@ -1,7 +1,8 @@
-//! Maps reference-free calls from their contigs to the reference, by sequence.
+//! Converts calls on assembled contigs (reference-free calls) to positions on the reference, by sequence.
 //!
-//! The position of a contig is that of most of its 31-mers that are unique in the reference. A record is mapped by
-//! the nearest such 31-mer, to the left or right, at which its REF equals the reference.
+//! A contig is mapped by its 31-mers that occur once in the reference (anchors): to the reference sequence and strand
+//! that most of its anchors have. A record is mapped by the nearest anchor on its left or right at which its REF equals
+//! the reference.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,39 +11,40 @@ use genuma_reads::dna::{encode_base, reverse_complement};
 use super::vcf::VcfRecord;
 use crate::genome::Genome;
 
-/// Length of the anchor k-mers, bases.
+/// Length of an anchor k-mer, bp.
 const ANCHOR_BP: usize = 31;
 
-/// A k-mer of a contig that is unique in the reference.
+/// A k-mer of a contig that occurs once in the reference, with both positions.
 #[derive(Debug, Clone, Copy)]
 struct Anchor {
-    /// Start in the contig, 0-based.
+    /// Start of the k-mer in the contig, 0-based.
     contig_start: usize,
-    /// Index of the reference sequence, and start in it.
+    /// Index of the reference sequence, and start of the k-mer in it, 0-based.
     reference_start: (usize, usize),
     /// Whether contig and reference are on opposite strands.
     reverse: bool,
 }
 
-/// Number of occurrences of a k-mer in the reference.
+/// Whether a k-mer occurs once or more often in the reference.
 #[derive(Debug, Clone, Copy)]
 enum KmerOccurrence {
     Absent,
-    /// Index of the sequence, start in it, and whether the canonical k-mer is on the reverse strand.
+    /// Once: index of the reference sequence, start in it, and whether the canonical form of the k-mer is on the
+    /// reverse strand.
     Unique(usize, usize, bool),
     Repeated,
 }
 
-/// Finds the reference position of a contig position by k-mers that are unique in the reference.
+/// Converts contig positions to reference positions, by k-mers that occur once in the reference.
 pub(super) struct ContigMapper<'a> {
     genome: &'a Genome,
-    /// For each contig: its anchors on the reference sequence and strand with most of them, by position in the
-    /// contig.
+    /// For each contig: its anchors, sorted by position in the contig. Only anchors on the reference sequence and
+    /// strand that most anchors have are kept.
     anchors: BTreeMap<&'a str, Vec<Anchor>>,
 }
 
-/// Iterates over all k-mers without N: start, canonical k-mer at 2 bits per base, and whether the canonical form is
-/// the reverse complement.
+/// Iterates over all k-mers of a sequence without N: start, canonical k-mer at 2 bits a base, and whether the canonical
+/// form is the reverse complement.
 fn anchor_kmers(seq: &[u8]) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
     let (mut forward, mut backward, mut known) = (0u64, 0u64, 0);
     const MASK: u64 = (1 << (2 * ANCHOR_BP)) - 1;
@@ -56,7 +58,7 @@ fn anchor_kmers(seq: &[u8]) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
 }
 
 impl<'a> ContigMapper<'a> {
-    /// Maps the contigs that are `named` to `genome`.
+    /// Finds the anchors of those contigs whose names are in `named`.
     pub(super) fn map_contigs(contigs: &'a Genome, named: &BTreeSet<&str>, genome: &'a Genome) -> ContigMapper<'a> {
         let wanted = || contigs.names.iter().zip(&contigs.seqs).filter(|(name, _)| named.contains(&***name));
         // All k-mers of the contigs.
@@ -89,7 +91,7 @@ impl<'a> ContigMapper<'a> {
         ContigMapper { genome, anchors: wanted().map(|(name, seq)| (name.as_str(), anchors_of(seq))).collect() }
     }
 
-    /// Returns the anchors next to a contig position: the last at or before it, and the next one, nearest first.
+    /// Returns the last anchor at or before a contig position and the first one after it, the nearer one first.
     fn adjacent_anchors(&self, contig: &str, at: usize) -> Vec<Anchor> {
         let Some(anchors) = self.anchors.get(contig) else { return Vec::new() };
         let next = anchors.partition_point(|a| a.contig_start + ANCHOR_BP <= at + 1);
@@ -99,7 +101,8 @@ impl<'a> ContigMapper<'a> {
         both
     }
 
-    /// Returns the reference position of a contig base (both 0-based), relative to an anchor.
+    /// Returns the reference position that corresponds to a contig position (both 0-based) if no indel is between it
+    /// and the anchor.
     fn reference_position(&self, anchor: &Anchor, at: usize) -> Option<usize> {
         let pos = anchor.reference_start.1 as i64;
         let along = at as i64 - anchor.contig_start as i64;
@@ -111,8 +114,8 @@ impl<'a> ContigMapper<'a> {
         self.genome.names[anchor.reference_start.0].clone()
     }
 
-    /// Returns the record in reference coordinates; `None` if the contig is not found or the reference differs from
-    /// REF.
+    /// Converts a record to reference coordinates. Returns `None` if its contig has no anchors, or if the reference
+    /// differs from REF.
     pub(super) fn map_record_to_reference(&self, record: &VcfRecord) -> Option<VcfRecord> {
         if record.alternate.starts_with('<') {
             return self.map_symbolic(record);

@@ -1,36 +1,36 @@
-//! Splits the replacement of some bases by others into the fewest substitutions, insertions and deletions.
+//! Splits a complex allele (several bases replaced by others) into the fewest substitutions, insertions and deletions.
 
 use super::normalise::SequenceReplacement;
 use crate::somatic::MIN_SV_BP;
 
-/// Alignment cost of a substitution. The gap costs below make callers' joined and split notations come out alike; two
-/// gaps cost more than three substitutions.
+/// Alignment cost of a substitution. With these costs the same alleles result whether a caller wrote them as one record
+/// or as several; two gaps cost more than three substitutions.
 const SUBSTITUTION_COST: u32 = 3;
 const GAP_OPEN_COST: u32 = 5;
 const GAP_EXTEND_COST: u32 = 1;
 
-/// Last column of an alignment of two alleles: aligned bases, a removed or an added base.
+/// Type of one column of an alignment of a REF allele with an ALT allele.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AlignmentStep {
-    /// A reference base aligned with an allele base.
+    /// A reference base is aligned with an ALT base.
     Aligned,
-    /// A removed reference base.
+    /// A reference base is removed.
     Removed,
-    /// An added base.
+    /// An ALT base is added.
     Added,
 }
 
 const ALIGNMENT_STEPS: [AlignmentStep; 3] = [AlignmentStep::Aligned, AlignmentStep::Removed, AlignmentStep::Added];
 const UNREACHABLE_COST: u32 = u32::MAX / 2;
 
-/// Longest allele that is split, bp.
+/// Maximum length of an allele that is split, bp.
 const MAX_SPLIT_ALLELE_BP: usize = 500;
-/// An allele counts as unrelated to the reference if it needs more parts than the first number plus one per second
-/// number of bp.
+/// An ALT allele counts as unrelated to the reference if it needs more substitutions and indels than the first number,
+/// plus one for every so many bp as the second number.
 const MAX_PARTS_AND_BP_PER_PART: (usize, usize) = (3, 6);
 
-/// Splits an allele into substitutions, insertions and deletions. Returns `None` if they are too many, so that the
-/// bases count as replaced by unrelated ones.
+/// Splits an allele into substitutions, insertions and deletions. Returns `None` if there are too many of them; then
+/// the ALT bases count as unrelated to the reference.
 pub(super) fn decompose_allele(allele: &SequenceReplacement) -> Option<Vec<SequenceReplacement>> {
     if allele.is_pure_indel() {
         return Some(vec![allele.clone()]);
@@ -55,8 +55,8 @@ pub(super) fn decompose_allele(allele: &SequenceReplacement) -> Option<Vec<Seque
     split.filter(|parts| parts.len() < single.len()).or(few.then_some(single))
 }
 
-/// Splits an allele by the cheapest affine-gap alignment (Gotoh, Journal of Molecular Biology 1982). The parts are in
-/// order and do not touch. A pure insertion or deletion stays one part.
+/// Splits an allele by the affine-gap alignment with the lowest cost (Gotoh, Journal of Molecular Biology 1982). The
+/// resulting variants are sorted and do not adjoin.
 fn align_and_split(allele: &SequenceReplacement) -> Vec<SequenceReplacement> {
     let (out, added) = (&allele.removed, &allele.added);
     let columns = added.len() + 1;

@@ -1,5 +1,5 @@
-//! Compares groups of close small variants by the haplotype that they spell together, because a cluster can be
-//! written in many ways.
+//! Matches groups of close small variants by the haplotype sequence that they result in together, because callers can
+//! write the same sequence as different variants.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,19 +8,20 @@ use super::vcf::VcfRecord;
 use crate::genome::Genome;
 use crate::somatic::MIN_SV_BP;
 
-/// Longest allele that is compared, bp.
+/// Maximum length of an allele that is compared by haplotype, bp.
 const MAX_ALLELE_BP: usize = 500;
-/// Maximum distance between neighbouring variants of a group, bp.
+/// Maximum distance between neighbouring variants of one group, bp.
 const MAX_GROUP_GAP_BP: usize = 30;
-/// Maximum number of variants per side for which all subsets are tried. Larger groups are compared only as a whole.
+/// Maximum number of variants of the truth, or of the calls, in a group for which all subsets are compared. Larger
+/// groups are compared only as a whole.
 const MAX_SUBSET_VARIANTS: usize = 6;
 
-/// Records of the truth and of the calls that spell the same haplotype together.
+/// Records of the truth and calls that result in the same haplotype sequence together.
 #[derive(Debug, Default)]
 pub(crate) struct HaplotypeMatches {
-    /// Indices of the truth records.
+    /// Indices of the matched truth records.
     pub truth: HashSet<usize>,
-    /// Indices of the calls.
+    /// Indices of the matched calls.
     pub calls: HashSet<usize>,
 }
 
@@ -30,7 +31,7 @@ enum RecordSet {
     Calls,
 }
 
-/// A small variant of one record, in a group of close variants.
+/// A small variant of the truth or of the calls, as part of a group of close variants.
 struct GroupMember {
     side: RecordSet,
     record: usize,
@@ -43,8 +44,8 @@ impl GroupMember {
     }
 }
 
-/// Finds groups of close variants that spell the same haplotype in truth and calls. `counts` selects the calls that
-/// are compared.
+/// Finds groups of close variants that result in the same haplotype sequence in truth and calls. `counts` selects the
+/// calls that are compared.
 pub(crate) fn match_haplotypes(
     truth: &[VcfRecord],
     calls: &[VcfRecord],
@@ -79,7 +80,7 @@ pub(crate) fn match_haplotypes(
     same
 }
 
-/// Returns the allele of a record that gives its bases and changes the length by less than a structural variant.
+/// Returns the allele of a record if its bases are given and its length change is below that of a structural variant.
 fn small_allele(record: &VcfRecord) -> Option<SequenceReplacement> {
     let is_sequence = |text: &str| text.bytes().all(|b| b.is_ascii_alphabetic());
     if !is_sequence(&record.reference) || !is_sequence(&record.alternate) {
@@ -91,7 +92,8 @@ fn small_allele(record: &VcfRecord) -> Option<SequenceReplacement> {
     (longest <= MAX_ALLELE_BP && allele.length_change_bp().unsigned_abs() < MIN_SV_BP as u64).then_some(allele)
 }
 
-/// Finds the largest subsets of truth and calls of a group that spell the same haplotype.
+/// Finds the largest subsets of the truth and of the calls in a group that result in the same haplotype sequence, and
+/// adds them to `same`.
 fn compare_group(group: &[GroupMember], seq: &[u8], same: &mut HaplotypeMatches) {
     let of = |side: RecordSet| group.iter().filter(|m| m.side == side).collect::<Vec<&GroupMember>>();
     let (truth, calls) = (of(RecordSet::Truth), of(RecordSet::Calls));
@@ -118,7 +120,8 @@ fn compare_group(group: &[GroupMember], seq: &[u8], same: &mut HaplotypeMatches)
     same.calls.extend(chosen(&calls, of_calls));
 }
 
-/// Returns the bases of the window with the chosen variants; `None` if two of them overlap.
+/// Returns the bases of the window after applying the variants whose bits are set in `choice`; `None` if two of them
+/// overlap.
 fn spell_haplotype(
     members: &[&GroupMember],
     choice: u32,

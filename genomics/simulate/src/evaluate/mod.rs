@@ -1,12 +1,12 @@
 //! Scores variant calls against the truth. The modules are listed in the order in which data flows through them.
 //!
-//! SNVs match by exact allele. Indels of less than 50 bp match by the same length change within 25 bp after
-//! left-alignment. Complex replacements are split into substitutions and indels first. Close variants that spell the
-//! same haplotype match however they are written.
+//! SNVs match if position and alleles are equal. Indels of less than 50 bp match if they have the same length change
+//! within 25 bp, after left-alignment. Complex replacements are first split into substitutions and indels. Groups of
+//! close variants that result in the same haplotype sequence match, however they are written.
 //!
-//! Structural variants of any notation become adjacencies: pairs of breakends. An event is found if one of its
-//! adjacencies is called with both ends within 50 bp. Calls of an assembly without reference are first mapped to the
-//! reference by the sequence of their contigs.
+//! Structural variants in any notation are converted to adjacencies: pairs of breakends. An event of the truth is found
+//! if one of its adjacencies is called with both ends within 50 bp. Calls of an assembly without reference are first
+//! mapped to the reference by the sequence of their contigs.
 
 mod adjacency;
 mod decompose;
@@ -34,31 +34,34 @@ use crate::variant::ContigSpan;
 /// Input files and options of an evaluation.
 #[derive(Debug, Clone, Copy)]
 pub struct EvaluationInputs<'a> {
-    /// VCF of the truth, as `genuma bench simulate` writes it.
+    /// VCF file of the truth, as `genuma bench simulate` writes it.
     pub truth: &'a Path,
-    /// VCF of the calls of any caller, plain or gzipped.
+    /// VCF file of the calls of any caller, plain or gzipped.
     pub calls: &'a Path,
-    /// FASTA of the contigs on which reference-free calls are made. `None` uses `contigs.fa` in the folder of the
+    /// FASTA file of the contigs on which reference-free calls are made. `None` uses `contigs.fa` in the folder of the
     /// calls, if it exists.
     pub contigs: Option<&'a Path>,
-    /// FASTA of the reference genome, used to left-align alleles and to find repeats.
+    /// FASTA file of the reference genome, used to left-align alleles and to find repeats.
     pub reference: Option<&'a Path>,
-    /// VCF of the germline variants, used to label false calls that are germline.
+    /// VCF file of the germline variants, used to label false calls that are germline variants.
     pub germline: Option<&'a Path>,
-    /// Which calls are scored.
+    /// Whether only calls that passed the filters are scored.
     pub filters: FilterMode,
 }
 
-/// Which calls are scored.
+/// Selection of the calls that are scored, by FILTER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterMode {
-    /// Only calls that passed all filters (FILTER is PASS or missing).
+    /// Only calls that passed all filters are scored (FILTER is PASS or missing).
     PassOnly,
     /// All calls are scored, whatever their FILTER.
     All,
 }
 
-/// Scores the calls against the truth.
+/// Reads the files and scores the calls against the truth.
+///
+/// # Errors
+/// Returns an error if a file cannot be read or has a malformed line.
 pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
     let genome = inputs.reference.map(Genome::read_fasta).transpose()?;
     let load = |path: &Path| -> Result<scoring::ParsedVcf> {
@@ -91,7 +94,7 @@ pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
     }))
 }
 
-/// Maps calls on unknown sequences to the reference. Returns the calls, and notes for the user.
+/// Maps calls on contigs that the reference lacks to the reference. Returns the calls, and notes for the user.
 fn map_calls_to_reference(
     inputs: &EvaluationInputs,
     truth: &[vcf::VcfRecord],

@@ -1,19 +1,20 @@
-//! Normalises sequence alleles: as short and as far left as possible (Tan, Abecasis, Kang, Bioinformatics 2015).
+//! Normalises VCF alleles: trims them to the shortest form and left-aligns them (Tan, Abecasis, Kang, Bioinformatics
+//! 2015).
 
-/// A replacement of reference bases by other bases, without the bases that both share at either end. Left-aligned only
-/// after [`SequenceReplacement::left_align`].
+/// A replacement of reference bases by other bases, trimmed: the bases that REF and ALT share at either end are
+/// removed. It is left-aligned only after [`SequenceReplacement::left_align`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SequenceReplacement {
-    /// First replaced reference base, 0-based; for an insertion, the base to the right.
+    /// First replaced reference base, 0-based; for an insertion, the base to its right.
     pub start: usize,
-    /// Bases of the reference that the variant removes; empty for an insertion.
+    /// Reference bases that the variant removes; empty for an insertion.
     pub removed: Vec<u8>,
-    /// Bases that the variant has in their place; empty for a deletion.
+    /// Bases that the variant adds in their place; empty for a deletion.
     pub added: Vec<u8>,
 }
 
 impl SequenceReplacement {
-    /// Creates an allele from POS (1-based), REF and ALT, without the bases that both share at the end and the start.
+    /// Creates a trimmed replacement from POS (1-based), REF and ALT.
     pub(super) fn from_vcf_alleles(pos: usize, reference: &[u8], alternate: &[u8]) -> Self {
         let same_end = reference.iter().rev().zip(alternate.iter().rev()).take_while(|(a, b)| a == b).count();
         let (removed, added) = (&reference[..reference.len() - same_end], &alternate[..alternate.len() - same_end]);
@@ -25,7 +26,7 @@ impl SequenceReplacement {
         }
     }
 
-    /// Left-aligns a pure insertion or deletion on the contig `seq`.
+    /// Left-aligns a pure insertion or deletion; `seq` is the sequence of the contig. Other replacements are unchanged.
     pub(super) fn left_align(mut self, seq: &[u8]) -> Self {
         let bases = match (self.removed.is_empty(), self.added.is_empty()) {
             (true, false) => &mut self.added,
@@ -42,12 +43,12 @@ impl SequenceReplacement {
         self
     }
 
-    /// Returns whether bases are only removed or only added.
+    /// Returns whether the variant only removes bases or only adds bases.
     pub(crate) fn is_pure_indel(&self) -> bool {
         self.removed.is_empty() || self.added.is_empty()
     }
 
-    /// Returns the length change, bp (negative: bases are lost).
+    /// Returns the change of the sequence length, bp (negative: bases are lost).
     pub(super) fn length_change_bp(&self) -> i64 {
         self.added.len() as i64 - self.removed.len() as i64
     }

@@ -1,4 +1,4 @@
-//! Counts false calls and misses by class of genome region, given as a BED file.
+//! Counts false calls and missed variants by class of genome region; a BED file gives the regions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -11,26 +11,26 @@ use serde::Serialize;
 use super::scoring::{EvaluationResult, VariantClass, VariantSite};
 use crate::error::{Error, Result};
 
-/// Number of false calls and misses in one class of regions.
+/// Number of false calls and missed variants in the regions of one class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RegionErrors {
-    /// Bases of the BED lines of the class; `None` for sites outside all lines.
+    /// Total length of the BED intervals of the class; `None` for the class of variants outside all intervals.
     pub bases: Option<u64>,
-    /// Number of false calls by class: SNVs, indels, structural variants.
+    /// Numbers of false SNVs, indels and structural variants.
     pub false_calls: [usize; 3],
-    /// Number of missed variants by class: SNVs, indels, structural variants.
+    /// Numbers of missed SNVs, indels and structural variants.
     pub misses: [usize; 3],
 }
 
-/// Errors by region class, which is the fourth column of the BED file.
+/// False calls and missed variants by region class. The class is the fourth column of the BED file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct ErrorsByRegion(pub BTreeMap<String, RegionErrors>);
 
-/// Name of the class of sites outside all BED lines.
+/// Name of the class of variants outside all BED intervals.
 const OUTSIDE_ALL_REGIONS: &str = "elsewhere";
 
-/// A false call or miss with its region classes.
+/// A false call or missed variant, with the classes of the regions that contain it.
 struct EvaluatedVariant<'a> {
     place: &'a VariantSite,
     class: VariantClass,
@@ -40,11 +40,11 @@ struct EvaluatedVariant<'a> {
 }
 
 impl ErrorsByRegion {
-    /// Counts false calls and misses by the BED lines at `path` that contain their positions. A position in lines of
-    /// several classes counts for each class.
+    /// Counts the false calls and missed variants of an evaluation by the BED intervals at `path` that contain their
+    /// positions. A position in intervals of several classes counts for each class.
     ///
     /// # Errors
-    /// The file cannot be read, or a line has fewer than four columns.
+    /// Returns an error if the file cannot be read, or if a line has fewer than four columns.
     pub fn from_outcome(outcome: &EvaluationResult, path: &Path) -> Result<ErrorsByRegion> {
         let ask =
             |place, class, miss| EvaluatedVariant { place, class, is_miss: miss, region_classes: BTreeSet::new() };
@@ -93,7 +93,7 @@ impl ErrorsByRegion {
         Ok(ErrorsByRegion(kinds))
     }
 
-    /// Formats the counts as a table.
+    /// Formats the counts as a text table.
     pub fn format_table(&self) -> String {
         let mut out = String::from("\nregion                     Mbp   false SNV INDEL SV    missed SNV INDEL SV\n");
         for (name, RegionErrors { bases, false_calls: [fs, fi, fv], misses: [ms, mi, mv] }) in &self.0 {
@@ -119,7 +119,7 @@ impl RegionErrors {
     }
 }
 
-/// Parses sequence, start, end and name of a BED line.
+/// Parses contig, start, end and name of a BED line; `None` if the line is malformed.
 fn parse_bed_line(line: &str) -> Option<(&str, u64, u64, &str)> {
     let mut columns = line.split('\t');
     let chrom = columns.next()?;

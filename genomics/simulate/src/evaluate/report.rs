@@ -15,7 +15,8 @@ fn format_ratio(x: Option<f64>) -> String {
     x.map_or("-".into(), |x| format!("{x:.4}"))
 }
 
-/// Formats the tables as text, with at most `listed` misses and as many false calls.
+/// Formats scores, missed variants and false calls as text tables. At most `listed` missed variants and as many false
+/// calls are listed.
 pub fn format_evaluation_tables(outcome: &EvaluationResult, listed: usize) -> String {
     let mut out = String::new();
     for note in &outcome.notes {
@@ -71,7 +72,7 @@ fn append_omitted_count(out: &mut String, all: usize, listed: usize) {
 }
 
 impl EvaluationResult {
-    /// Returns the result as JSON.
+    /// Returns scores, missed variants, false calls and notes as JSON.
     pub fn to_json(&self) -> Value {
         let scores = |s: VariantScores| {
             json!({

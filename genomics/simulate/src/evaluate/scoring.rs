@@ -11,12 +11,12 @@ use super::vcf::VcfRecord;
 use crate::genome::Genome;
 use crate::variant;
 
-/// Maximum distance between two notations of an indel, bp.
+/// Maximum distance between two left-aligned indels that count as the same, bp.
 const INDEL_TOLERANCE_BP: usize = 25;
-/// Maximum distance of a nearby record that is reported for a miss or a false call, bp.
+/// Maximum distance at which the nearest record is reported for a missed variant or false call, bp.
 const NEARBY_BP: usize = 100;
 
-/// Class by which recall and precision are counted.
+/// Class of variants for which recall and precision are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum VariantClass {
@@ -24,28 +24,28 @@ pub enum VariantClass {
     Snv,
     /// A length change of less than 50 bp.
     Indel,
-    /// A structural event of 50 bp or more.
+    /// A structural variant of 50 bp or more.
     Sv,
 }
 
-/// Whether a variant is in unique or repeated sequence.
+/// Whether a variant is in unique or in repeated sequence of the genome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RegionType {
-    /// All 31-mers at the site occur once in the genome.
+    /// All 31-mers at the variant occur once in the genome.
     Unique,
-    /// A 31-mer at the site occurs more than once in the genome.
+    /// A 31-mer at the variant occurs more than once in the genome.
     Repeat,
 }
 
-/// True positives, false negatives and false positives.
+/// Numbers of true positives, false negatives and false positives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct VariantScores {
-    /// Variants of the truth that were called.
+    /// Number of variants of the truth that were called.
     pub true_positives: usize,
-    /// Variants of the truth that were not called.
+    /// Number of variants of the truth that were not called.
     pub(crate) false_negatives: usize,
-    /// Calls that match no variant of the truth.
+    /// Number of calls that match no variant of the truth.
     pub(crate) false_positives: usize,
 }
 
@@ -54,17 +54,17 @@ fn optional_ratio(part: usize, rest: usize) -> Option<f64> {
 }
 
 impl VariantScores {
-    /// Returns TP/(TP+FN); `None` if the truth is empty.
+    /// Returns the recall, TP/(TP+FN); `None` if the truth is empty.
     pub fn recall(&self) -> Option<f64> {
         optional_ratio(self.true_positives, self.false_negatives)
     }
 
-    /// Returns TP/(TP+FP); `None` without calls.
+    /// Returns the precision, TP/(TP+FP); `None` without calls.
     pub fn precision(&self) -> Option<f64> {
         optional_ratio(self.true_positives, self.false_positives)
     }
 
-    /// Returns the harmonic mean of recall and precision.
+    /// Returns the F1 score: the harmonic mean of recall and precision.
     pub fn f1(&self) -> Option<f64> {
         optional_ratio(2 * self.true_positives, self.false_negatives + self.false_positives)
     }
@@ -85,45 +85,46 @@ impl std::ops::Add for VariantScores {
 /// A false negative: a variant of the truth that was not called.
 #[derive(Debug, Clone, Serialize)]
 pub struct MissedVariant {
-    /// SNV, indel or kind of structural variant.
+    /// SNV, indel or structural variant.
     pub class: VariantClass,
     /// Whether the variant is in unique or in repeated sequence.
     pub part: RegionType,
-    /// CHROM, POS, REF and ALT of the first record.
+    /// CHROM, POS, REF and ALT of the variant (of its first record, if it has several).
     pub place: VariantSite,
-    /// CLASS, AF and STR of the truth record.
+    /// Description of the variant as text: CLASS, AF and STR of its truth record.
     pub about: String,
-    /// Reason: FILTER of the matching call, or the nearest call.
+    /// Reason as text: FILTER of the call that matches but did not pass, or the nearest call.
     pub why: String,
 }
 
 /// A false positive: a call that matches no variant of the truth.
 #[derive(Debug, Clone, Serialize)]
 pub struct FalseCall {
-    /// SNV, indel or kind of structural variant.
+    /// SNV, indel or structural variant.
     pub class: VariantClass,
-    /// Unique or repeated sequence; `Unique` if no reference was given.
+    /// Whether the call is in unique or in repeated sequence; `Unique` without a reference.
     pub part: RegionType,
-    /// CHROM, POS, REF and ALT of the first record.
+    /// CHROM, POS, REF and ALT of the call (of its first record, if it has several).
     pub place: VariantSite,
-    /// QUAL as in the VCF; `.` if missing.
+    /// QUAL of the call as in the VCF; `.` if missing.
     pub quality: String,
-    /// FILTER as in the VCF.
+    /// FILTER of the call as in the VCF.
     pub filter: String,
-    /// `germline`, or a nearby variant of the truth or the germline; else empty.
+    /// Text `germline` if the call is a germline variant; otherwise a nearby variant of the truth or the germline, or
+    /// empty.
     pub note: String,
 }
 
-/// The VCF columns that identify a call.
+/// The VCF columns CHROM, POS, REF and ALT, which identify a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VariantSite {
     /// CHROM: name of the contig.
     pub chrom: String,
-    /// POS, 1-based.
+    /// POS: position, 1-based.
     pub pos: usize,
-    /// REF; long alleles are shortened.
+    /// REF allele; long alleles are shortened.
     pub reference: String,
-    /// ALT; long alleles are shortened.
+    /// ALT allele; long alleles are shortened.
     pub alternate: String,
 }
 
@@ -141,17 +142,17 @@ impl VariantSite {
     }
 }
 
-/// Recall and precision of a set of calls, and the missed variants and false calls.
+/// Result of an evaluation: scores, missed variants and false calls.
 #[derive(Debug, Clone, Default)]
 pub struct EvaluationResult {
-    /// Notes for the user about how far the scores can be trusted.
+    /// Notes for the user about the reliability of the scores.
     pub notes: Vec<String>,
-    /// Counts from which recall and precision follow, by variant class and region type.
+    /// Numbers of true and false positives and of false negatives, by variant class and region type.
     pub scores: BTreeMap<(VariantClass, RegionType), VariantScores>,
-    /// Events found and all events of the truth, by CLASS of the truth.
+    /// Number of structural variants of the truth that were called, and number of all, by CLASS of the truth.
     pub structural: BTreeMap<String, [usize; 2]>,
-    /// Number of events found as written, with another orientation, and as an insertion instead of a duplication or
-    /// copy (or the reverse).
+    /// Number of structural variants that were called as in the truth, with another orientation, and as an insertion
+    /// instead of a duplication or copy (or the reverse).
     pub(crate) structural_matches: [usize; 3],
     /// The variants of the truth that were not called, sorted by class and position.
     pub misses: Vec<MissedVariant>,
@@ -160,36 +161,37 @@ pub struct EvaluationResult {
 }
 
 impl EvaluationResult {
-    /// Returns the scores of a class in one region type, or summed over both.
+    /// Returns the scores of a variant class in one region type; without a region type, the sum over both.
     pub fn scores_of_class(&self, class: VariantClass, part: Option<RegionType>) -> VariantScores {
         let chosen = self.scores.iter().filter(|((c, p), _)| *c == class && part.is_none_or(|wanted| *p == wanted));
         chosen.fold(VariantScores::default(), |sum, (_, s)| sum + *s)
     }
 }
 
-/// A small variant of one record.
+/// A small variant and the index of its record.
 struct SmallVariant {
     record: usize,
     change: AlleleChange,
 }
 
-/// A structural event: linked records and their shapes.
+/// A structural variant: the indices of its linked records, and their effects on the sequence.
 struct StructuralEvent {
     records: Vec<usize>,
     shapes: Vec<StructuralEffect>,
 }
 
-/// All variants of a VCF file, with the records of one structural variant grouped.
+/// All variants of a VCF file. Records of the same structural variant are grouped.
 pub(super) struct ParsedVcf {
     records: Vec<VcfRecord>,
     small: Vec<SmallVariant>,
     events: Vec<StructuralEvent>,
-    /// Position and index of the records of each contig, sorted.
+    /// For each contig: position and index of its records, sorted.
     by_place: BTreeMap<String, Vec<(usize, usize)>>,
 }
 
 impl ParsedVcf {
-    /// Parses all records, and groups those linked by MATEID, PARID or EVENT into events.
+    /// Converts all records to variants, and groups the records of structural variants that are linked by MATEID, PARID
+    /// or EVENT.
     pub(super) fn parse_records(records: Vec<VcfRecord>, genome: Option<&Genome>) -> Self {
         let mut small = vec![];
         let mut shapes: BTreeMap<usize, Vec<StructuralEffect>> = BTreeMap::new();
@@ -211,7 +213,7 @@ impl ParsedVcf {
         ParsedVcf { records, small, events, by_place }
     }
 
-    /// Returns the record nearest to a site, if any is within [`NEARBY_BP`].
+    /// Returns the record that is nearest to `record` on the same contig, if any is within [`NEARBY_BP`].
     fn nearest_record(&self, record: &VcfRecord) -> Option<&VcfRecord> {
         let places = self.by_place.get(&record.chrom)?;
         let from = places.partition_point(|&(pos, _)| pos + NEARBY_BP < record.pos);
@@ -224,7 +226,8 @@ impl ParsedVcf {
     }
 }
 
-/// Groups records that are linked by MATEID, PARID or EVENT.
+/// Groups the records with the indices `members` that are linked by MATEID, PARID or EVENT. Returns the indices in each
+/// group.
 fn group_linked_records(records: &[VcfRecord], members: Vec<usize>) -> Vec<Vec<usize>> {
     let by_id: HashMap<&str, usize> =
         members.iter().filter(|&&i| records[i].id != ".").map(|&i| (records[i].id.as_str(), i)).collect();
@@ -255,10 +258,10 @@ fn group_linked_records(records: &[VcfRecord], members: Vec<usize>) -> Vec<Vec<u
     groups.into_values().collect()
 }
 
-/// Function that returns whether the bases `start..end` (0-based) of a contig are in a repeat.
+/// Function that returns whether the bases `start..end` (0-based) of the named contig are in a repeat.
 pub(crate) type RepeatPredicate<'a> = dyn Fn(&str, usize, usize) -> bool + 'a;
 
-/// Scores the calls against the truth.
+/// Matches the calls with the truth and computes the result of the evaluation.
 pub(super) fn score_calls(
     truth: &ParsedVcf,
     calls: &ParsedVcf,
@@ -298,7 +301,7 @@ fn variants_of_class<'a>(
     small.map(|s| (side.records[s.record].chrom.as_str(), s)).collect()
 }
 
-/// Function that finds, for each variant of the truth, the matching call.
+/// Function that returns, for each variant of the truth, the index of the matching call.
 type MatchFunction = fn(&[LocatedVariant], &[LocatedVariant]) -> Vec<Option<usize>>;
 
 fn match_snvs(truth: &[LocatedVariant], calls: &[LocatedVariant]) -> Vec<Option<usize>> {
@@ -310,7 +313,8 @@ fn match_snvs(truth: &[LocatedVariant], calls: &[LocatedVariant]) -> Vec<Option<
     truth.iter().map(|t| called.get(&key(t)).copied()).collect()
 }
 
-/// Matches indels one to one, the nearest first. Of two at equal distance, the one with the same bases is preferred.
+/// Matches each indel of the truth with at most one call, the nearest pairs first. Of two calls at equal distance, the
+/// one with the same bases is preferred.
 fn match_indels(truth: &[LocatedVariant], calls: &[LocatedVariant]) -> Vec<Option<usize>> {
     let parts = |s: &SmallVariant| match &s.change {
         AlleleChange::Indel { start, net, bases } => (*start, *net, bases.clone()),

@@ -1,4 +1,4 @@
-//! Reads the VCF columns that scoring needs, as text.
+//! Reads the columns of a VCF file that scoring needs. Their values are kept as text.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// One alternate allele of one VCF record.
+/// One ALT allele of one VCF record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VcfRecord {
     /// CHROM: name of the contig.
@@ -17,18 +17,18 @@ pub struct VcfRecord {
     pub id: String,
     /// REF: bases of the reference from POS on.
     pub reference: String,
-    /// One allele of ALT.
+    /// One ALT allele.
     pub alternate: String,
     /// QUAL as text; `.` if missing.
     pub quality: String,
     /// FILTER as text: `PASS`, `.`, or names joined by `;`.
     pub filter: String,
-    /// INFO; flags have an empty value.
+    /// INFO as map from key to value; flags have an empty value.
     pub info: HashMap<String, String>,
-    /// Allele fraction in the tumour as text; empty if unknown. Sources in order: AF or AD of the tumour's column,
-    /// Strelka's counts, AF of INFO.
+    /// Allele fraction of this allele in the tumour as text; empty if unknown. It is taken from the first of these that
+    /// exists: FORMAT fields AF, Strelka's counts or AD of the tumour's column; AF of INFO.
     pub allele_fraction: String,
-    /// Index of the line in the file, from 0.
+    /// Index of the record's line in the file, from 0.
     pub line_index: usize,
     /// Index of the allele in ALT, from 0.
     pub allele_index: usize,
@@ -47,12 +47,12 @@ impl VcfRecord {
     }
 }
 
-/// Reads a VCF file, plain or gzipped. A record with several alternate alleles gives several records.
+/// Reads a VCF file, plain or gzipped. Each ALT allele of a record becomes a [`VcfRecord`] of its own.
 pub fn read_vcf(path: &Path) -> Result<Vec<VcfRecord>> {
     parse_vcf(&read_text(path)?, path)
 }
 
-/// Reads the text of a VCF file, plain or gzipped.
+/// Returns the text of a VCF file, plain or gzipped.
 pub fn read_text(path: &Path) -> Result<String> {
     let mut text = std::fs::read(path).map_err(Error::add_path_to_error(path))?;
     if text.starts_with(&[0x1f, 0x8b]) {
@@ -64,7 +64,7 @@ pub fn read_text(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Parses the text of a VCF file. `path` is used in error messages.
+/// Parses the text of a VCF file. `path` is named in error messages.
 pub fn parse_vcf(text: &str, path: &Path) -> Result<Vec<VcfRecord>> {
     let mut records = vec![];
     let (mut header, mut tumour) = (false, TumourColumn::default());
@@ -118,21 +118,21 @@ pub fn parse_vcf(text: &str, path: &Path) -> Result<Vec<VcfRecord>> {
     Ok(records)
 }
 
-/// Finds the sample column of the tumour.
+/// Finds the sample column of the tumour and reads allele fractions from it.
 #[derive(Default)]
 struct TumourColumn {
-    /// Sample name of the tumour as given by the header.
+    /// Sample name of the tumour, if the header gives it as `##tumor_sample`.
     name: Option<String>,
     column: Option<usize>,
 }
 
-/// Column index of REF. The columns of ALT and FORMAT follow.
+/// Column index of REF, from 0.
 const REF_COLUMN: usize = 3;
 const ALT_COLUMN: usize = 4;
 const FORMAT_COLUMN: usize = 8;
 
 impl TumourColumn {
-    /// Takes what the evaluation needs from a header line of the VCF.
+    /// Takes the sample name or the column of the tumour from a header line, if the line gives it.
     fn parse_header_line(&mut self, line: &str) {
         if let Some(name) = line.strip_prefix("##tumor_sample=") {
             self.name = Some(name.to_owned());

@@ -1,27 +1,28 @@
-//! Places segmental duplications: long, nearly identical copies of a part of the genome.
+//! Places segmental duplications: long copies of other parts of the genome that are nearly identical to them.
 
 use genuma_reads::dna;
 
 use super::random_sequence::mutated_copy;
 use crate::rng::Rng;
 
-/// Share of the genome written as copies. With their sources, twice as much is duplicated, as in the human genome
-/// (about 5 %).
+/// Share of the genome that is overwritten with copies. Copies and their sources together are twice as much: about 5 %,
+/// as in the human genome.
 const DUPLICATED_SHARE: f64 = 0.027;
-/// Minimum and maximum length of a duplication (bp), and the divisor of the longest chromosome that limits it.
+/// Minimum and maximum length of a segmental duplication, bp, and the divisor of the longest chromosome's length that
+/// limits it.
 const DUPLICATION_BP: (usize, usize, usize) = (1_000, 300_000, 20);
-/// Minimum and maximum divergence of a copy, log-uniform.
+/// Minimum and maximum divergence of a copy from its source (share of bases); drawn log-uniformly.
 const DIVERGENCE: (f64, f64) = (0.001, 0.1);
-/// Share of the copies that stay on their chromosome, and their maximum distance from the source, bp.
+/// Share of the copies that are on the chromosome of their source, and the maximum distance between both, bp.
 const NEARBY_COPIES: (f64, usize) = (0.5, 5_000_000);
-/// Share of the copies whose source is an earlier copy.
+/// Share of the copies that are made from an earlier copy.
 const COPY_OF_COPY_SHARE: f64 = 0.4;
 
-/// A span of a chromosome: chromosome index, first base, length (bp).
+/// A span of a chromosome: index of the chromosome, first base (0-based), length (bp).
 type ChromosomeSpan = (usize, usize, usize);
 
-/// Overwrites random positions with copies, the most diverged first. Calls `on_placed` with chromosome, position,
-/// length and divergence of each copy.
+/// Overwrites random positions with copies of other parts of the genome, the most diverged copies first. Calls
+/// `on_placed` with chromosome, position, length and divergence of each copy.
 pub(crate) fn place_segmental_duplications(
     seqs: &mut [Vec<u8>],
     rng: &mut Rng,
@@ -62,7 +63,8 @@ pub(crate) fn place_segmental_duplications(
     }
 }
 
-/// Draws a random position, with the number of bases to the end of its chromosome.
+/// Draws a random position as the start of a source. The length of the returned span is that of the rest of its
+/// chromosome.
 fn random_source(seqs: &[Vec<u8>], rng: &mut Rng) -> ChromosomeSpan {
     let mut at = rng.draw_below(seqs.iter().map(Vec::len).sum());
     let mut chromosome = 0;

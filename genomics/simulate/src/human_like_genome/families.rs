@@ -1,4 +1,4 @@
-//! Places interspersed repeats: families of transposable elements, from ancient to recent ones.
+//! Places interspersed repeats: copies of families of transposable elements, from the oldest to the youngest family.
 
 use genuma_reads::dna;
 
@@ -6,22 +6,23 @@ use super::isochores::Isochores;
 use super::random_sequence::{draw_bases, draw_exponential, extend_with_mutated_copy, mutated_copy};
 use crate::rng::Rng;
 
-/// Class of a repeat family.
+/// Class of an interspersed repeat family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RepeatClass {
-    /// Alu-like SINE: short, the most frequent class, of two arms and a poly-A tail.
+    /// Alu-like SINE: short, with two arms and a poly-A tail; the class with the most copies.
     Alu,
-    /// L1-like LINE: long; most copies have the 3' end only.
+    /// L1-like LINE: long; most copies consist of the 3' end only.
     L1,
-    /// Ancient repeats, like L2 and MIR: fragments only.
+    /// Ancient repeats, such as L2 and MIR, of which only fragments remain.
     Ancient,
-    /// DNA transposons.
+    /// DNA transposons, of which only fragments remain.
     Dna,
-    /// LTR retrotransposons: mostly a solitary long terminal repeat.
+    /// LTR retrotransposons; most copies are a solitary long terminal repeat.
     Ltr,
 }
 
-/// GC preference of a family: which of two random positions a copy takes.
+/// Whether copies of a repeat family prefer GC-rich or GC-poor regions: of two random positions, a copy takes the
+/// preferred one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GcPreference {
     GcRich,
@@ -29,37 +30,38 @@ enum GcPreference {
     NoPreference,
 }
 
-/// A repeat family: copies of one consensus with similar age.
+/// A repeat family: copies of one consensus sequence that inserted at about the same time.
 #[derive(Debug, Clone)]
 struct RepeatFamily {
     class: RepeatClass,
-    /// Consensus sequence, without a poly-A tail.
+    /// Consensus sequence of the family, without the poly-A tail.
     consensus: Vec<u8>,
-    /// Age of the family: mean divergence of its copies from the consensus.
+    /// Age of the family, as the mean divergence of its copies from the consensus (share of bases).
     age: f64,
-    /// Share of the final sequence that the family makes up.
+    /// Share of the final genome sequence that consists of copies of this family, 0 to 1.
     share: f64,
 }
 
-/// All repeat families, the oldest first, each with the bases to write per base of the genome.
+/// All repeat families, the oldest first. The number is the bases of copies to write per base of the genome; it is
+/// larger than the family's share, because younger copies overwrite some of them.
 #[derive(Debug)]
 pub(crate) struct RepeatFamilies(Vec<(RepeatFamily, f64)>);
 
-/// The three generations of Alu: share of the sequence, age (divergence), number of subfamilies. Each generation
-/// derives from the previous one.
+/// The three generations of Alu families: share of the genome, age (divergence), number of subfamilies. The consensus
+/// of each generation derives from that of the generation before.
 const ALU_GENERATIONS: [(f64, f64, usize); 3] = [(0.026, 0.15, 2), (0.065, 0.08, 6), (0.014, 0.03, 3)];
-/// Divergence of an Alu generation from the previous one, and of its subfamilies from the generation.
+/// Divergence of an Alu generation from the generation before, and of its subfamilies from the generation.
 const ALU_DIVERGENCES: (f64, f64) = (0.04, 0.015);
-/// L1: share of the sequence, youngest and oldest age (divergence), number of subfamilies. Each subfamily derives
-/// from the next older one.
+/// L1 families: share of the genome, youngest and oldest age (divergence), number of subfamilies. Each subfamily
+/// derives from the next older one.
 const L1_FAMILY: (f64, f64, f64, usize) = (0.17, 0.01, 0.25, 20);
 /// Divergence of an L1 subfamily from the next older one.
 const L1_SUBFAMILY_DIVERGENCE: f64 = 0.015;
 const L1_CONSENSUS_BP: usize = 6_000;
-/// Share of full-length L1 copies, and mean length of the truncated ones, bp.
+/// Share of the L1 copies that have full length, and mean length of the truncated ones, bp.
 const L1_COPIES: (f64, f64) = (0.02, 900.0);
-/// Other families: class, share of the sequence, youngest and oldest age (divergence), number of families, minimum
-/// and maximum consensus length (bp).
+/// Other families: class, share of the genome, youngest and oldest age (divergence), number of families, minimum and
+/// maximum length of the consensus (bp).
 const OTHER_FAMILIES: [(RepeatClass, f64, f64, f64, usize, usize, usize); 4] = [
     (RepeatClass::Ancient, 0.035, 0.25, 0.30, 3, 3_000, 3_300),
     (RepeatClass::Ancient, 0.028, 0.24, 0.30, 4, 250, 270),
@@ -68,17 +70,18 @@ const OTHER_FAMILIES: [(RepeatClass, f64, f64, f64, usize, usize, usize); 4] = [
 ];
 /// Mean length of the fragments of ancient repeats and DNA transposons, bp.
 const MEAN_FRAGMENT_BP: f64 = 260.0;
-/// Minimum length of a copy, bp.
+/// Minimum length of a repeat copy, bp.
 const MIN_COPY_BP: usize = 40;
-/// LTR retrotransposons: internal length (bp), share of complete proviruses, share of solitary LTRs.
+/// LTR retrotransposons: length of the internal sequence between both LTRs (bp), share of complete proviruses, share of
+/// solitary LTRs. The other copies are fragments.
 const PROVIRUS_PARTS: (usize, f64, f64) = (5_500, 0.03, 0.6);
 /// Standard deviation of a copy's divergence, relative to the age of its family.
 const DIVERGENCE_RELATIVE_SD: f64 = 0.2;
-/// Minimum and maximum length of the poly-A tail, bp.
+/// Minimum and maximum length of the poly-A tail of a new copy, bp.
 const POLY_A_TAIL_BP: (usize, usize) = (8, 35);
 
 impl RepeatFamilies {
-    /// Creates families with random consensus sequences, which are not human.
+    /// Creates all repeat families, with random consensus sequences that are not human.
     pub(super) fn draw_consensus_sequences(rng: &mut Rng) -> Self {
         let mut all = vec![];
         add_alu_families(&mut all, rng);
@@ -108,8 +111,8 @@ impl RepeatFamilies {
         RepeatFamilies(all.into_iter().zip(put_in).collect())
     }
 
-    /// Overwrites the sequence with copies, the oldest first; lengths do not change. Calls `on_placed` with class,
-    /// position and length of each copy.
+    /// Overwrites random positions of the sequence with repeat copies, the oldest first; the length of the sequence
+    /// does not change. Calls `on_placed` with class, position and length of each copy.
     pub(super) fn place_copies(
         &self,
         seq: &mut [u8],
@@ -173,7 +176,8 @@ fn add_l1_families(all: &mut Vec<RepeatFamily>, rng: &mut Rng) {
 }
 
 impl RepeatFamily {
-    /// Draws a copy as it is found today: truncated, mutated, on either strand.
+    /// Draws a copy of the family as it is in the genome today: truncated, mutated and on a random strand. Replaces the
+    /// content of `copy`.
     fn draw_copy(&self, copy: &mut Vec<u8>, rng: &mut Rng) {
         copy.clear();
         let divergence = rng.draw_gaussian(self.age, DIVERGENCE_RELATIVE_SD * self.age).clamp(0.002, 0.4);
@@ -223,7 +227,7 @@ impl RepeatFamily {
     }
 }
 
-/// Draws a random fragment of a consensus.
+/// Draws a random fragment of a consensus sequence.
 fn draw_fragment<'a>(whole: &'a [u8], rng: &mut Rng) -> &'a [u8] {
     let length = draw_exponential(MEAN_FRAGMENT_BP, rng).clamp(MIN_COPY_BP, whole.len());
     let start = rng.draw_below(whole.len() - length + 1);

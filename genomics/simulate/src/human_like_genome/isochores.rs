@@ -1,24 +1,25 @@
-//! Generates isochores: long stretches of random sequence with different GC content.
+//! Generates isochores: stretches of random sequence of 100 kb to 1 Mb, each with its own GC content.
 
 use super::random_sequence::append_random_bases;
 use crate::rng::Rng;
 
-/// Minimum and maximum length of an isochore (bp), and the divisor of the chromosome length that limits it.
+/// Minimum and maximum length of an isochore, bp, and the divisor of the chromosome length that limits it.
 const ISOCHORE_BP: (usize, usize, usize) = (100_000, 1_000_000, 8);
-/// Lowest and highest GC content. The distribution favours low values, as in the human genome.
+/// Lowest and highest GC content of an isochore. Low values are more frequent, as in the human genome.
 const GC_RANGE: (f64, f64) = (0.35, 0.55);
-/// GC fluctuation within an isochore: minimum and maximum length (bp) of a stretch, and largest deviation.
+/// Variation of the GC content within an isochore: minimum and maximum length of a stretch (bp), and largest difference
+/// of its GC content from that of the isochore.
 const GC_FLUCTUATION: (usize, usize, f64) = (1_000, 10_000, 0.02);
 
-/// GC content along a chromosome, constant within each isochore (stretch of some 100 kb).
+/// GC content of each isochore along a chromosome.
 #[derive(Debug)]
 pub(crate) struct Isochores {
-    /// First base and GC content of each isochore.
+    /// First base (0-based) and GC content (0 to 1) of each isochore.
     starts: Vec<(usize, f64)>,
 }
 
 impl Isochores {
-    /// Generates `length` random bases and their isochores.
+    /// Generates `length` random bases, and returns them with their isochores.
     pub(super) fn generate_isochores(length: usize, rng: &mut Rng) -> (Vec<u8>, Self) {
         let mut seq = Vec::with_capacity(length);
         let mut starts = vec![];
@@ -37,7 +38,7 @@ impl Isochores {
         (seq, Isochores { starts })
     }
 
-    /// Returns the GC content of the isochore that contains a base.
+    /// Returns the GC content of the isochore that contains the base `at`.
     pub(super) fn gc_content_at(&self, at: usize) -> f64 {
         let next = self.starts.partition_point(|s| s.0 <= at);
         self.starts[next - 1].1

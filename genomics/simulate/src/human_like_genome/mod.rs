@@ -1,8 +1,9 @@
-//! Generates a genome with the size, repeats and GC distribution of the human genome, at any scale. None of its
+//! Generates a genome of any length with the chromosomes, repeats and GC distribution of the human genome. None of its
 //! sequence is human.
 //!
-//! Isochores come first. Later elements overwrite earlier ones in evolutionary order: interspersed repeats (oldest
-//! first), tandem repeats, segmental duplications, centromeric satellites, and gaps (N) last.
+//! First all chromosomes are random sequence with isochores. Later elements overwrite earlier ones in evolutionary
+//! order: interspersed repeats (oldest first), tandem repeats, segmental duplications, centromeric satellites, and gaps
+//! (N) last.
 
 mod random_sequence;
 mod duplications;
@@ -21,10 +22,10 @@ use families::{RepeatClass, RepeatFamilies};
 use isochores::Isochores;
 use satellites::AlphaMonomers;
 
-/// Minimum length of a human-like genome, bp: below it chromosomes would be shorter than 15 kb.
+/// Minimum total length of a human-like genome, bp: with fewer bases some chromosomes would be shorter than 15 kb.
 pub(crate) const MIN_GENOME_BP: usize = 1_000_000;
 
-/// Name, length (Mbp) and centromere position (share of the length) of each human chromosome.
+/// Name, length (Mbp) and centromere position (as share of the length) of each human chromosome.
 const HUMAN_CHROMOSOMES: [(&str, f64, f64); 24] = [
     ("chr1", 249.0, 0.50),
     ("chr2", 242.2, 0.39),
@@ -52,20 +53,21 @@ const HUMAN_CHROMOSOMES: [(&str, f64, f64); 24] = [
     ("chrY", 57.2, 0.18),
 ];
 
-/// Length of the alpha satellite of a centromere, as share of its chromosome.
+/// Length of the alpha satellite of a centromere, relative to its chromosome.
 const ALPHA_SATELLITE_SHARE: f64 = 0.025;
-/// Chromosomes with a simple satellite next to the centromere, and its share of the chromosome.
+/// Chromosomes that have a simple satellite next to the centromere, and its length relative to the chromosome.
 const SIMPLE_SATELLITES: ([&str; 4], f64) = (["chr1", "chr9", "chr16", "chrY"], 0.02);
-/// Length of the gap after the satellites, as share of the chromosome.
+/// Length of the gap (N) after the satellites, relative to the chromosome.
 const CENTROMERIC_GAP_SHARE: f64 = 0.027;
-/// Length of the gap at each chromosome end (bp), and the divisor of the chromosome length that limits it.
+/// Length of the gap (N) at each chromosome end, bp, and the divisor of the chromosome length that limits it.
 const END_GAP_SIZE: (usize, usize) = (10_000, 200);
-/// Other gaps: length (bp), the divisor of the chromosome length that limits it, and bases per gap.
+/// Other gaps (N): length (bp), the divisor of the chromosome length that limits it, and number of bases per gap.
 const OTHER_GAPS: (usize, usize, usize) = (50_000, 200, 6_000_000);
-/// Telomere repeats inside the end gaps: length (bp), and the divisor of the chromosome length that limits it.
+/// Length of the telomere repeats next to the gap at each chromosome end, bp, and the divisor of the chromosome length
+/// that limits it.
 const TELOMERE_SIZE: (usize, usize) = (3_000, 500);
 
-/// Kind of element of a human-like chromosome.
+/// Type of a repeat, satellite or gap of a human-like chromosome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum GenomeElement {
     Interspersed(RepeatClass),
@@ -78,7 +80,7 @@ enum GenomeElement {
 }
 
 impl GenomeElement {
-    /// Returns the name of the element in the BED file.
+    /// Returns the name of the element type in `repeats.bed`.
     fn name(self) -> &'static str {
         match self {
             GenomeElement::Interspersed(RepeatClass::Alu) => "alu",
@@ -96,7 +98,7 @@ impl GenomeElement {
     }
 }
 
-/// Repeats, satellites and gaps written over a chromosome, in the order in which they were written: kind, position,
+/// Repeats, satellites and gaps of a chromosome, in the order in which they were written: type, position (0-based),
 /// length (bp).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ElementTrack(Vec<(GenomeElement, u32, u32)>);
@@ -106,7 +108,8 @@ impl ElementTrack {
         self.0.push((part, at as u32, n as u32));
     }
 
-    /// Writes the final elements as BED lines by position. Later elements hide earlier ones.
+    /// Writes the elements as BED lines sorted by position. Where elements overlap, only the one that was written last
+    /// is listed.
     pub(crate) fn write_bed(&self, chromosome: &str, length: usize, out: &mut impl Write) -> io::Result<()> {
         let mut painted: Vec<Option<GenomeElement>> = vec![None; length];
         for &(part, at, n) in &self.0 {
@@ -124,8 +127,8 @@ impl ElementTrack {
     }
 }
 
-/// Generates `length` bp in 24 chromosomes with the names and proportions of the human ones, and the elements of
-/// each. The bases do not depend on the number of threads.
+/// Generates a genome of `length` bp with 24 chromosomes that have the names and relative lengths of the human ones.
+/// Also returns the elements of each chromosome. The result does not depend on the number of threads.
 pub(crate) fn generate_human_like_genome(length: usize, rng: &mut Rng, threads: usize) -> (Genome, Vec<ElementTrack>) {
     let seed = rng.next_u64();
     let random = |what: StreamLabel| Rng::from_labels(seed, &[what as u64]);
@@ -151,7 +154,7 @@ pub(crate) fn generate_human_like_genome(length: usize, rng: &mut Rng, threads: 
     (Genome::from_sequences(HUMAN_CHROMOSOMES.iter().map(|c| c.0.to_owned()).collect(), seqs), laid)
 }
 
-/// Random streams that are shared by all chromosomes.
+/// Labels of the random streams that are used for all chromosomes together.
 #[derive(Clone, Copy)]
 enum StreamLabel {
     Families,
@@ -159,7 +162,7 @@ enum StreamLabel {
     Duplications,
 }
 
-/// Returns the chromosome lengths in proportion to the human ones, bp.
+/// Returns the lengths of the 24 chromosomes, in proportion to the human ones, bp.
 fn chromosome_lengths(length: usize) -> Vec<usize> {
     let human: f64 = HUMAN_CHROMOSOMES.iter().map(|c| c.1).sum();
     let mut sizes: Vec<usize> = HUMAN_CHROMOSOMES.iter().map(|c| (length as f64 * c.1 / human) as usize).collect();
@@ -167,8 +170,8 @@ fn chromosome_lengths(length: usize) -> Vec<usize> {
     sizes
 }
 
-/// Generates a chromosome with isochores, interspersed and tandem repeats. Calls `on_placed` with kind, position and
-/// length of each element.
+/// Generates a chromosome with isochores, interspersed repeats and tandem repeats. Calls `on_placed` with type,
+/// position and length of each repeat.
 fn generate_chromosome(
     length: usize,
     families: &RepeatFamilies,
@@ -183,8 +186,8 @@ fn generate_chromosome(
     seq
 }
 
-/// Writes centromere, telomeres and gaps into chromosome `number`. Calls `on_placed` with kind, position and length
-/// of each element.
+/// Writes satellites, telomeres and gaps into chromosome `number`. Calls `on_placed` with type, position and length of
+/// each.
 fn add_centromere_and_gaps(
     seq: &mut [u8],
     number: usize,

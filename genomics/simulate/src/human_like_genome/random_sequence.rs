@@ -4,16 +4,16 @@ use genuma_reads::dna;
 
 use crate::rng::Rng;
 
-/// Share of CpG sites that have mutated to TpG or CpA, in eighths. The human genome has about a quarter of the CpG
-/// that its GC content would give.
+/// Share of the CpG dinucleotides that are replaced by TpG or CpA, in eighths. The human genome has about a quarter of
+/// the CpG that its GC content predicts.
 const CPG_LOST_EIGHTHS: u64 = 6;
-/// Share of substitutions among the differences of a mutated copy. The rest is half insertions, half deletions
-/// (chosen).
+/// Share of substitutions among the differences between a mutated copy and its source. Half of the others are
+/// insertions, half deletions (chosen).
 const SUBSTITUTION_SHARE: f64 = 0.85;
-/// Longest indel of a mutated copy, bp. Lengths follow a geometric distribution.
+/// Longest indel in a mutated copy, bp. Indel lengths have a geometric distribution.
 const MAX_INDEL_BP: usize = 8;
 
-/// Appends `length` random bases to `seq`. `gc` (0 to 0.8) is the GC content after most CpG have mutated.
+/// Appends `length` random bases to `seq`. `gc` (0 to 0.8) is their GC content after most CpG have mutated.
 pub(crate) fn append_random_bases(seq: &mut Vec<u8>, length: usize, gc: f64, rng: &mut Rng) {
     // With GC content g before mutation, g²/4 of the bases are CpG, and each mutated CpG removes one G or C.
     let lost = CPG_LOST_EIGHTHS as f64 / 8.0 / 4.0;
@@ -41,14 +41,14 @@ pub(crate) fn append_random_bases(seq: &mut Vec<u8>, length: usize, gc: f64, rng
     }
 }
 
-/// Returns `length` random bases with GC content `gc`.
+/// Returns `length` random bases with a GC content of `gc` (0 to 0.8).
 pub(super) fn draw_bases(length: usize, gc: f64, rng: &mut Rng) -> Vec<u8> {
     let mut seq = Vec::with_capacity(length);
     append_random_bases(&mut seq, length, gc, rng);
     seq
 }
 
-/// Appends a copy of `source` in which each base is mutated with probability `divergence`.
+/// Appends a copy of `source` to `copy`, in which each base is mutated with probability `divergence`.
 pub(crate) fn extend_with_mutated_copy(copy: &mut Vec<u8>, source: &[u8], divergence: f64, rng: &mut Rng) {
     let mut at = 0;
     loop {
@@ -72,14 +72,14 @@ pub(crate) fn extend_with_mutated_copy(copy: &mut Vec<u8>, source: &[u8], diverg
     }
 }
 
-/// Returns a copy in which each base is mutated with probability `divergence`.
+/// Returns a copy of `source` in which each base is mutated with probability `divergence`.
 pub(crate) fn mutated_copy(source: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
     let mut copy = Vec::with_capacity(source.len() + source.len() / 16 + 16);
     extend_with_mutated_copy(&mut copy, source, divergence, rng);
     copy
 }
 
-/// Draws another base; two of three are transitions.
+/// Draws a base other than `base`; two of three substitutions are transitions.
 fn random_substitute(base: u8, rng: &mut Rng) -> u8 {
     let code = dna::encode_base(base);
     let bits = rng.next_u64();
@@ -92,7 +92,7 @@ fn random_substitute(base: u8, rng: &mut Rng) -> u8 {
     dna::decode_base((code + step) & 3)
 }
 
-/// Draws a length from the exponential distribution.
+/// Draws an integer length from the exponential distribution with this mean.
 pub(crate) fn draw_exponential(mean: f64, rng: &mut Rng) -> usize {
     (-mean * (1.0 - rng.draw_unit_interval()).ln()) as usize
 }

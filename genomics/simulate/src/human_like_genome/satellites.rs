@@ -1,39 +1,41 @@
-//! Generates satellites: alpha satellite with higher-order repeats (HORs) of monomers, and simple satellites.
+//! Generates centromeric satellites: alpha satellite, which consists of higher-order repeats (HORs) of several
+//! monomers, and simple satellites.
 
 use super::random_sequence::{draw_bases, extend_with_mutated_copy, mutated_copy};
 use crate::rng::Rng;
 
 /// Length of an alpha-satellite monomer, bp.
 pub(crate) const ALPHA_MONOMER_BP: usize = 171;
-/// Number of ancestral monomers, and divergence of each from their common ancestor. Two monomers differ by 20 % to 40
-/// %.
+/// Number of ancestral monomers, and divergence of each from their common ancestor.
 const ANCESTRAL_MONOMERS: (usize, f64) = (5, 0.10);
-/// Minimum and maximum divergence of a monomer of a higher-order repeat from its ancestral monomer.
+/// Minimum and maximum divergence of a monomer in a higher-order repeat from its ancestral monomer.
 const MONOMER_DIVERGENCE: (f64, f64) = (0.05, 0.12);
-/// Fewest and most monomers of a higher-order repeat.
+/// Minimum and maximum number of monomers in a higher-order repeat.
 const MONOMERS_PER_HOR: (usize, usize) = (2, 16);
-/// Fewest and most higher-order repeats of a block. Repeats of one block are more similar to each other.
+/// Minimum and maximum number of higher-order repeats in a block. The repeats of one block are more similar to each
+/// other than to those of other blocks.
 const HORS_PER_BLOCK: (usize, usize) = (5, 60);
-/// Minimum and maximum divergence of a block from its array, and of a higher-order repeat from its block.
+/// Minimum and maximum divergence of a block from the rest of its array, and of a higher-order repeat from the rest of
+/// its block.
 const BLOCK_AND_HOR_DIVERGENCE: ((f64, f64), (f64, f64)) = ((0.002, 0.008), (0.0005, 0.003));
-/// Share of the satellite on either side that is unordered monomers, and their divergence from the ancestral
-/// monomers.
+/// Share of the satellite at each end that consists of monomers in random order, and their divergence from the
+/// ancestral monomers.
 const MONOMERIC_FLANK: (f64, f64) = (0.05, 0.15);
-/// The simple satellite: unit and divergence.
+/// Unit of the simple satellite, and divergence of its copies from the unit.
 const SIMPLE_SATELLITE: (&[u8], f64) = (b"CATTC", 0.08);
 
-/// The ancestral monomers of all alpha satellites.
+/// The ancestral monomers from which all alpha satellites derive.
 #[derive(Debug)]
 pub(crate) struct AlphaMonomers(Vec<Vec<u8>>);
 
 impl AlphaMonomers {
-    /// Draws random ancestral monomers.
+    /// Draws random sequences for the ancestral monomers.
     pub(super) fn draw_monomers(rng: &mut Rng) -> Self {
         let first = draw_bases(ALPHA_MONOMER_BP, 0.38, rng);
         AlphaMonomers((0..ANCESTRAL_MONOMERS.0).map(|_| substituted_copy(&first, ANCESTRAL_MONOMERS.1, rng)).collect())
     }
 
-    /// Generates the alpha satellite of one centromere, `length` bp. Also returns the number of monomers of its
+    /// Generates the alpha satellite of one centromere, `length` bp. Also returns the number of monomers in its
     /// higher-order repeat.
     pub(super) fn generate_alpha_satellite(&self, length: usize, rng: &mut Rng) -> (Vec<u8>, usize) {
         let monomers = MONOMERS_PER_HOR.0 + rng.draw_below(MONOMERS_PER_HOR.1 - MONOMERS_PER_HOR.0 + 1);
@@ -64,7 +66,7 @@ impl AlphaMonomers {
         (seq, monomers)
     }
 
-    /// Appends unordered monomers until `seq` has `length` bases.
+    /// Appends monomers in random order until `seq` has `length` bases.
     fn extend_with_monomers(&self, seq: &mut Vec<u8>, length: usize, rng: &mut Rng) {
         while seq.len() < length {
             let monomer = rng.choose_item(self.0.as_slice());
@@ -73,7 +75,7 @@ impl AlphaMonomers {
     }
 }
 
-/// Generates `length` bp of the simple satellite.
+/// Generates `length` bp of simple satellite.
 pub(super) fn generate_simple_satellite(length: usize, rng: &mut Rng) -> Vec<u8> {
     let pure: Vec<u8> = SIMPLE_SATELLITE.0.iter().copied().cycle().take(length + length / 16).collect();
     let mut seq = mutated_copy(&pure, SIMPLE_SATELLITE.1, rng);
@@ -81,7 +83,7 @@ pub(super) fn generate_simple_satellite(length: usize, rng: &mut Rng) -> Vec<u8>
     seq
 }
 
-/// Returns a copy with substitutions only, so that the length stays.
+/// Returns a copy of `source` with substitutions only, so that its length does not change.
 fn substituted_copy(source: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
     let changed = |&base: &u8| if rng.draw_bernoulli(divergence) { rng.draw_other_base(base) } else { base };
     source.iter().map(changed).collect()

@@ -5,13 +5,13 @@ use genuma_reads::dna;
 use super::random_sequence::{draw_bases, draw_exponential, mutated_copy};
 use crate::rng::Rng;
 
-/// A kind of tandem repeat.
+/// A type of tandem repeat: its units, frequency and length.
 struct TractKind {
-    /// Repeat units; one is drawn for each tandem repeat, on either strand.
+    /// Repeat units; one of them is drawn for each tandem repeat, on a random strand.
     units: &'static [&'static str],
-    /// Tandem repeats per Mbp.
+    /// Number of tandem repeats of this type per Mbp.
     per_mbp: f64,
-    /// Minimum length, and mean length beyond the minimum, bp.
+    /// Minimum length, bp. `mean_extra_bp` is the mean length beyond the minimum.
     min_bp: usize,
     mean_extra_bp: f64,
 }
@@ -28,16 +28,15 @@ const TRACT_KINDS: [TractKind; 10] = [
     TractKind { units: &["AAAAT", "AAAAC", "AAAAG", "AATGG"], per_mbp: 15.0, min_bp: 16, mean_extra_bp: 20.0 },
     TractKind { units: &["AAAAAT", "AAAAAC", "AACCCT", "AGATAT"], per_mbp: 8.0, min_bp: 18, mean_extra_bp: 24.0 },
 ];
-/// Tandem repeats of at least this length (bp) may be imperfect.
+/// Minimum length of a tandem repeat that may be imperfect, bp.
 const MIN_IMPERFECT_BP: usize = 12;
-/// Share of the imperfect tandem repeats, and their divergence.
+/// Share of these tandem repeats that are imperfect, and divergence of their bases from perfect copies of the unit.
 const IMPERFECT_TRACTS: (f64, f64) = (0.35, 0.06);
-/// Minisatellites: number per Mbp, minimum and maximum length of the unit and of the whole (bp), maximum divergence
-/// of a unit.
+/// Minisatellites: number per Mbp; minimum and maximum length of the unit (bp); minimum and maximum length of the whole
+/// repeat (bp); maximum divergence of a unit.
 const MINISATELLITES: (f64, (usize, usize), (usize, usize), f64) = (6.0, (10, 60), (100, 3_000), 0.12);
 
-/// Overwrites the sequence with tandem repeats at random positions. Calls `on_placed` with position and length of
-/// each.
+/// Overwrites random positions of the sequence with tandem repeats. Calls `on_placed` with position and length of each.
 pub(super) fn place_tandem_repeats(seq: &mut [u8], rng: &mut Rng, on_placed: &mut impl FnMut(usize, usize)) {
     let mbp = seq.len() as f64 / 1e6;
     let mut write = |seq: &mut [u8], tract: &[u8], rng: &mut Rng| {

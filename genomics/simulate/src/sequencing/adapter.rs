@@ -1,13 +1,13 @@
-//! Adapter read-through: the adapter sequence, with the sample's index, that a read shows when its molecule is
+//! Adapter read-through: the adapter sequence, with the index of the sample, that a read contains if its molecule is
 //! shorter than the read.
 
 use super::params::AdapterType;
 use crate::rng::Rng;
 
-/// Length of a sample index, bp.
+/// Length of a sample index (barcode), bp.
 const INDEX_BP: usize = 8;
 
-/// TruSeq adapter sequence before and after the index, as each mate reads it.
+/// TruSeq adapter sequence before and after the index, as read 1 and read 2 contain it.
 const TRUSEQ_FLANKS: [(&str, &str); 2] = [
     ("AGATCGGAAGAGCACACGTCTGAACTCCAGTCAC", "ATCTCGTATGCCGTCTTCTGCTTG"),
     ("AGATCGGAAGAGCGTCGTGTAGGGAAAGAGTGT", "GTGTAGATCTCGGTGGTCGCCGTATCATT"),
@@ -17,15 +17,15 @@ const NEXTERA_FLANKS: [(&str, &str); 2] = [
     ("CTGTCTCTTATACACATCTGACGCTGCCGACGA", "GTGTAGATCTCGGTGGTCGCCGTATCATT"),
 ];
 
-/// The adapter sequences after the insert in read 1 and read 2 of a sample, with its indices.
+/// The adapter sequences of a sample, with its indices, that follow the insert in read 1 and read 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SampleAdapters {
-    /// Adapter sequence as each mate reads it.
+    /// Adapter sequences as read 1 and read 2 contain them.
     sequences: [Vec<u8>; 2],
 }
 
 impl SampleAdapters {
-    /// Creates the adapters of a sample with random indices.
+    /// Creates the adapters of a sample, with random indices.
     pub(super) fn draw_indices(kind: AdapterType, rng: &mut Rng) -> Self {
         let parts = match kind {
             AdapterType::Truseq => TRUSEQ_FLANKS,
@@ -38,7 +38,8 @@ impl SampleAdapters {
         SampleAdapters { sequences: parts.map(with_index) }
     }
 
-    /// Appends adapter sequence to `bases` up to a read of `length` bases.
+    /// Appends the adapter sequence that read `mate` (0 or 1) contains, until `bases` has `length` bases or the adapter
+    /// ends.
     pub(super) fn append_adapter(&self, mate: usize, length: usize, bases: &mut Vec<u8>) {
         let room = length.saturating_sub(bases.len());
         bases.extend(self.sequences[mate].iter().take(room));

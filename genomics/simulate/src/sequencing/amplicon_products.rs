@@ -1,49 +1,49 @@
-//! Multiplex PCR: finds the products of primer pairs on the chromosomes of a mixture, and draws them.
+//! Multiplex PCR: finds the products of primer pairs on the chromosomes of a genome mixture, and draws products.
 
 use super::fragments::{CellChromosome, Fragment, GenomeMixture};
 use crate::amplicons::{Amplicon, AmpliconPanel};
 use crate::rng::Rng;
 use crate::variant::GenomePosition;
 
-/// Longest product, bp. The polymerase does not complete longer ones.
+/// Longest PCR product, bp. The polymerase does not complete longer products.
 const MAX_PRODUCT_BP: usize = 600;
 
-/// The 5' to 3' sequences of the primers at the first and at the last base of a fragment.
+/// The primers at the first and at the last base of a fragment, each from its 5' to its 3' end.
 pub(crate) type PrimerPair<'a> = [&'a [u8]; 2];
 
-/// The products of a panel on the chromosomes of a mixture.
+/// The PCR products of an amplicon panel on the chromosomes of a genome mixture.
 #[derive(Debug)]
 pub(crate) struct AmpliconProducts<'a> {
     panel: &'a AmpliconPanel,
     products: Vec<AmpliconProduct<'a>>,
-    /// Cumulative weights of the products: cells × efficiency.
+    /// Cumulative weights of the products: number of cells × copies × efficiency of the amplicon.
     weights: Vec<f64>,
 }
 
 #[derive(Debug)]
 struct AmpliconProduct<'a> {
     fragment: Fragment<'a>,
-    /// Index of the amplicon.
+    /// Index of the amplicon in the panel.
     amplicon: usize,
     /// Whether the chromosome has the reverse complement of the amplicon.
     reverse: bool,
 }
 
-/// A site on a chromosome to which a primer binds with its 3' end.
+/// A position on a chromosome to which the 3' end of a primer binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PrimerSite {
     amplicon: usize,
     /// Position of the primer's 3' base on the chromosome.
     at: usize,
-    /// 0 for the left, 1 for the right primer.
+    /// 0 for the left primer of the amplicon, 1 for the right one.
     side: usize,
-    /// Whether the chromosome has the reverse complement of the reference.
+    /// Whether the chromosome has the reverse complement of the reference there.
     reverse: bool,
 }
 
 impl<'a> AmpliconProducts<'a> {
-    /// Finds the products of a panel. A chromosome has a product if it has the 3' bases of both primers, towards each
-    /// other.
+    /// Finds the products of a panel. A chromosome has a product of an amplicon if both primers bind to it and point
+    /// towards each other.
     pub(crate) fn find_products(mixture: &GenomeMixture<'a>, panel: &'a AmpliconPanel) -> Self {
         let ends = sorted_primer_ends(panel);
         let positions: Vec<GenomePosition> = ends.iter().map(|end| end.0).collect();
@@ -64,12 +64,12 @@ impl<'a> AmpliconProducts<'a> {
         AmpliconProducts { panel, products, weights }
     }
 
-    /// Returns whether the mixture has no product.
+    /// Returns whether no primer pair has a product.
     pub(crate) fn is_empty(&self) -> bool {
         self.products.is_empty()
     }
 
-    /// Draws a product. The primers replace the bases at its ends.
+    /// Draws a PCR product. Returns its fragment, and the primers that replace the bases at its ends.
     pub(crate) fn draw_amplicon_product(&self, rng: &mut Rng) -> (Fragment<'a>, PrimerPair<'a>) {
         let last = self.weights.len() - 1;
         let at = rng.draw_unit_interval() * self.weights[last];
@@ -79,7 +79,8 @@ impl<'a> AmpliconProducts<'a> {
     }
 }
 
-/// Lists the 3' base of each primer by position, with its amplicon and its side.
+/// Lists the reference position of the 3' base of each primer, sorted, with the index of its amplicon and its side (0
+/// left, 1 right).
 fn sorted_primer_ends(panel: &AmpliconPanel) -> Vec<(GenomePosition, usize, usize)> {
     let of_amplicon = |(i, a): (usize, &Amplicon)| {
         [0, 1].map(|side| (GenomePosition { contig: a.span.contig, pos: a.primer_ends()[side] }, i, side))
@@ -89,7 +90,7 @@ fn sorted_primer_ends(panel: &AmpliconPanel) -> Vec<(GenomePosition, usize, usiz
     ends
 }
 
-/// Lists the primer sites of a chromosome by amplicon and position.
+/// Lists the positions of a chromosome to which primers bind, sorted by amplicon and position.
 fn primer_sites(
     chromosome: &CellChromosome,
     positions: &[GenomePosition],
@@ -104,7 +105,8 @@ fn primer_sites(
     sites
 }
 
-/// Returns the product of two neighbouring sites of an amplicon, if their primers point towards each other.
+/// Returns the product of two neighbouring primer sites of an amplicon; `None` if the primers do not point towards each
+/// other or are too far apart.
 fn find_product<'a>(
     chromosome: &'a CellChromosome<'a>,
     panel: &AmpliconPanel,

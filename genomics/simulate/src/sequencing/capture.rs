@@ -1,4 +1,4 @@
-//! Target capture: draws fragments that the baits of the targets capture.
+//! Target capture: draws fragments that are enriched because they bind to the baits of the targets.
 
 use std::ops::Range;
 
@@ -6,24 +6,25 @@ use super::fragments::{CellChromosome, Fragment, GenomeMixture};
 use crate::rng::Rng;
 use crate::targets::CaptureTargets;
 
-/// Length of a bait, bp. A fragment is always captured if it overlaps a target by at least this length, or contains a
-/// shorter target.
+/// Length of a bait, bp. A fragment is certainly captured if it overlaps a target by at least this length, or if it
+/// contains a whole target that is shorter.
 const BAIT_BP: usize = 120;
 /// Maximum number of attempts to draw a captured fragment.
 const MAX_CAPTURE_TRIES: usize = 1000;
 
-/// The copies of the targets on the chromosomes of a mixture.
+/// The copies of the capture targets on the chromosomes of a genome mixture.
 #[derive(Debug)]
 pub(crate) struct CapturedTargets<'a> {
-    /// Target copies, sorted by chromosome and position.
+    /// Copies of targets on chromosomes, sorted by chromosome and position.
     target_copies: Vec<TargetCopy>,
-    /// Each chromosome, with the range of its target copies.
+    /// Each chromosome, with the range of its copies in `target_copies`.
     chromosomes: Vec<(&'a CellChromosome<'a>, Range<usize>)>,
-    /// Cumulative weights of the target copies: cells × efficiency × possible fragment starts.
+    /// Cumulative weights of the target copies: number of cells × capture efficiency × number of possible fragment
+    /// starts.
     weights: Vec<f64>,
-    /// Bases before a target at which a captured fragment may begin, bp. Few fragments are longer.
+    /// Largest distance before a target at which a captured fragment may start, bp. Few fragments are longer.
     max_fragment_bp: usize,
-    /// Efficiency-weighted target bases of the mixture, relative to two copies of each target.
+    /// Number of target bases in the mixture, weighted by capture efficiency, relative to two copies of each target.
     relative_content: f64,
 }
 
@@ -35,7 +36,7 @@ struct TargetCopy {
 }
 
 impl<'a> CapturedTargets<'a> {
-    /// Finds the targets in a mixture of genomes. `reach` is the length of long fragments, bp.
+    /// Finds the copies of the targets in a genome mixture. `reach` is a length that few fragments exceed, bp.
     pub(crate) fn find_targets(mixture: &GenomeMixture<'a>, targets: &CaptureTargets, reach: usize) -> Self {
         let (mut images, mut chromosomes, mut weights) = (vec![], vec![], vec![]);
         let (mut sum, mut bases) = (0.0, 0.0);
@@ -71,19 +72,19 @@ impl<'a> CapturedTargets<'a> {
         }
     }
 
-    /// Returns whether the mixture has no targets.
+    /// Returns whether the mixture has no copy of any target.
     pub(crate) fn is_empty(&self) -> bool {
         self.target_copies.is_empty()
     }
 
-    /// Returns the mean number of target copies per cell, relative to a healthy cell. Efficiently captured targets
-    /// count more.
+    /// Returns the mean number of copies of a target per cell, relative to the two copies of a healthy cell. Targets
+    /// are weighted by capture efficiency.
     pub(crate) fn target_copies_relative_to_healthy(&self) -> f64 {
         self.relative_content
     }
 
-    /// Draws a captured fragment. The probability is proportional to the efficiency of its target and, up to the bait
-    /// length, to the overlap with it.
+    /// Draws a captured fragment of about `length` bp. Its probability is proportional to the efficiency of the target,
+    /// and to the length of their overlap up to the length of a bait.
     pub(crate) fn draw_fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let caught = (0..MAX_CAPTURE_TRIES).find_map(|_| self.try_fragment(length, rng));
         caught.unwrap_or_else(|| {
@@ -111,7 +112,7 @@ impl<'a> CapturedTargets<'a> {
         (fragment.has_known_ends() && rng.draw_bernoulli(overlap as f64 / enough as f64)).then_some(fragment)
     }
 
-    /// Counts the target bases among the bases `start..end` of a fragment.
+    /// Returns how many of the bases `start..end` of a fragment are in targets.
     pub(crate) fn count_target_bases(&self, fragment: &Fragment, start: usize, end: usize) -> usize {
         let on = self.chromosomes.iter().find(|c| std::ptr::eq(c.0, fragment.chromosome()));
         let Some((_, images)) = on else { return 0 };

@@ -1,25 +1,26 @@
-//! Lengths of cell-free DNA in plasma: peaks of one and two nucleosomes, and shorter fragments in steps of a turn of the
-//! helix. Peaks as in Snyder et al., Cell 2016, fig. 1; shares and widths are chosen to resemble them.
+//! Fragment lengths of cell-free DNA in plasma: peaks at the length of one and of two nucleosomes, and shorter
+//! fragments in steps of one turn of the DNA helix. Peaks as in Snyder et al., Cell 2016, fig. 1; shares and widths are
+//! chosen to resemble them.
 
 use crate::rng::Rng;
 
-/// Mean and standard deviation of the fragments of one nucleosome with its linker, bp.
+/// Mean and standard deviation of the length of fragments of one nucleosome with its linker, bp.
 const MONONUCLEOSOME_BP: (f64, f64) = (167.0, 9.0);
-/// Mean and standard deviation of the fragments of two nucleosomes, bp.
+/// Mean and standard deviation of the length of fragments of two nucleosomes, bp.
 const DINUCLEOSOME_BP: (f64, f64) = (330.0, 22.0);
-/// Share of the fragments of two nucleosomes.
+/// Share of the fragments that contain two nucleosomes.
 const DINUCLEOSOME_SHARE: f64 = 0.12;
-/// Share of the fragments that were cut within the nucleosome.
+/// Share of the fragments that were cut within the nucleosome and so are shorter than the main peak.
 const NICKED_SHARE: f64 = 0.25;
-/// Distance in bp between the sub-peaks of fragment lengths below the peak of one nucleosome: a turn of the DNA helix.
+/// Distance between the sub-peaks of the lengths of shorter fragments, bp: one turn of the DNA helix.
 const HELIX_TURN_BP: f64 = 10.0;
-/// Maximum number of helix turns by which a fragment is shorter than the peak.
+/// Maximum number of helix turns by which a fragment is shorter than the main peak.
 const MAX_LOST_TURNS: usize = 9;
-/// Probability that a fragment is shorter by one more turn.
+/// Probability that a shorter fragment is shorter by one more turn.
 const NEXT_TURN_PROBABILITY: f64 = 0.75;
-/// Standard deviation of the length in a sub-peak, bp.
+/// Standard deviation of the fragment length within a sub-peak, bp.
 const SUB_PEAK_SD_BP: f64 = 2.0;
-/// Length that few fragments exceed: mean plus three standard deviations of two nucleosomes, bp.
+/// Length that few fragments exceed, bp: mean plus three standard deviations of fragments of two nucleosomes.
 pub(crate) const LONG_CFDNA_FRAGMENT_BP: usize = 396;
 
 /// Draws the length of a fragment, bp.

@@ -1,20 +1,20 @@
-//! Chimeric molecules: two fragments ligated during library preparation.
+//! Chimeric molecules: two fragments that were ligated during library preparation.
 
 use super::dna_pool::DnaPool;
 use super::molecule::{Molecule, MoleculePart};
 use crate::rng::Rng;
 
-/// Share of the chimeric partners that come from the same chromosome nearby, and their maximum distance, bp.
+/// Share of the chimeric partners that come from nearby on the same chromosome, and their maximum distance, bp.
 const NEARBY_PARTNERS: (f64, usize) = (0.5, 1000);
-/// Share of the chimeric partners that come from another contig.
+/// Share of the chimeric partners that come from another contig. The others come from anywhere.
 const OTHER_CONTIG_SHARE: f64 = 0.1;
-/// Minimum length of either part, bp, if the molecule is long enough.
+/// Minimum length of either part of a chimera, bp, if the molecule is long enough.
 const MIN_PART_BP: usize = 20;
-/// Attempts to draw a partner from another contig.
+/// Maximum number of attempts to draw a partner from another contig.
 const MAX_PARTNER_TRIES: usize = 50;
 
-/// Replaces the end of the molecule by a part of another fragment, on either strand. The length stays the same.
-/// Returns `false` if the molecule is too short or already chimeric.
+/// Replaces the end of the molecule by a part of another fragment, on a random strand. The length of the molecule stays
+/// the same. Returns `false` if the molecule is too short or already consists of two parts.
 pub(super) fn join_chimera<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'a>, rng: &mut Rng) -> bool {
     let (Some(part), n) = (molecule.only_part(), molecule.len()) else { return false };
     if n < 4 {

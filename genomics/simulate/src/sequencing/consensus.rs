@@ -1,20 +1,22 @@
-//! Consensus reads of families, with the model of fgbio's CallMolecularConsensusReads and CallDuplexConsensusReads.
+//! Consensus reads of UMI families, computed with the model of fgbio's CallMolecularConsensusReads and
+//! CallDuplexConsensusReads.
 
-/// Quality of errors after the UMI was attached (fgbio: error-rate-post-umi), Phred. It limits the trust in one read.
+/// Phred quality of errors made after the UMI was attached (fgbio: error-rate-post-umi). It limits the quality of a
+/// base in a single read.
 const POST_UMI_QUALITY: f64 = 40.0;
-/// Quality of errors before the UMI was attached (fgbio: error-rate-pre-umi), Phred. It limits the consensus of a
-/// strand.
+/// Phred quality of errors made before the UMI was attached (fgbio: error-rate-pre-umi). It limits the quality of the
+/// consensus of one strand.
 const PRE_UMI_QUALITY: f64 = 45.0;
-/// Highest quality of a consensus base, Phred.
+/// Highest Phred quality of a consensus base.
 const MAX_CONSENSUS_QUALITY: u8 = 90;
-/// Quality of a base that is called N, Phred.
+/// Phred quality of a consensus base that is called N.
 const NO_CALL_QUALITY: u8 = 2;
 const BASES: [u8; 4] = *b"ACGT";
 
-/// Base and Phred quality.
+/// Base and Phred quality of a consensus read at one position.
 type ConsensusBase = (u8, u8);
 
-/// Natural-log likelihoods of the four bases at each position of the reads of one family.
+/// For each position of the reads of one family: natural-log likelihoods of the bases A, C, G and T.
 #[derive(Debug, Default)]
 pub(crate) struct BaseLikelihoods(Vec<[f64; 4]>);
 
@@ -22,13 +24,14 @@ fn error_probability(quality: f64) -> f64 {
     10f64.powf(-quality / 10.0)
 }
 
-/// Returns the probability that one of two errors, or both, changes a base.
+/// Returns the probability that a base is wrong after two independent errors with probabilities `a` and `b`. A second
+/// error may restore the true base.
 fn combine_errors(a: f64, b: f64) -> f64 {
     a + b - 4.0 / 3.0 * a * b
 }
 
 impl BaseLikelihoods {
-    /// Adds a read of the family; `quals` are Phred+33.
+    /// Adds a read to the likelihoods; `quals` are qualities as Phred+33.
     pub(super) fn add_read(&mut self, bases: &[u8], quals: &[u8]) {
         self.0.resize(self.0.len().max(bases.len()), [0.0; 4]);
         for ((column, &base), &qual) in self.0.iter_mut().zip(bases).zip(quals) {
@@ -43,7 +46,7 @@ impl BaseLikelihoods {
         }
     }
 
-    /// Calls the consensus of one strand.
+    /// Returns the consensus of the reads of one strand: the likeliest base and its quality at each position.
     pub(super) fn call_consensus_bases(&self) -> Vec<ConsensusBase> {
         self.0.iter().map(call_base).collect()
     }
@@ -57,7 +60,8 @@ fn call_base(likelihoods: &[f64; 4]) -> ConsensusBase {
     if quality <= NO_CALL_QUALITY { (b'N', NO_CALL_QUALITY) } else { (BASES[best], quality) }
 }
 
-/// Combines the consensus of both strands: qualities add up if they agree, and are subtracted if not.
+/// Combines the consensus of both strands of a molecule. If the bases agree, their qualities are added; if not, they
+/// are subtracted.
 pub(crate) fn combine_strand_consensuses(first: Vec<ConsensusBase>, second: Vec<ConsensusBase>) -> Vec<ConsensusBase> {
     if first.is_empty() || second.is_empty() {
         return if first.is_empty() { second } else { first };

@@ -1,4 +1,4 @@
-//! Uneven coverage: decides which fragments become part of the library, by GC content and position.
+//! Uneven coverage: decides by GC content and position which fragments become part of the library.
 
 use std::sync::Arc;
 
@@ -11,31 +11,32 @@ use crate::variant::GenomePosition;
 
 /// GC content with the highest coverage.
 const OPTIMAL_GC: f64 = 0.45;
-/// Distance below and above the optimal GC content at which coverage falls to a third, at `gc_bias` 1.
+/// Differences from the optimal GC content, below and above it, at which coverage falls to a third if `gc_bias` is 1.
 const GC_WIDTH: (f64, f64) = (0.20, 0.25);
-/// Minimum and maximum distance between two knots of the coverage wave, bp.
+/// Minimum and maximum distance between two knots (points with a drawn value) of the coverage wave, bp.
 const KNOT_SPACING_BP: (usize, usize) = (1_000, 5_000);
-/// Share of the variance of the coverage wave that all samples have in common.
+/// Share of the variance of the coverage wave that is the same in all samples.
 const SHARED_VARIANCE: f64 = 0.7;
-/// Largest deviation of the coverage wave from its mean, standard deviations.
+/// Largest deviation of the coverage wave from its mean, in standard deviations.
 const MAX_DEVIATION_SDS: f64 = 2.5;
 
-/// Model of uneven coverage of one sample.
+/// Uneven coverage of one sample: GC bias and coverage wave.
 #[derive(Debug)]
 pub(crate) struct CoverageModel {
     gc_bias: f64,
     coverage_wave: Option<CoverageWave>,
 }
 
-/// A log-normal coverage factor along the reference that changes every few kb.
+/// A coverage factor along the reference that changes every few kb and has a log-normal distribution.
 #[derive(Debug)]
 struct CoverageWave {
-    /// Standard deviation of the logarithm of the factor.
+    /// Standard deviation of the natural logarithm of the factor.
     sd: f64,
     knots: Vec<ContigKnots>,
 }
 
-/// Knots of one contig: position, and deviation of the log factor in standard deviations.
+/// Knots of the coverage wave on one contig: position, and deviation of the log factor from its mean in standard
+/// deviations. Values between two knots are interpolated.
 #[derive(Debug, Default)]
 struct ContigKnots {
     knots: Vec<(usize, f64)>,
@@ -43,15 +44,15 @@ struct ContigKnots {
 }
 
 impl CoverageModel {
-    /// Creates the model of one sample. `shared` draws the part that all samples have in common, `own` the rest.
-    /// `None` if all fragments are kept.
+    /// Draws the coverage wave of one sample. `shared` draws the part that is the same in all samples, `own` the rest.
+    /// Returns `None` if the coverage is even.
     pub(crate) fn draw_model(params: &CoverageParams, genome: &Genome, shared: Rng, own: Rng) -> Option<Self> {
         let wave = (params.unevenness > 0.0).then(|| CoverageWave::new(params.unevenness, genome, shared, own));
         (params.gc_bias > 0.0 || wave.is_some())
             .then_some(CoverageModel { gc_bias: params.gc_bias, coverage_wave: wave })
     }
 
-    /// Draws whether a fragment is kept.
+    /// Draws whether a fragment becomes part of the library.
     pub(crate) fn keeps_fragment(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
         let wave = self
             .coverage_wave
@@ -62,7 +63,7 @@ impl CoverageModel {
         least < wave && (self.gc_bias == 0.0 || least < self.gc_factor(fragment.count_gc(), fragment.len()) * wave)
     }
 
-    /// Returns the coverage relative to the optimal GC content, for `strong` G or C among `length` bases.
+    /// Returns the coverage for `strong` bases G or C among `length` bases, relative to the optimal GC content.
     fn gc_factor(&self, strong: usize, length: usize) -> f64 {
         if length == 0 {
             return 1.0;
@@ -92,15 +93,16 @@ impl CoverageWave {
         CoverageWave { sd: (1.0 + cv * cv).ln().sqrt(), knots: genome.seqs.iter().map(&mut contig).collect() }
     }
 
-    /// Returns the coverage relative to the maximum of the wave. Novel sequence has average coverage.
+    /// Returns the coverage at a position relative to the maximum of the wave. Novel sequence, which has no position,
+    /// gets the mean coverage.
     fn relative_coverage(&self, at: Option<GenomePosition>) -> f64 {
         let mean = self.sd / 2.0;
         let off = at.and_then(|at| self.deviation_sds(at)).unwrap_or(mean);
         (self.sd * (off - MAX_DEVIATION_SDS)).exp()
     }
 
-    /// Returns the deviation at a position in standard deviations. Between two knots, the weights follow a quarter
-    /// circle, so that the variance is the same as at the knots.
+    /// Returns the deviation of the wave at a position, in standard deviations. Between two knots their values are
+    /// weighted by a quarter circle, so that the variance is the same as at the knots.
     fn deviation_sds(&self, at: GenomePosition) -> Option<f64> {
         let ContigKnots { knots, knot_index: marks } = self.knots.get(at.contig)?;
         let right = marks.find_item_ending_after(knots, at.pos, |knot| knot.0);

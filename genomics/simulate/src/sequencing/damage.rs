@@ -1,21 +1,21 @@
-//! DNA damage of single strands and errors of early PCR, which all duplicates of a molecule share.
+//! DNA damage of single strands, and errors of early PCR cycles. All duplicates of a molecule share them.
 
 use super::molecule::Molecule;
 use super::params::LibraryParams;
 use super::read_counts::ReadCounts;
 use crate::rng::Rng;
 
-/// Factor by which a G before another G is oxidised more often.
+/// Factor by which a G followed by another G is oxidised more often.
 const GG_OXIDATION_FACTOR: f64 = 3.0;
 /// Factor by which the C of a CpG is deaminated more often.
 const CPG_DEAMINATION_FACTOR: f64 = 3.0;
-/// Distance from the molecule's end within which strands fray and deamination is more frequent, bp.
+/// Distance from the ends of a molecule within which its strands fray, so that deamination is more frequent there, bp.
 const FRAYED_END_BP: usize = 10;
 /// Factor by which deamination is more frequent near the ends.
 const END_DEAMINATION_FACTOR: f64 = 5.0;
 
-/// Oxidises G and deaminates C in the strand that read 1 reads. Read 1 then shows G>T and C>T, and read 2 C>A and G>A
-/// (Costello et al., Nucleic Acids Research 2013).
+/// Oxidises G and deaminates C in the strand that read 1 reads. Read 1 then shows G>T and C>T, and read 2 shows C>A and
+/// G>A (Costello et al., Nucleic Acids Research 2013).
 pub(super) fn add_damage(molecule: &mut Molecule, params: &LibraryParams, rng: &mut Rng, counts: &mut ReadCounts) {
     let n = molecule.len();
     let oxidation = |m: &Molecule, at: usize| match m.base_of_read1_strand(at) {
@@ -36,8 +36,8 @@ pub(super) fn add_damage(molecule: &mut Molecule, params: &LibraryParams, rng: &
         replace_by_t(molecule, params.deamination, CPG_DEAMINATION_FACTOR * END_DEAMINATION_FACTOR, deamination, rng);
 }
 
-/// Replaces bases by T, each with probability `rate` times `factor(base)`, where `most` is the maximum of the factor.
-/// Returns the number of replaced bases.
+/// Replaces bases by T, each with probability `rate` times `factor(base)`. `most` is the maximum of the factor. Returns
+/// the number of replaced bases.
 fn replace_by_t(
     molecule: &mut Molecule,
     rate: f64,
@@ -62,7 +62,7 @@ fn replace_by_t(
     struck.len() as u64
 }
 
-/// Adds substitutions of early PCR cycles, which all duplicates share.
+/// Adds substitution errors of early PCR cycles with the given rate per base.
 pub(crate) fn add_pcr_errors(molecule: &mut Molecule, rate: f64, rng: &mut Rng, counts: &mut ReadCounts) {
     let mut at = rng.draw_geometric(rate);
     while at < molecule.len() {

@@ -1,4 +1,4 @@
-//! The DNA sources of a sample: nuclear DNA of the patient, mitochondrial DNA, foreign DNA.
+//! The DNA from which the molecules of a sample are drawn: nuclear DNA of the patient, mitochondrial DNA, foreign DNA.
 
 use super::amplicon_products::{AmpliconProducts, PrimerPair};
 use super::capture::CapturedTargets;
@@ -6,10 +6,10 @@ use super::coverage::CoverageModel;
 use super::fragments::{ChromosomePool, Fragment};
 use crate::rng::Rng;
 
-/// Attempts to draw a fragment that uneven coverage keeps.
+/// Maximum number of attempts to draw a fragment that the coverage model keeps.
 const MAX_COVERAGE_TRIES: usize = 500;
 
-/// Whose DNA a molecule is.
+/// Origin of a molecule's DNA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DnaSource {
     /// Nuclear DNA of the patient.
@@ -20,45 +20,45 @@ pub(crate) enum DnaSource {
     Mitochondrion,
 }
 
-/// How fragments are drawn.
+/// Method by which fragments are drawn from a DNA source.
 #[derive(Debug)]
 pub(crate) enum FragmentSampling<'a> {
-    /// Uniformly from the whole genome.
+    /// Fragments start anywhere in the genome with equal probability.
     GenomeWide(ChromosomePool<'a>),
-    /// From the surroundings of capture targets, in proportion to their efficiency.
+    /// Fragments overlap capture targets; their number is proportional to the capture efficiency.
     Targets(CapturedTargets<'a>),
-    /// As amplicons: the products of primer pairs.
+    /// Fragments are amplicons: the PCR products of primer pairs.
     Amplicons(AmpliconProducts<'a>),
 }
 
-/// One DNA source of a sample with its sampling method.
+/// One DNA source of a sample, its share, and the method by which fragments are drawn from it.
 #[derive(Debug)]
 pub(crate) struct DnaComponent<'a> {
-    /// Weight of the source among the molecules.
+    /// Weight with which the source is chosen for a molecule.
     pub share: f64,
-    /// Origin of the DNA.
+    /// Origin of the DNA: patient, foreign or mitochondrial.
     pub dna_source: DnaSource,
-    /// How fragments are drawn.
+    /// Method by which fragments are drawn from the source.
     pub sampling: FragmentSampling<'a>,
 }
 
-/// All DNA sources of a sample, with uneven coverage.
+/// All DNA sources of a sample, together with its uneven coverage.
 #[derive(Debug)]
 pub(crate) struct DnaPool<'a> {
     sources: Vec<DnaComponent<'a>>,
     coverage: Option<CoverageModel>,
 }
 
-/// A fragment and its DNA source.
+/// A fragment that was drawn from a DNA pool, with its origin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DrawnFragment<'a> {
     /// The fragment that was drawn.
     pub fragment: Fragment<'a>,
-    /// Origin of the DNA.
+    /// Origin of the DNA: patient, foreign or mitochondrial.
     pub dna_source: DnaSource,
-    /// Whether a target captured the fragment.
+    /// Whether the fragment was enriched by target capture.
     pub(crate) captured: bool,
-    /// Primers that replace the bases at both ends.
+    /// Primers that replace the bases at both ends of an amplicon; `None` for other fragments.
     pub(crate) primers: Option<PrimerPair<'a>>,
 }
 
@@ -73,12 +73,13 @@ impl<'a> DnaComponent<'a> {
 }
 
 impl<'a> DnaPool<'a> {
-    /// Creates the pool from at least one source. Weights need not sum to 1.
+    /// Creates a pool of one or more DNA sources. Their weights need not sum to 1. `coverage` is `None` if the coverage
+    /// is even.
     pub(crate) fn from_sources(sources: Vec<DnaComponent<'a>>, coverage: Option<CoverageModel>) -> Self {
         DnaPool { sources, coverage }
     }
 
-    /// Draws a fragment of about `length` bases, or a product of any length.
+    /// Draws a fragment of about `length` bases; PCR products have their own length.
     pub(crate) fn draw_fragment(&self, length: usize, rng: &mut Rng) -> DrawnFragment<'a> {
         let source = self.choose_source(rng);
         let dna_source = source.dna_source;
@@ -91,7 +92,7 @@ impl<'a> DnaPool<'a> {
         DrawnFragment { fragment, dna_source, captured, primers: None }
     }
 
-    /// Draws a genome-wide fragment from one DNA source.
+    /// Draws a fragment from anywhere in the genome of one DNA source.
     pub(crate) fn draw_fragment_of(&self, kind: DnaSource, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let anywhere =
             |s: &&DnaComponent| s.dna_source == kind && matches!(s.sampling, FragmentSampling::GenomeWide(_));
@@ -99,8 +100,8 @@ impl<'a> DnaPool<'a> {
         self.draw_thinned_fragment(source, length, rng)
     }
 
-    /// Draws a fragment of the same chromosome that begins at most `distance` bases from the start of another
-    /// fragment.
+    /// Draws a fragment from the same chromosome as another one. Its start is at most `distance` bases from the start
+    /// of the other.
     pub(crate) fn draw_fragment_near(
         &self,
         other: &Fragment<'a>,
@@ -132,7 +133,7 @@ impl<'a> DnaPool<'a> {
     }
 }
 
-/// Draws fragments until uneven coverage keeps one.
+/// Calls `draw` until the coverage model keeps the fragment, and returns this fragment.
 pub(crate) fn draw_fragment_by_coverage<'a>(
     draw: impl Fn(&mut Rng) -> Fragment<'a>,
     coverage: Option<&CoverageModel>,

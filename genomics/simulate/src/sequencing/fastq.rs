@@ -1,4 +1,5 @@
-//! Writes read pairs as gzipped FASTQ or as an interleaved stream. Threads generate the blocks in any order.
+//! Writes read pairs as gzipped FASTQ files or as an interleaved stream. Several threads generate blocks of read pairs,
+//! which are written in order.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,43 +22,44 @@ use crate::error::{Error, Result};
 use crate::reference_origins::ReferencePlacement;
 use crate::rng::Rng;
 
-/// Read pairs per block. Each block is a gzip member and has its own random stream.
+/// Number of read pairs in a block. Each block is one gzip member and has its own random stream.
 const PAIRS_PER_BLOCK: usize = 8192;
-/// Compression level. It is low because random bases and qualities hardly compress better at higher levels.
+/// Compression level of gzip. It is low because random bases and qualities hardly compress better at higher levels.
 const GZIP_LEVEL: i32 = 1;
 
-/// Options of the FASTQ output of one sample.
+/// Options of the FASTQ output of one sample, and the number of reads to write.
 #[derive(Debug)]
 pub(crate) struct FastqOutputOptions<'a> {
-    /// Whether mates alternate in one plain text.
+    /// Whether both mates are written to one uncompressed text, alternately.
     pub interleaved: bool,
-    /// Sample name, used in read names.
+    /// Name of the sample, which is part of the read names.
     pub sample: &'a str,
-    /// Names of the contigs, for the true positions in read names.
+    /// Names of the contigs, which the true positions in read names refer to.
     pub contigs: &'a [String],
-    /// Whether read names report the true origin of both mates.
+    /// Whether read names contain the true reference positions of both mates.
     pub true_positions: bool,
-    /// UMIs of the molecules, if any.
+    /// Parameters of the UMIs; `None` for a library without UMIs.
     pub umi: Option<&'a UmiParams>,
-    /// Number of read pairs.
+    /// Number of read pairs to write.
     pub pairs: usize,
-    /// Share of the pairs that are duplicates of another pair, 0 to 1.
+    /// Share of the read pairs that are duplicates of another pair, 0 to 1.
     pub duplicates: f64,
-    /// Random seed of the sample.
+    /// Random seed from which the reads of the sample are drawn.
     pub seed: u64,
-    /// Number of threads. The output does not depend on it.
+    /// Number of threads. It does not change the output.
     pub threads: usize,
 }
 
-/// Destination of the reads.
+/// Destination of the FASTQ output.
 pub(crate) enum FastqSink<'a> {
-    /// One file per mate, and one for the table of molecules of a UMI library, added to the file set.
+    /// One file per mate and, for a UMI library, one for the table of molecules. They are added to the file set, which
+    /// publishes them later.
     Files(Vec<PathBuf>, &'a mut FileSet),
-    /// One interleaved stream.
+    /// One stream of uncompressed interleaved FASTQ.
     Stream(&'a mut dyn Write),
 }
 
-/// Sequences a library and returns the counts of its reads.
+/// Sequences the molecules of a library and writes their reads. Returns the numbers of reads and artefacts.
 pub(crate) fn sequence_library(
     library: &Library,
     machine: &Sequencer,
@@ -92,8 +94,8 @@ pub(crate) fn sequence_library(
     })
 }
 
-/// The gzip members of both mates of a block (for a stream: the interleaved text and an empty vector) and of its
-/// molecules, and its counts.
+/// One block of the output: the gzip members of read 1, of read 2 and of the table of molecules, and the counts of the
+/// block. For a stream the first member is the interleaved text, and the others are empty.
 type FastqBlock = ([Vec<u8>; 3], ReadCounts);
 
 fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'_>) -> Result<ReadCounts> {
@@ -117,7 +119,7 @@ fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'
     }
 }
 
-/// Calls `each` with the blocks in their order.
+/// Receives blocks from the threads in any order, and calls `each` with them in order. Returns the sum of their counts.
 fn for_each_in_order(
     receiver: mpsc::Receiver<(usize, FastqBlock)>,
     mut each: impl FnMut(&[Vec<u8>; 3]) -> std::io::Result<()>,
@@ -135,7 +137,7 @@ fn for_each_in_order(
     Ok(counts)
 }
 
-/// Formats the true origin of a mate for its read name: contig, first and last base (1-based), strand.
+/// Formats the true reference position of a mate for its read name: contig, first and last base (1-based), strand.
 fn format_read_origin(place: Option<ReferencePlacement>, contigs: &[String]) -> String {
     place.map_or_else(
         || ",*,0,0,+".to_owned(),
@@ -146,21 +148,21 @@ fn format_read_origin(place: Option<ReferencePlacement>, contigs: &[String]) -> 
     )
 }
 
-/// Counts a pair by the DNA source of its molecule.
+/// Counts a read pair by the DNA source of its molecule, and whether it was captured.
 fn count_source(molecule: &Molecule, counts: &mut ReadCounts) {
     counts.foreign_pairs += u64::from(molecule.source == DnaSource::Foreign);
     counts.mitochondrial_pairs += u64::from(molecule.source == DnaSource::Mitochondrion);
     counts.captured_pairs += u64::from(molecule.captured);
 }
 
-/// Generates blocks in one thread, with reused buffers.
+/// Generates blocks of read pairs in one thread. Its buffers are reused for each block.
 struct BlockGenerator<'a> {
     library: &'a Library<'a>,
     machine: &'a Sequencer<'a>,
     output: &'a FastqOutputOptions<'a>,
     compressor: Compressor,
     mates: [SequencedMate; 2],
-    /// FASTQ of both mates, and the table of molecules.
+    /// FASTQ text of read 1 and of read 2, and the table of molecules.
     texts: [Vec<u8>; 3],
 }
 
@@ -189,7 +191,7 @@ impl<'a> BlockGenerator<'a> {
         (members, counts)
     }
 
-    /// Appends pairs of molecules without UMIs.
+    /// Appends `pairs` read pairs of molecules without UMIs to the FASTQ texts, duplicates included.
     fn append_molecules(&mut self, first: usize, pairs: usize, rng: &mut Rng, counts: &mut ReadCounts) {
         let mut molecules: Vec<Molecule> = Vec::with_capacity(pairs);
         // Index of the molecule of each pair.
@@ -207,8 +209,8 @@ impl<'a> BlockGenerator<'a> {
         }
     }
 
-    /// Appends the read pairs of molecules with UMIs to the FASTQ texts, in random order, and a row for each molecule
-    /// to the table of molecules.
+    /// Appends the read pairs of molecules with UMIs to the FASTQ texts, in random order. Appends a row for each
+    /// molecule to the table of molecules.
     fn append_families(&mut self, umi: &UmiParams, first: usize, pairs: usize, rng: &mut Rng, counts: &mut ReadCounts) {
         if first == 0 {
             self.texts[2].extend_from_slice(MOLECULES_HEADER.as_bytes());
@@ -245,7 +247,7 @@ impl<'a> BlockGenerator<'a> {
         }
     }
 
-    /// Reads the families of a molecule and appends their consensus.
+    /// Sequences all read pairs of a molecule and appends their consensus reads to the FASTQ texts.
     fn append_consensus(&mut self, number: &str, molecule: &UmiMolecule, rng: &mut Rng, counts: &mut ReadCounts) {
         let lead = molecule.consensus_strand();
         // Consensus of each strand for both reads of the leading strand.
@@ -285,7 +287,8 @@ impl<'a> BlockGenerator<'a> {
         self.write_mates(name, &places.concat());
     }
 
-    /// Formats the origin of a mate that read `length` bases of a molecule, if read names report it.
+    /// Formats the true reference position of a mate that reads `length` bases of a molecule; empty if read names do
+    /// not contain it.
     fn format_place(&self, molecule: &Molecule, mate: usize, length: usize) -> String {
         if !self.output.true_positions {
             return String::new();

@@ -1,28 +1,29 @@
-//! Fold-back molecules: the 3' end of a single strand anneals to an inverted repeat nearby and is extended along its
-//! own strand. The molecule is then its own reverse complement, up to a loop.
+//! Fold-back molecules: the 3' end of a single strand anneals to an inverted repeat nearby on the same strand and is
+//! extended there. The second half of the molecule is then the reverse complement of its first half, except for a loop
+//! between them.
 
 use genuma_reads::dna;
 
 use super::molecule::{Molecule, MoleculePart};
 use crate::rng::Rng;
 
-/// Maximum distance of the inverted repeat from the 3' end, bases.
+/// Maximum distance of the inverted repeat from the 3' end, bp.
 const MAX_STEM_FROM_END_BP: usize = 300;
-/// Minimum stem length, bases.
+/// Minimum length of a stem, that is of either half of the inverted repeat, bp.
 const MIN_STEM_BP: usize = 4;
-/// Maximum loop length between the halves of the stem, bases.
+/// Maximum length of the loop between the halves of the inverted repeat, bp.
 const MAX_LOOP_BP: usize = 250;
-/// Factor by which each further base pair makes a stem more likely: about 1.5 kcal/mol per pair.
+/// Factor by which each further base pair makes a stem more likely: corresponds to about 1.5 kcal/mol per base pair.
 const WEIGHT_PER_BASE_PAIR: f64 = 10.0;
-/// A loop of n bases closes with a probability proportional to 1 / (n + this value). The value is between that of a
-/// free and of a stiff chain.
+/// Constant c of the probability that a loop of n bases closes, which is proportional to 1 / (n + c). The value is
+/// between those of a flexible and of a stiff strand.
 const LOOP_STIFFNESS_BP: f64 = 3.0;
-/// Minimum number of copied bases.
+/// Minimum number of bases that are copied when the strand is extended.
 const MIN_COPIED_BP: usize = 20;
-/// Bases that a cut molecule keeps on either side of the stem if possible.
+/// Number of bases that a truncated fold-back molecule keeps on either side of the stem, if possible.
 const MIN_FLANK_BP: usize = 10;
 
-/// An inverted repeat: `start..start + stem_bp` pairs with `end - stem_bp..end`.
+/// An inverted repeat of a strand: `start..start + stem_bp` is the reverse complement of `end - stem_bp..end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stem {
     start: usize,
@@ -30,8 +31,8 @@ struct Stem {
     stem_bp: usize,
 }
 
-/// Folds the molecule back at a random inverted repeat, long stems preferred, and cuts it to at most `length` bases.
-/// Returns `false` if the molecule has no such repeat.
+/// Makes the molecule a fold-back at a random inverted repeat; longer stems are more likely. Truncates it to at most
+/// `length` bases. Returns `false` if the molecule has no inverted repeat near its end.
 pub(super) fn fold_molecule_back(molecule: &mut Molecule, length: usize, rng: &mut Rng) -> bool {
     let Some(part) = molecule.only_part() else { return false };
     let strand = molecule.read1_strand_mut();
@@ -51,7 +52,8 @@ pub(super) fn fold_molecule_back(molecule: &mut Molecule, length: usize, rng: &m
     true
 }
 
-/// Draws a window of `length` bases of the folded molecule, with bases of both halves if possible.
+/// Draws the part of `length` bases that is kept of a fold-back molecule, with bases of both halves if possible. `i`
+/// and `e` are start and end of the inverted repeat.
 fn draw_window(i: usize, e: usize, length: usize, rng: &mut Rng) -> (usize, usize) {
     let last = e + i - length;
     let low = (e + MIN_FLANK_BP).saturating_sub(length).min(last);
@@ -73,7 +75,7 @@ fn choose_stem(stems: &[Stem], rng: &mut Rng) -> Option<Stem> {
     found.or(stems.last()).copied()
 }
 
-/// Finds all maximal inverted repeats in the last bases of a strand.
+/// Finds all maximal inverted repeats near the 3' end of a strand.
 fn find_stems(strand: &[u8]) -> Vec<Stem> {
     let from = strand.len().saturating_sub(MAX_STEM_FROM_END_BP).max(MIN_COPIED_BP);
     let pairs = |a: usize, b: usize| strand[a] != b'N' && strand[a] == dna::complement(strand[b]);
@@ -105,7 +107,7 @@ fn find_stems(strand: &[u8]) -> Vec<Stem> {
     found
 }
 
-/// Returns the codes of a k-mer and of its reverse complement; `None` if it contains N.
+/// Returns a k-mer and its reverse complement as integers with 2 bits a base; `None` if it contains N.
 fn kmer_codes(bases: &[u8]) -> Option<(usize, usize)> {
     let (mut word, mut other) = (0, 0);
     for (k, &base) in bases.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Draws fragments from the chromosomes of a mixture of genomes.
+//! Draws random fragments from the chromosomes of a mixture of genomes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,36 +8,36 @@ use crate::reference_origins::{ReferenceOrigins, ReferencePlacement};
 use crate::rng::Rng;
 use crate::variant::GenomePosition;
 
-/// Attempts to draw a fragment whose ends are not N.
+/// Maximum number of attempts to draw a fragment whose ends are not N.
 const MAX_FRAGMENT_TRIES: usize = 200;
 
-/// A chromosome of a kind of cell.
+/// A chromosome of one kind of cell: sequence, reference positions and number of copies.
 #[derive(Debug)]
 pub(crate) struct CellChromosome<'a> {
-    /// Sequence of the chromosome; twice if circular.
+    /// Sequence of the chromosome; a circular chromosome is stored twice in a row.
     pub sequence: ChromosomeSequence<'a>,
-    /// Reference origin of its bases.
+    /// Reference positions from which the bases come.
     pub(crate) origins: ReferenceOrigins,
-    /// How many copies of the chromosome a cell has.
+    /// Number of copies of the chromosome in a cell.
     pub copies: usize,
     pub(crate) circular: bool,
-    /// Variants of the chromosome by position, if molecules are to list them.
+    /// Variants that the chromosome has, sorted by position; empty if molecules need not list them.
     pub(crate) carried_variants: Vec<CarriedVariant>,
 }
 
-/// A variant of the truth that a chromosome has, and where.
+/// A variant of the truth that a chromosome has, and its position there.
 #[derive(Debug, Clone)]
 pub(crate) struct CarriedVariant {
-    /// Bases of the chromosome that show the variant, with one base on either side.
+    /// Range of the chromosome that shows the variant, with one base on either side.
     pub bases: Range<usize>,
-    /// `CONTIG:POS:REF:ALT` of the VCF record.
+    /// Name of the variant: `CONTIG:POS:REF:ALT` of its VCF record.
     pub name: Arc<str>,
 }
 
-/// Genomes, each with the share of cells that have it.
+/// Genomes of several kinds of cells, each with the share of the cells that have it.
 pub(crate) type GenomeMixture<'a> = Vec<(f64, &'a [CellChromosome<'a>])>;
 
-/// A fragment of a chromosome.
+/// A fragment of a chromosome: a DNA molecule before library preparation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fragment<'a> {
     chromosome: &'a CellChromosome<'a>,
@@ -51,17 +51,17 @@ impl<'a> Fragment<'a> {
         Fragment { chromosome, start, end }
     }
 
-    /// Returns the length, bp.
+    /// Returns the length of the fragment, bp.
     pub(crate) fn len(&self) -> usize {
         self.end - self.start
     }
 
-    /// The bases of the fragment on the forward strand of its chromosome.
+    /// Returns a copy of the bases, on the forward strand of the chromosome.
     pub(crate) fn to_bases(self) -> Vec<u8> {
         self.chromosome.sequence.bases_in_range(self.start..self.end)
     }
 
-    /// Counts the bases that are G or C.
+    /// Returns the number of bases that are G or C.
     pub(crate) fn count_gc(&self) -> usize {
         // C and G differ in one bit. Sums of bytes vectorise better than sums of larger integers.
         let few = |bases: &[u8]| usize::from(bases.iter().map(|&b| u8::from(b | 4 == b'G')).sum::<u8>());
@@ -69,20 +69,20 @@ impl<'a> Fragment<'a> {
         pieces.flat_map(|(bases, _)| bases.chunks(usize::from(u8::MAX))).map(few).sum()
     }
 
-    /// Returns the reference placement of the first or last `length` bases; `None` if these bases are not one range of
-    /// the reference.
+    /// Returns the reference placement of the first (or, if `last`, the last) `length` bases. `None` if they are not
+    /// one continuous range of the reference.
     pub(crate) fn placement_of_end(&self, length: usize, last: bool) -> Option<ReferencePlacement> {
         let length = length.min(self.len());
         let start = if last { self.end - length } else { self.start };
         self.chromosome.origins.reference_placement(start..start + length)
     }
 
-    /// Returns the part `start..end` of the fragment.
+    /// Returns the part `start..end` of the fragment as a fragment.
     pub(crate) fn subfragment(&self, start: usize, end: usize) -> Self {
         Fragment::new(self.chromosome, self.start + start, self.start + end)
     }
 
-    /// Lists the names of the variants that the fragment shows.
+    /// Lists the names of the variants that are within the fragment.
     pub(crate) fn carried_variants(&self) -> Vec<&'a str> {
         let variants = &self.chromosome.carried_variants;
         let first = variants.partition_point(|v| v.bases.start < self.start);
@@ -90,17 +90,17 @@ impl<'a> Fragment<'a> {
         near.filter(|v| v.bases.end <= self.end).map(|v| &*v.name).collect()
     }
 
-    /// The chromosome that the fragment is from.
+    /// Returns the chromosome that contains the fragment.
     pub(crate) fn chromosome(&self) -> &'a CellChromosome<'a> {
         self.chromosome
     }
 
-    /// Returns the position of the fragment's first base on its chromosome.
+    /// Returns the position of the fragment's first base on its chromosome, 0-based.
     pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    /// Returns the reference position of the middle base; `None` if it is novel.
+    /// Returns the reference position of the middle base; `None` if the base is novel.
     pub(crate) fn middle_reference_position(&self) -> Option<GenomePosition> {
         self.chromosome.origins.reference_position(self.start + self.len() / 2)
     }
@@ -112,16 +112,17 @@ impl<'a> Fragment<'a> {
     }
 }
 
-/// Chromosomes weighted by the number of cells that carry them.
+/// Chromosomes from which fragments are drawn, weighted by length and by number of cells and copies.
 #[derive(Debug)]
 pub(crate) struct ChromosomePool<'a> {
     chromosomes: Vec<&'a CellChromosome<'a>>,
-    /// Cumulative weights: cells × bases.
+    /// Cumulative weights of the chromosomes: cells × copies × bases.
     weights: Vec<f64>,
 }
 
 impl<'a> ChromosomePool<'a> {
-    /// Creates the pool of a mixture of genomes. Chromosomes shorter than `shortest` bp are left out.
+    /// Creates the pool of the chromosomes of several genomes, each given with its share of the cells. Chromosomes
+    /// shorter than `shortest` bp are left out.
     pub(crate) fn from_genomes(genomes: &[(f64, &'a [CellChromosome<'a>])], shortest: usize) -> Self {
         let (mut chromosomes, mut weights, mut sum) = (vec![], vec![], 0.0);
         for &(share, genome) in genomes.iter().filter(|g| g.0 > 0.0) {
@@ -134,12 +135,12 @@ impl<'a> ChromosomePool<'a> {
         ChromosomePool { chromosomes, weights }
     }
 
-    /// Returns the number of bases of an average cell; 0 if there is nothing to sequence.
+    /// Returns the mean number of bases per cell; 0 if the pool is empty.
     pub(crate) fn mean_cell_bases(&self) -> f64 {
         self.weights.last().copied().unwrap_or(0.0)
     }
 
-    /// Draws a fragment of `length` bases, or shorter if its chromosome is.
+    /// Draws a fragment of `length` bases, or the whole chromosome if that is shorter.
     pub(crate) fn draw_fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let mut tries = 0;
         loop {

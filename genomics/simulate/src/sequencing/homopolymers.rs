@@ -1,18 +1,18 @@
-//! Homopolymer errors of sequencers that read a run of equal bases at once (Ion Torrent): a read shows the run too short or
-//! too long.
+//! Homopolymer errors of sequencers that read a run of equal bases as one signal (Ion Torrent): a read shows the run
+//! too short or too long.
 
 use super::slippage::RepeatSlip;
 use crate::rng::Rng;
 use crate::tandem_repeats::TandemRepeat;
 
-/// Shortest homopolymer with errors, bases.
+/// Minimum length of a homopolymer with errors, bp.
 const MIN_HOMOPOLYMER_BP: usize = 2;
-/// Share of the errors that lose a base (chosen); the others gain one.
+/// Share of the homopolymer errors that lose a base (chosen); the others gain one.
 const DELETION_SHARE: f64 = 0.6;
-/// Highest probability of an error, whatever the length.
+/// Highest error probability of a homopolymer, however long it is.
 const MAX_ERROR_RATE: f64 = 0.5;
 
-/// Draws the errors in the homopolymers of a read: one base more or less, with the probability `rate` per base of the
+/// Draws the errors in the homopolymers of a read: one base lost or gained, with the probability `rate` per base of the
 /// homopolymer.
 pub(crate) fn draw_homopolymer_errors(bases: &[u8], rate: f64, rng: &mut Rng) -> Vec<RepeatSlip> {
     let (mut errors, mut start) = (vec![], 0);

@@ -1,4 +1,5 @@
-//! Library preparation: makes molecules from fragments. Steps are in the order in which they happen.
+//! Library preparation: makes molecules from fragments. The artefacts are added in the order in which they arise in the
+//! laboratory.
 
 use super::cfdna;
 use super::chimera;
@@ -13,35 +14,35 @@ use super::slippage::{SlippageModel, SlippageStage};
 use crate::rng::Rng;
 use crate::tandem_repeats;
 
-/// Minimum insert length with adapters, bp. Clean-up of the library removes shorter molecules.
+/// Minimum insert length in a library with adapters, bp. Clean-up of the library removes shorter molecules.
 pub(crate) const MIN_INSERT_BP: usize = 30;
-/// Share of adapter dimers among the short molecules.
+/// Share of adapter dimers among the short inserts.
 const DIMER_SHARE: f64 = 0.02;
 
-/// Distribution of insert lengths.
+/// Distribution of the insert lengths of a library.
 #[derive(Debug, Clone)]
 pub(crate) struct InsertSizeDistribution {
     model: InsertModel,
     mean: f64,
     sd: f64,
     min_bp: f64,
-    /// Share of the short inserts, and their maximum length, bp.
+    /// Share of short inserts, which are not longer than a read, and their maximum length, bp.
     short_share_and_max_bp: (f64, usize),
 }
 
-/// Length class and length of an insert, bp.
+/// Kind and length of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InsertSize {
-    /// Drawn from the distribution of the library.
+    /// An insert from the main length distribution of the library, with its length in bp.
     Regular(usize),
-    /// An insert that is not longer than a read, with this length in bp.
+    /// A short insert, which is not longer than a read, with its length in bp.
     Short(usize),
-    /// Adapter dimer without insert.
+    /// An adapter dimer, which has no insert.
     Dimer,
 }
 
 impl InsertSize {
-    /// Length of the insert, bp; 0 for an adapter dimer.
+    /// Returns the length of the insert, bp; 0 for an adapter dimer.
     pub(crate) fn length_bp(self) -> usize {
         match self {
             InsertSize::Regular(length) | InsertSize::Short(length) => length,
@@ -51,7 +52,7 @@ impl InsertSize {
 }
 
 impl InsertSizeDistribution {
-    /// Creates the distribution. Without adapters no insert is shorter than a read.
+    /// Creates the distribution. In a library without adapters no insert is shorter than a read.
     pub(crate) fn from_params(params: &SequencingParams) -> Self {
         let read = params.longest_read_bp();
         let shortest = if params.library_adapter().is_some() { MIN_INSERT_BP.min(read) } else { read };
@@ -64,7 +65,7 @@ impl InsertSizeDistribution {
         }
     }
 
-    /// Draws an insert length.
+    /// Draws the kind and length of an insert.
     pub(crate) fn draw_insert_size(&self, rng: &mut Rng) -> InsertSize {
         let (share, longest) = self.short_share_and_max_bp;
         if share > 0.0 && rng.draw_bernoulli(share) {
@@ -75,7 +76,7 @@ impl InsertSizeDistribution {
         InsertSize::Regular(self.draw_regular_length(rng))
     }
 
-    /// Draws a length from the distribution of the library, bp.
+    /// Draws an insert length from the main distribution of the library, bp.
     pub(crate) fn draw_regular_length(&self, rng: &mut Rng) -> usize {
         let draw = |rng: &mut Rng| match self.model {
             InsertModel::Normal => rng.draw_gaussian(self.mean, self.sd),
@@ -85,7 +86,7 @@ impl InsertSizeDistribution {
         length.unwrap_or(self.min_bp) as usize
     }
 
-    /// Returns a length that few inserts exceed (mean plus three standard deviations), bp.
+    /// Returns a length that few inserts exceed, bp: the mean plus three standard deviations.
     pub(crate) fn upper_insert_size_bp(&self) -> usize {
         match self.model {
             InsertModel::Normal => (self.mean + 3.0 * self.sd) as usize,
@@ -94,19 +95,20 @@ impl InsertSizeDistribution {
     }
 }
 
-/// Library of a sample, from which molecules are drawn.
+/// The sequencing library of a sample, from which molecules are drawn.
 #[derive(Debug)]
 pub(crate) struct Library<'a> {
     dna_pool: DnaPool<'a>,
     params: &'a SequencingParams,
     inserts: InsertSizeDistribution,
     slippage: Option<SlippageModel>,
-    /// Recurrent errors, if any.
+    /// Recurrent errors with their shares in this library; `None` if none are simulated.
     recurrent: Option<LibraryRecurrentErrors>,
 }
 
 impl<'a> Library<'a> {
-    /// Creates a library from the DNA sources of a sample.
+    /// Creates the library of a sample from its DNA. `recurrent` are the recurrent errors with their shares in this
+    /// library.
     pub(crate) fn from_dna_pool(
         dna_pool: DnaPool<'a>,
         params: &'a SequencingParams,
@@ -116,7 +118,7 @@ impl<'a> Library<'a> {
         Library { dna_pool, params, inserts: InsertSizeDistribution::from_params(params), slippage, recurrent }
     }
 
-    /// Draws a molecule with all artefacts of library preparation.
+    /// Draws a molecule and adds all artefacts of library preparation to it.
     pub(crate) fn draw_molecule(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Molecule<'a> {
         counts.molecules += 1;
         let Some(drawn) = self.draw_source_fragment(rng, counts) else { return Molecule::adapter_dimer() };
@@ -124,7 +126,7 @@ impl<'a> Library<'a> {
         self.prepare_strand(Some(&drawn), reverse, None, rng, counts)
     }
 
-    /// Draws an insert length and a fragment; `None` for an adapter dimer.
+    /// Draws an insert length, and a fragment of this length from the DNA pool. Returns `None` for an adapter dimer.
     pub(crate) fn draw_source_fragment(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Option<DrawnFragment<'a>> {
         let insert = self.inserts.draw_insert_size(rng);
         counts.short_inserts += u64::from(!matches!(insert, InsertSize::Regular(_)));
@@ -135,8 +137,9 @@ impl<'a> Library<'a> {
         Some(self.dna_pool.draw_fragment(insert.length_bp(), rng))
     }
 
-    /// Makes a molecule of one strand of a fragment, with all artefacts of library preparation. `reverse`: read 1 reads
-    /// the reverse complement. `prefixes` are ligated to the ends that read 1 and read 2 begin with.
+    /// Makes a molecule from one strand of a fragment (`None`: an adapter dimer), with all artefacts of library
+    /// preparation. If `reverse` is set, read 1 reads the reverse complement of the fragment. `prefixes` are the bases
+    /// that are ligated before the template of read 1 and read 2.
     pub(crate) fn prepare_strand(
         &self,
         drawn: Option<&DrawnFragment<'a>>,
@@ -156,7 +159,7 @@ impl<'a> Library<'a> {
         molecule
     }
 
-    /// Makes a molecule with the artefacts that precede the ligation of adapters.
+    /// Makes a molecule from one strand of a fragment, with the artefacts that arise before adapters are ligated.
     fn damage_strand(
         &self,
         drawn: &DrawnFragment<'a>,
@@ -180,7 +183,7 @@ impl<'a> Library<'a> {
         molecule
     }
 
-    /// Turns the molecule into a fold-back or a chimera, with the configured probabilities.
+    /// Makes the molecule a fold-back or a chimera, with the probabilities of the parameters.
     fn add_fold_back_or_chimera(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadCounts) {
         let (fold_backs, chimeras) = (self.params.library.fold_backs, self.params.library.chimeras);
         if fold_backs + chimeras == 0.0 {
@@ -195,7 +198,7 @@ impl<'a> Library<'a> {
         }
     }
 
-    /// Applies tandem-repeat slippage and substitutions of early PCR.
+    /// Adds tandem-repeat slippage and substitution errors of early PCR cycles.
     fn apply_pcr(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadCounts) {
         if self.slippage.is_some() || self.params.machine.sequencing_slippage > 0.0 {
             let mut repeats = vec![];

@@ -1,4 +1,5 @@
-//! Simulates the reads of a sample, in the order of the laboratory: DNA sources, library molecules, sequencer, FASTQ.
+//! Simulates the reads of a sample. The modules are listed in the order of the laboratory: DNA sources, library
+//! molecules, sequencer, FASTQ.
 
 mod params;
 

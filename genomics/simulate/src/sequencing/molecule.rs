@@ -1,4 +1,4 @@
-//! A library molecule: the fragments it is made of, and its bases after all artefacts.
+//! A library molecule: the fragments that it consists of, and its bases after all artefacts.
 
 use genuma_reads::dna;
 
@@ -8,24 +8,25 @@ use super::fragments::Fragment;
 use crate::reference_origins::ReferencePlacement;
 use crate::tandem_repeats::TandemRepeat;
 
-/// A fragment, or part of one, and the strand on which the molecule has it.
+/// A fragment (or a part of one) in a molecule, with its strand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MoleculePart<'a> {
-    /// The bases of the part.
+    /// The fragment from which the bases of this part come.
     pub fragment: Fragment<'a>,
-    /// Whether the molecule has the reverse complement.
+    /// Whether the molecule contains the reverse complement of the fragment.
     pub reverse: bool,
 }
 
 impl<'a> MoleculePart<'a> {
-    /// Returns the bases `start..end` in the direction of the molecule.
+    /// Returns the bases `start..end` of this part, counted in the direction of the molecule.
     pub(crate) fn part_of_range(&self, start: usize, end: usize) -> MoleculePart<'a> {
         let n = self.fragment.len();
         let (start, end) = if self.reverse { (n - end, n - start) } else { (start, end) };
         MoleculePart { fragment: self.fragment.subfragment(start, end), ..*self }
     }
 
-    /// Returns the reference placement of a mate of `length` bases that begins at an end of the part.
+    /// Returns the reference placement of a mate (0: read 1, 1: read 2) of `length` bases that starts at its end of the
+    /// part.
     fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let last = self.reverse == (mate == 0);
         let place = self.fragment.placement_of_end(length, last)?;
@@ -33,28 +34,29 @@ impl<'a> MoleculePart<'a> {
     }
 }
 
-/// A molecule between its adapters. Read 1's strand is the reference for positions and artefacts.
+/// A library molecule between its adapters. Positions and artefacts refer to the strand that read 1 reads.
 #[derive(Debug, Clone)]
 pub(crate) struct Molecule<'a> {
     bases: Vec<u8>,
-    /// Whether `bases` is the reverse complement of read 1's strand.
+    /// Whether `bases` is the reverse complement of the strand that read 1 reads.
     reverse: bool,
-    /// One part; two parts for chimeras and fold-backs; none for adapter dimers.
+    /// Fragments that the molecule consists of: one; two for chimeras and fold-backs; none for adapter dimers.
     parts: [Option<MoleculePart<'a>>; 2],
-    /// Position of each slip and the bases that it gained (negative: lost).
+    /// Position of each slippage error, and the number of bases that it added (negative: removed).
     slips: Vec<(usize, isize)>,
-    /// Number of bases before the template in read 1 and read 2: UMI and skipped bases.
+    /// Number of bases before the template in read 1 and in read 2: UMI and skipped bases.
     pub(crate) prefix_bp: [usize; 2],
-    /// Tandem repeats of `bases`, if slippage is simulated.
+    /// Tandem repeats in the stored bases, if slippage is simulated; otherwise empty.
     pub repeats: Vec<TandemRepeat>,
-    /// Whether the DNA is from the patient's chromosomes, mitochondria, or another person.
+    /// Origin of the DNA: patient, foreign or mitochondrial.
     pub source: DnaSource,
-    /// Whether a target captured the molecule.
+    /// Whether the molecule was enriched by target capture.
     pub(crate) captured: bool,
 }
 
 impl<'a> Molecule<'a> {
-    /// Creates a molecule of one fragment. `reverse`: read 1 reads the reverse complement.
+    /// Creates a molecule from one fragment, without artefacts. If `reverse` is set, read 1 reads the reverse
+    /// complement of the fragment.
     pub(crate) fn from_fragment(fragment: Fragment<'a>, reverse: bool, kind: DnaSource) -> Self {
         let parts = [Some(MoleculePart { fragment, reverse }), None];
         Molecule {
@@ -69,7 +71,7 @@ impl<'a> Molecule<'a> {
         }
     }
 
-    /// Creates an adapter dimer without insert.
+    /// Creates an adapter dimer, which has no insert.
     pub(crate) fn adapter_dimer() -> Self {
         Molecule {
             bases: vec![],
@@ -83,27 +85,27 @@ impl<'a> Molecule<'a> {
         }
     }
 
-    /// Returns the length, bp.
+    /// Returns the length of the molecule without adapters, bp.
     pub(crate) fn len(&self) -> usize {
         self.bases.len()
     }
 
-    /// Returns the only part; `None` if there are two parts or none.
+    /// Returns the molecule's fragment with its strand if it consists of exactly one; otherwise `None`.
     pub(crate) fn only_part(&self) -> Option<MoleculePart<'a>> {
         if self.parts[1].is_none() { self.parts[0] } else { None }
     }
 
-    /// Returns a base of read 1's strand.
+    /// Returns the base at a position of the strand that read 1 reads.
     pub(crate) fn base_of_read1_strand(&self, at: usize) -> u8 {
         if self.reverse { dna::complement(self.bases[self.bases.len() - 1 - at]) } else { self.bases[at] }
     }
 
-    /// Returns the stored bases: read 1's strand or its reverse complement.
+    /// Returns the stored bases: the strand that read 1 reads, or its reverse complement.
     pub(crate) fn stored_bases(&self) -> &[u8] {
         &self.bases
     }
 
-    /// Returns read 1's strand for changes in place.
+    /// Returns the strand that read 1 reads for modification; reverse complements the stored bases if needed.
     pub(crate) fn read1_strand_mut(&mut self) -> &mut Vec<u8> {
         if self.reverse {
             self.bases = dna::reverse_complement(&self.bases);
@@ -112,7 +114,8 @@ impl<'a> Molecule<'a> {
         &mut self.bases
     }
 
-    /// Replaces the bases at both ends by primers: those that read 1 and read 2 begin with.
+    /// Replaces the bases at both ends by primers. The first primer is that with which read 1 begins, the last that
+    /// with which read 2 begins.
     pub(crate) fn replace_ends(&mut self, [first, last]: PrimerPair<'_>) {
         let strand = self.read1_strand_mut();
         let behind = strand.len() - last.len();
@@ -120,7 +123,7 @@ impl<'a> Molecule<'a> {
         strand[behind..].copy_from_slice(&dna::reverse_complement(last));
     }
 
-    /// Ligates the bases that read 1 and read 2 show before the template.
+    /// Adds bases at both ends: those that read 1 and read 2 show before the template, such as UMIs.
     pub(crate) fn ligate_prefixes(&mut self, [first, second]: &[Vec<u8>; 2]) {
         let strand = self.read1_strand_mut();
         strand.splice(0..0, first.iter().copied());
@@ -128,24 +131,25 @@ impl<'a> Molecule<'a> {
         self.prefix_bp = [first.len(), second.len()];
     }
 
-    /// Replaces the bases of the molecule, and the fragments that they come from.
+    /// Replaces the bases of the molecule, and the fragments from which they come.
     pub(crate) fn replace_sequence(&mut self, bases: Vec<u8>, parts: [Option<MoleculePart<'a>>; 2]) {
         self.bases = bases;
         self.reverse = false;
         self.parts = parts;
     }
 
-    /// Records that the strand gained bases at a position (negative: lost).
+    /// Records a slippage error: the position, and the number of bases that it added (negative: removed).
     pub(crate) fn record_slip(&mut self, at: usize, gained: isize) {
         self.slips.push((at, gained));
     }
 
-    /// Returns whether a mate reads the stored bases from their end.
+    /// Returns whether a mate (0: read 1, 1: read 2) starts at the end of the stored bases and reads their reverse
+    /// complement.
     pub(crate) fn mate_starts_at_stored_end(&self, mate: usize) -> bool {
         self.reverse == (mate == 0)
     }
 
-    /// Appends up to `length` bases as a mate reads them.
+    /// Appends up to `length` bases, as a mate (0: read 1, 1: read 2) reads them.
     pub(crate) fn append_mate_bases(&self, mate: usize, length: usize, bases: &mut Vec<u8>) {
         if self.mate_starts_at_stored_end(mate) {
             bases.extend(self.bases.iter().rev().take(length).map(|&b| dna::complement(b)));
@@ -154,8 +158,8 @@ impl<'a> Molecule<'a> {
         }
     }
 
-    /// Returns the reference placement of a mate that read `length` bases; `None` if these bases are not one range of
-    /// the reference.
+    /// Returns the reference placement of a mate (0: read 1, 1: read 2) that reads `length` bases. `None` if these
+    /// bases are not one continuous range of the reference.
     pub(crate) fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let from_end = |at: usize| if mate == 0 { at } else { self.bases.len().saturating_sub(at) };
         let passed = self.slips.iter().filter(|(at, _)| from_end(*at) < length);

@@ -1,24 +1,24 @@
-//! Parameters of the library and the sequencer.
+//! Parameters of library preparation and of the sequencer.
 
 use serde::Serialize;
 
 use super::umi_params::UmiParams;
 use crate::amplicons::AmpliconParams;
 
-/// Parameters of the library and the sequencer.
+/// Parameters of library preparation, coverage and sequencer.
 #[derive(Debug, Clone, Serialize)]
 pub struct SequencingParams {
     /// Length of each mate, bases.
     pub read_length: usize,
-    /// Mean insert length, bp.
+    /// Mean length of the inserts, bp.
     pub insert_mean: f64,
     /// Standard deviation of the insert length, bp.
     pub insert_sd: f64,
-    /// Share of the pairs that are PCR duplicates of another pair.
+    /// Share of the read pairs that are PCR duplicates of another pair, 0 to 1.
     pub duplicates: f64,
-    /// Mean probability of a wrong base.
+    /// Mean probability of a substitution error by the sequencer, per base.
     pub error_rate: f64,
-    /// Whether read names report the true origin of both mates.
+    /// Whether read names contain the true reference positions of both mates.
     #[serde(skip_serializing_if = "is_default")]
     pub true_positions: bool,
     /// Parameters of library preparation.
@@ -27,7 +27,7 @@ pub struct SequencingParams {
     /// Parameters of uneven coverage.
     #[serde(skip_serializing_if = "is_default")]
     pub coverage: CoverageParams,
-    /// Sequencer artefacts other than substitutions.
+    /// Sequencer artefacts besides substitution errors.
     #[serde(skip_serializing_if = "is_default")]
     pub machine: SequencerParams,
 }
@@ -48,7 +48,7 @@ impl Default for SequencingParams {
     }
 }
 
-/// Adapter type of the library.
+/// Type of the adapters of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AdapterType {
@@ -58,85 +58,88 @@ pub enum AdapterType {
     Nextera,
 }
 
-/// Distribution of the insert lengths.
+/// Type of the distribution of insert lengths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InsertModel {
-    /// Normal distribution with the mean and the standard deviation of the parameters.
+    /// Normal distribution with the mean [`SequencingParams::insert_mean`] and the standard deviation
+    /// [`SequencingParams::insert_sd`].
     #[default]
     Normal,
-    /// Cell-free DNA: nucleosomes with their linker (167 bp), shorter fragments in steps of a turn of the helix, and
-    /// pairs of nucleosomes.
+    /// Lengths of cell-free DNA: one nucleosome with its linker (167 bp), shorter fragments in steps of one helix turn,
+    /// and two nucleosomes.
     Cfdna,
 }
 
 /// Parameters of library preparation. All effects are off by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LibraryParams {
-    /// Adapters that mates of short molecules read into. Without adapters no fragment is shorter than a read.
+    /// Adapters that a read contains if its molecule is shorter. Without adapters no fragment is shorter than a read.
     pub adapter: Option<AdapterType>,
-    /// Distribution of the insert lengths.
+    /// Type of the distribution of insert lengths.
     #[serde(skip_serializing_if = "is_default")]
     pub insert_model: InsertModel,
-    /// Share of the fragments that are not longer than a read.
+    /// Share of the inserts that are not longer than a read, 0 to 1.
     pub short_inserts: f64,
-    /// Share of the molecules that are fold-backs.
+    /// Share of the molecules that are fold-backs, whose second half is the reverse complement of the first, 0 to 1.
     pub fold_backs: f64,
-    /// Share of the molecules that are ligated from two fragments.
+    /// Share of the molecules that are chimeras, which are ligated from two fragments, 0 to 1.
     pub chimeras: f64,
-    /// Probability that a G is oxidised and read as T, per base.
+    /// Probability that a G is oxidised and read as T, per G.
     pub oxidation: f64,
-    /// Probability that a C is deaminated and read as T, per base.
+    /// Probability that a C is deaminated and read as T, per C.
     pub deamination: f64,
-    /// Probability of a substitution by early PCR, per base.
+    /// Probability of a substitution error in early PCR cycles, per base.
     pub pcr_errors: f64,
-    /// Factor for length changes of tandem repeats by PCR; 1 matches PCR-amplified libraries.
+    /// Factor of the rate of PCR slippage (length changes of tandem repeats); 1 is the rate of PCR-amplified libraries.
     pub pcr_slippage: f64,
-    /// Amplicons whose products are sequenced. `None` sequences random fragments.
+    /// Amplicons whose PCR products are sequenced. `None` sequences random fragments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amplicons: Option<AmpliconParams>,
-    /// UMIs of the molecules. `None` gives no UMIs.
+    /// Parameters of the UMIs of the molecules. `None` simulates a library without UMIs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub umi: Option<UmiParams>,
 }
 
-/// Parameters of uneven coverage: waves along the genome, GC bias, and dropout.
+/// Parameters of uneven coverage: GC bias, and a coverage wave along the genome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CoverageParams {
-    /// Strength of the GC bias. At 1, fragments of 25 % or 70 % GC have a third of the coverage.
+    /// Strength of the GC bias. At 1, fragments with 25 % or 70 % GC have a third of the coverage of those with optimal
+    /// GC; at 0 there is no bias.
     pub gc_bias: f64,
     /// Coefficient of variation of the coverage over distances of a few kb.
     pub unevenness: f64,
 }
 
-/// Homopolymer errors of Ion Torrent sequencers, per base of the homopolymer (chosen: of the order of the indel rates in
-/// Bragg et al., PLOS Computational Biology 2013).
+/// Rate of homopolymer errors of Ion Torrent sequencers, per base of the homopolymer (chosen; similar to the indel
+/// rates in Bragg et al., PLOS Computational Biology 2013).
 pub const ION_HOMOPOLYMER_ERRORS: f64 = 0.007;
 
-/// Sequencer artefacts other than substitutions. All are off by default.
+/// Sequencer artefacts besides substitution errors. All are off by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SequencerParams {
-    /// Read lengths, drawn per pair. If not empty, they replace [`SequencingParams::read_length`].
+    /// Possible read lengths, bases; one is drawn for each pair. If not empty, they replace
+    /// [`SequencingParams::read_length`].
     pub read_lengths: Vec<usize>,
-    /// Share of the mates that are trimmed at their 3' end.
+    /// Share of the mates that are shortened at their 3' end, as by trimming, 0 to 1.
     pub trimmed: f64,
-    /// Whether the sequencer has two colours and reads a missing signal as G.
+    /// Whether the sequencer uses two colours, so that it reads a missing signal as G.
     pub two_colour: bool,
-    /// Whether qualities are binned to four values.
+    /// Whether base qualities are binned to four values.
     pub binned_qualities: bool,
-    /// Share of the mates whose 3' part has quality 2.
+    /// Share of the mates that end with a tail of bases of quality 2, 0 to 1.
     pub quality_tails: f64,
     /// Probability that a base is called N, per base.
     pub n_rate: f64,
-    /// Factor for length changes of tandem repeats by sequencing; 1 is usual.
+    /// Factor of the rate of slippage during sequencing (length changes of tandem repeats); 1 is the usual rate.
     pub sequencing_slippage: f64,
-    /// Probability of an insertion or deletion in a homopolymer of at least two bases, for each of its bases.
+    /// Probability of an insertion or deletion in a homopolymer of two or more bases, per base of the homopolymer.
     #[serde(skip_serializing_if = "is_default")]
     pub homopolymer_errors: f64,
 }
 
 impl SequencingParams {
-    /// Returns the possible read lengths, bases; never empty.
+    /// Returns the possible read lengths, bases. There is at least one.
     pub fn read_lengths(&self) -> &[usize] {
         if self.machine.read_lengths.is_empty() {
             std::slice::from_ref(&self.read_length)
@@ -145,12 +148,13 @@ impl SequencingParams {
         }
     }
 
-    /// Returns the longest read length, bases.
+    /// Returns the largest possible read length, bases.
     pub(crate) fn longest_read_bp(&self) -> usize {
         self.read_lengths().iter().copied().max().unwrap_or(self.read_length)
     }
 
-    /// Returns the adapters of the library; `None` if the library names none and no read is long enough to reach one.
+    /// Returns the adapters that reads may contain: those given, or else TruSeq adapters if inserts can be shorter than
+    /// a read. `None` if neither applies.
     pub fn library_adapter(&self) -> Option<AdapterType> {
         let library = &self.library;
         let short = self.insert_mean < self.longest_read_bp() as f64;
@@ -160,7 +164,7 @@ impl SequencingParams {
     }
 }
 
-/// Returns whether a value equals its default. Serde skips such parameters.
+/// Returns whether a value equals its default. Serde leaves such parameters out of `simulate.json`.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,34 +1,35 @@
-//! Model of Illumina-like qualities and substitution errors.
+//! Model of base qualities and substitution errors that resemble those of Illumina sequencers.
 //!
-//! Most bases have a high quality that falls slightly along the read. Single bases dip, more often towards the end
-//! and in mate 2. A few mates lose their quality for good in their second half.
+//! Most bases have a high quality that decreases slightly along the read. Single bases have a much lower quality
+//! (dips), more often towards the end and in read 2. A few mates have low quality from a position in their second half
+//! to the end (low-quality tails).
 
 use crate::rng::Rng;
 
-/// Entries of the quality table per read position. One entry is drawn uniformly.
+/// Number of entries of the quality table per read position. One of them is drawn uniformly for each base.
 const SLOTS_PER_POSITION: usize = 1024;
-/// Lowest and highest quality of a dip.
+/// Lowest and highest Phred quality of a dip, a single base of low quality.
 const DIP_QUALITIES: (u8, u8) = (5, 25);
-/// Lowest and highest quality in a lost tail.
+/// Lowest and highest Phred quality in a low-quality tail.
 const TAIL_QUALITIES: (u8, u8) = (2, 16);
-/// Share of the mates that end with a tail of low quality.
+/// Share of the mates that end with a low-quality tail.
 const LOST_TAIL_SHARE: f64 = 0.015;
-/// Lowest quality at which a base is always called; below it the base may be N.
+/// Lowest Phred quality at which a base is always called; with a lower quality it may be N.
 const MIN_CALLED_QUALITY: u8 = 3;
 const MAX_QUALITY: u8 = 41;
 
-/// Draws qualities and errors for mates of one length.
+/// Draws qualities and substitution errors for mates of one length.
 #[derive(Debug)]
 pub(crate) struct QualityModel {
     length: usize,
-    /// Qualities as `[mate][position * SLOTS_PER_POSITION + slot]`.
+    /// Phred qualities to draw from, as `[mate][position * SLOTS_PER_POSITION + entry]`.
     tables: [Vec<u8>; 2],
-    /// Error probability of each quality times 2^32.
+    /// Error probability of each Phred quality, multiplied by 2^32.
     error_thresholds: [u32; 64],
 }
 
-/// Returns the error probability of a base with quality `q`. High qualities are slightly overestimated, as by real
-/// sequencers.
+/// Returns the error probability of a base with Phred quality `q`. For high qualities it is higher than the Phred scale
+/// says, because real sequencers overestimate high qualities.
 fn error_probability(q: u8) -> f64 {
     0.92 * 10f64.powf(-f64::from(q) / 10.0) + 6e-5
 }
@@ -37,21 +38,22 @@ fn mean_error(range: (u8, u8)) -> f64 {
     (range.0..=range.1).map(error_probability).sum::<f64>() / f64::from(range.1 - range.0 + 1)
 }
 
-/// Returns the quality of a good base at `at` (0 to 1) of the read, for one of eight equally likely variants.
+/// Returns the Phred quality of a base without a dip at `at` (0: start, 1: end) of the read. `shade` selects one of
+/// eight equally likely values.
 fn good_base_quality(at: f64, mate: usize, shade: usize) -> u8 {
     let shift = [2.0, 1.0, 1.0, 0.0, 0.0, 0.0, -1.0, -3.0][shade];
     let fall = if mate == 0 { 3.0 } else { 5.0 };
     (37.0 + shift - fall * at * at).clamp(2.0, f64::from(MAX_QUALITY)) as u8
 }
 
-/// Returns the relative frequency of dips at `at` (0 to 1) of the read.
+/// Returns the relative frequency of dips at `at` (0: start, 1: end) of the read.
 fn dip_weight(at: f64, mate: usize) -> f64 {
     (0.3 + 2.0 * at * at) * if mate == 0 { 0.8 } else { 1.2 }
 }
 
 impl QualityModel {
-    /// Creates a model for mates of `length` bases with mean error probability `error_rate`. The frequency of dips is
-    /// adjusted to reach the rate. The rate cannot be lower than that of good bases and lost tails.
+    /// Creates a model for mates of `length` bases with the mean error probability `error_rate`. The frequency of dips
+    /// is chosen to reach this rate. The rate cannot be lower than that of mates without dips.
     pub(super) fn with_error_rate(length: usize, error_rate: f64) -> Self {
         let at = |i: usize| i as f64 / length.max(2).saturating_sub(1) as f64;
         let positions = || (0..2).flat_map(|mate| (0..length).map(move |i| (mate, i)));
@@ -84,12 +86,13 @@ impl QualityModel {
         QualityModel { length, tables: [table(0), table(1)], error_thresholds: wrong_below }
     }
 
-    /// Returns the mate length, bases.
+    /// Returns the length of the mates, bases.
     pub(super) fn mate_length(&self) -> usize {
         self.length
     }
 
-    /// Turns the true bases of a mate into called bases in place, and fills in Phred+33 qualities.
+    /// Replaces the true bases of a mate by called bases, with errors, and fills `quals` with qualities as Phred+33.
+    /// `mate` is 0 for read 1 and 1 for read 2.
     pub(super) fn sequence_mate(&self, mate: usize, bases: &mut [u8], quals: &mut Vec<u8>, rng: &mut Rng) {
         quals.clear();
         let lost_from = if rng.draw_bernoulli(LOST_TAIL_SHARE) {

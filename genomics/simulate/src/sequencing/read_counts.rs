@@ -1,51 +1,51 @@
-//! Counts of the molecules, reads and artefacts of a sample.
+//! Numbers of simulated molecules, reads and artefacts of a sample.
 
 use serde::Serialize;
 
-/// Counts of the molecules, reads and artefacts of a sample.
+/// Numbers of simulated molecules, reads and artefacts of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ReadCounts {
     /// Number of different molecules that were sequenced.
     pub molecules: u64,
-    /// Pairs that are duplicates of an earlier molecule.
+    /// Number of read pairs that are duplicates: their molecule was already sequenced by another pair.
     pub duplicate_pairs: u64,
-    /// Pairs from another person or species.
+    /// Number of read pairs from another person or species.
     pub foreign_pairs: u64,
-    /// Pairs from the mitochondrial genome.
+    /// Number of read pairs from the mitochondrial genome.
     pub mitochondrial_pairs: u64,
-    /// Pairs captured by targets.
+    /// Number of read pairs from fragments that were enriched by target capture.
     pub captured_pairs: u64,
-    /// Molecules that are not longer than a read, including adapter dimers.
+    /// Number of molecules that are not longer than a read, adapter dimers included.
     pub short_inserts: u64,
-    /// Molecules that consist of adapters only.
+    /// Number of molecules that consist of adapters only.
     pub(crate) adapter_dimers: u64,
-    /// Molecules whose second half is the reverse complement of their first half.
+    /// Number of fold-back molecules, whose second half is the reverse complement of their first half.
     pub fold_backs: u64,
-    /// Chimeric molecules of two fragments.
+    /// Number of chimeric molecules, which consist of two fragments.
     pub chimeras: u64,
-    /// Number of bases that oxidation changed (G>T), counted once in each molecule.
+    /// Number of bases that oxidation changed (G>T), summed over molecules.
     pub oxidised_bases: u64,
-    /// C>T errors by deamination, in molecules.
+    /// Number of bases that deamination changed (C>T), summed over molecules.
     pub(crate) deaminated_bases: u64,
-    /// Errors at recurrent error sites, in molecules.
+    /// Number of errors at recurrent error sites, summed over molecules.
     #[serde(skip_serializing_if = "super::params::is_default")]
     pub recurrent_errors: u64,
-    /// Substitutions by PCR, in molecules.
+    /// Number of substitution errors made by PCR, summed over molecules.
     pub pcr_errors: u64,
-    /// Tandem repeats whose length PCR changed, in molecules.
+    /// Number of tandem repeats whose length PCR changed, summed over molecules.
     pub pcr_slips: u64,
-    /// Tandem repeats whose length sequencing changed, in mates.
+    /// Number of tandem repeats whose length sequencing changed, summed over mates.
     pub(crate) sequencing_slips: u64,
-    /// Homopolymers that mates show one base too short or too long.
+    /// Number of homopolymers that are one base too short or too long in a mate, summed over mates.
     #[serde(skip_serializing_if = "super::params::is_default")]
     pub homopolymer_errors: u64,
-    /// Mates that read into an adapter.
+    /// Number of mates that contain adapter sequence.
     pub adapter_mates: u64,
-    /// Mates trimmed at their 3' end.
+    /// Number of mates that were shortened at their 3' end.
     pub trimmed_mates: u64,
-    /// Mates with a 3' tail of quality 2.
+    /// Number of mates with a 3' tail of quality 2.
     pub quality_tails: u64,
-    /// Bases called N, in addition to those that low quality explains.
+    /// Number of bases that were called N by the N rate, without those called N because of low quality.
     pub(crate) n_bases: u64,
 }
 

@@ -1,18 +1,18 @@
-//! UMIs and skipped bases that a read structure puts before the template.
+//! Bases that a read structure puts before the template of a read: UMIs and skipped bases.
 
 use genuma_reads::ReadStructure;
 
 use crate::rng::Rng;
 
-/// Base of skipped positions: the T after the UMI that ligation to A-tailed fragments leaves.
+/// Base at skipped positions: the T that ligation to A-tailed fragments leaves after the UMI.
 const SKIPPED_BASE: u8 = b'T';
 
-/// Draws a random UMI for a read.
+/// Draws a random UMI of the length that the read structure gives.
 pub(crate) fn draw_umi(structure: &ReadStructure, rng: &mut Rng) -> Vec<u8> {
     (0..structure.umi_bp()).map(|_| rng.draw_base(0.5)).collect()
 }
 
-/// Spells the bases before the template. `umi` has as many bases as the structure's UMI.
+/// Returns the bases of a read before the template. `umi` must have the length that the read structure gives.
 pub(crate) fn prefix_bases(structure: &ReadStructure, umi: &[u8]) -> Vec<u8> {
     let mut umi = umi.iter();
     let base = |is_umi: bool| if is_umi { umi.next().copied().unwrap_or(b'N') } else { SKIPPED_BASE };

@@ -1,4 +1,5 @@
-//! Recurrent errors: wrong bases at the same sites in every library, with a share that varies between libraries.
+//! Recurrent errors: the same wrong base at the same site in every library, in a share of the molecules that varies
+//! between libraries.
 
 use super::fragments::Fragment;
 use super::molecule::Molecule;
@@ -7,7 +8,7 @@ use crate::rng::Rng;
 use crate::variant::{ContigSpan, GenomePosition};
 use genuma_reads::dna;
 
-/// The molecules that show a recurrent error, by strand.
+/// Strands whose molecules show a recurrent error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AffectedStrand {
     /// Molecules of both strands.
@@ -19,7 +20,7 @@ pub(crate) enum AffectedStrand {
 }
 
 impl AffectedStrand {
-    /// Returns the value of STRAND in the truth VCF.
+    /// Returns the value of the INFO field STRAND in the VCF file of recurrent errors.
     pub(crate) fn vcf_strand_value(self) -> &'static str {
         match self {
             AffectedStrand::Both => "both",
@@ -29,7 +30,7 @@ impl AffectedStrand {
     }
 }
 
-/// A site at which libraries show a base that the DNA does not have.
+/// A site at which molecules of every library show a base that the DNA does not have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RecurrentError {
     /// Position of the site.
@@ -38,25 +39,25 @@ pub(crate) struct RecurrentError {
     pub reference_base: u8,
     /// Base that molecules with the error show, on the forward strand.
     pub error_base: u8,
-    /// Mean share over libraries of the molecules (of the affected strand) that show the error.
+    /// Share of the molecules (of the affected strand) that show the error, as mean over libraries (0 to 1).
     pub molecule_share: f64,
-    /// Strand of the molecules whose reads show the error.
+    /// Strand of the molecules that show the error.
     pub strand: AffectedStrand,
 }
 
-/// Standard deviation of the logarithm of the share between libraries.
+/// Standard deviation of the natural logarithm of the share between libraries.
 const LOG_SHARE_SD: f64 = 0.7;
 /// Largest share of molecules with the error in any library.
 const MAX_MOLECULE_SHARE: f64 = 0.6;
 
-/// Recurrent errors with the shares of one library.
+/// Recurrent errors, with the share of molecules that show each of them in one library.
 #[derive(Debug)]
 pub(crate) struct LibraryRecurrentErrors {
     places: Vec<RecurrentError>,
 }
 
 impl LibraryRecurrentErrors {
-    /// Draws the share of each site for one library.
+    /// Draws the share of molecules in one library for each recurrent error.
     pub(crate) fn draw_shares(places: &[RecurrentError], rng: &mut Rng) -> Self {
         let shown = |place: &RecurrentError| {
             // The shift keeps the mean over libraries at the site's share.
@@ -66,8 +67,8 @@ impl LibraryRecurrentErrors {
         LibraryRecurrentErrors { places: places.iter().map(shown).collect() }
     }
 
-    /// Adds recurrent errors to a molecule that is one unchanged fragment; `reverse` if read 1 reads the reverse
-    /// complement.
+    /// Adds recurrent errors to a molecule that consists of the whole `fragment`. If `reverse` is set, read 1 reads the
+    /// reverse complement of the fragment.
     pub(crate) fn add_errors(
         &self,
         molecule: &mut Molecule,

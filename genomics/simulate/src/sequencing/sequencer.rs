@@ -1,4 +1,4 @@
-//! Simulates the sequencer: reads both mates of a molecule and adds sequencing artefacts.
+//! Simulates the sequencer: reads both ends of a molecule and adds sequencing artefacts.
 
 use super::adapter::SampleAdapters;
 use super::homopolymers::draw_homopolymer_errors;
@@ -11,15 +11,15 @@ use super::slippage::{RepeatSlip, SlippageModel, SlippageStage, repeat_on_revers
 use crate::rng::Rng;
 use genuma_reads::ReadStructure;
 
-/// Minimum length of a trimmed mate, bases.
+/// Minimum length of a mate after trimming, bases.
 const MIN_TRIMMED_MATE_BP: usize = MIN_INSERT_BP;
-/// Share of wrong bases in tails of quality 2.
+/// Share of wrong bases in a tail of quality 2.
 const TAIL_ERROR_SHARE: f64 = 0.3;
-/// Share of bases other than A that a four-colour sequencer calls without signal.
+/// Share of bases other than A that a four-colour sequencer calls where it detects no signal.
 const DARK_OTHER_BASE_SHARE: f64 = 0.2;
-/// Lowest and highest quality of bases without signal.
+/// Lowest and highest Phred quality of bases called without signal.
 const DARK_QUALITIES: (u8, u8) = (2, 16);
-/// Quality 2 as Phred+33.
+/// Phred quality 2 as Phred+33 character.
 const PHRED33_Q2: u8 = b'#';
 
 /// One mate as the sequencer outputs it.
@@ -29,23 +29,24 @@ pub(crate) struct SequencedMate {
     pub bases: Vec<u8>,
     /// Qualities, Phred+33.
     pub quals: Vec<u8>,
-    /// Number of molecule bases that the mate has read.
+    /// Number of bases of the molecule, UMI included, that the mate contains; without adapter bases and sequencing
+    /// slippage.
     pub molecule_bases: usize,
     slips: Vec<RepeatSlip>,
 }
 
-/// Reads molecules from both ends.
+/// Simulated sequencer of one sample, which reads molecules from both ends.
 #[derive(Debug)]
 pub(crate) struct Sequencer<'a> {
     params: &'a SequencingParams,
-    /// One quality model per read length.
+    /// One quality model for each possible read length.
     models: Vec<QualityModel>,
     adapters: Option<SampleAdapters>,
     slippage: Option<SlippageModel>,
 }
 
 impl<'a> Sequencer<'a> {
-    /// Creates the sequencer of one sample; `rng` draws the adapter indices.
+    /// Creates the sequencer of one sample. `rng` draws the adapter indices of the sample.
     pub(crate) fn new(params: &'a SequencingParams, rng: &mut Rng) -> Self {
         let model = |&length: &usize| QualityModel::with_error_rate(length, params.error_rate);
         Sequencer {
@@ -56,13 +57,14 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns whether all mates read the same number of molecule bases.
+    /// Returns whether all mates contain the same number of molecule bases: one read length, no adapters, no trimming,
+    /// no UMIs.
     pub(crate) fn has_uniform_read_length(&self) -> bool {
         let whole = self.adapters.is_none() && self.params.machine.trimmed == 0.0;
         self.models.len() == 1 && whole && self.params.library.umi.is_none()
     }
 
-    /// Draws the number of template bases that both mates of a pair can have, after trimming.
+    /// Draws the maximum number of template bases in read 1 and in read 2 of a pair, after trimming and without UMIs.
     pub(crate) fn draw_mate_lengths(&self, rng: &mut Rng) -> [usize; 2] {
         let length = self.choose_model(rng).mate_length();
         let prefixes = self
@@ -74,7 +76,7 @@ impl<'a> Sequencer<'a> {
         prefixes.map(|prefix| self.draw_trimmed_length(length, rng).saturating_sub(prefix))
     }
 
-    /// Reads a molecule from both ends into `mates`.
+    /// Reads a molecule from both ends and stores the reads in `mates`.
     pub(crate) fn sequence_both_mates(
         &self,
         molecule: &Molecule,
@@ -169,7 +171,7 @@ impl<'a> Sequencer<'a> {
         mate.bases.truncate(length);
     }
 
-    /// Draws the base that is called where there is no signal.
+    /// Draws the base that is called where the sequencer detects no signal.
     fn draw_dark_base(&self, rng: &mut Rng) -> u8 {
         if self.params.machine.two_colour {
             b'G'
@@ -180,7 +182,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Adds artefacts other than substitutions. From base `lit` on there is no signal.
+    /// Adds artefacts other than substitution errors. From base `lit` on, the sequencer detects no signal.
     fn add_artefacts(&self, lit: usize, mate: &mut SequencedMate, rng: &mut Rng, counts: &mut ReadCounts) {
         let machine = &self.params.machine;
         if !machine.two_colour {
@@ -210,7 +212,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Draws how many bases of a mate remain after trimming.
+    /// Draws the number of bases of a mate that remain after trimming.
     fn draw_trimmed_length(&self, length: usize, rng: &mut Rng) -> usize {
         let trimmed = self.params.machine.trimmed;
         if trimmed > 0.0 && length > MIN_TRIMMED_MATE_BP && rng.draw_bernoulli(trimmed) {
@@ -221,7 +223,7 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// Returns the nearest of NovaSeq's four quality values, Phred+33.
+/// Returns the nearest of the four quality values of NovaSeq, as Phred+33.
 fn bin_quality(quality: u8) -> u8 {
     33 + match quality - 33 {
         0..=2 => 2,

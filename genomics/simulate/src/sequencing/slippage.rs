@@ -1,33 +1,35 @@
-//! Slippage: tandem repeats become longer or shorter when they are copied.
+//! Slippage: length changes of tandem repeats when they are copied.
 //!
-//! The rates match PCR-amplified libraries: 1.5 % of the molecules with a homopolymer of 10 bases have another
-//! length, and 30 % with one of 20 bases. The increase with length, and the excess of losses, follow Clarke et al.,
-//! Molecular Pathology 2001.
+//! The rates match PCR-amplified libraries: 1.5 % of the molecules with a homopolymer of 10 bases have another length,
+//! and 30 % of those with a homopolymer of 20 bases. The increase with length, and the excess of losses over gains,
+//! follow Clarke et al., Molecular Pathology 2001.
 
 use super::molecule::Molecule;
 use super::read_counts::ReadCounts;
 use crate::rng::Rng;
 use crate::tandem_repeats::{self, TandemRepeat};
 
-/// Homopolymers: number of units and slippage rate. Rates in between are interpolated on a logarithmic scale.
+/// Homopolymers: length in bases, and share of molecules with another length. Between these lengths rates are
+/// interpolated on a logarithmic scale.
 const HOMOPOLYMER_RATES: [(f64, f64); 7] =
     [(6.0, 0.0006), (8.0, 0.003), (10.0, 0.015), (12.0, 0.05), (15.0, 0.15), (20.0, 0.30), (40.0, 0.45)];
-/// Dinucleotide repeats: number of units and slippage rate.
+/// Dinucleotide repeats: number of units, and share of molecules with another length.
 const DINUCLEOTIDE_RATES: [(f64, f64); 5] = [(5.0, 0.001), (10.0, 0.03), (15.0, 0.12), (20.0, 0.22), (40.0, 0.40)];
-/// Slippage rate of longer units relative to dinucleotide repeats.
+/// Slippage rate of repeats with longer units, relative to dinucleotide repeats with the same number of units.
 const LONGER_UNIT_FACTOR: f64 = 1.0 / 3.0;
-/// Share of the slips made by PCR; the rest is made by sequencing.
+/// Share of the slips that PCR makes; sequencing makes the rest.
 const PCR_SLIP_SHARE: f64 = 0.8;
-/// Share of the slips that lose units.
+/// Share of the slips that remove units; the others add units.
 const UNIT_LOSS_SHARE: f64 = 0.75;
-/// Share of the slips by two units.
+/// Share of the slips that remove or add two units instead of one.
 const TWO_UNIT_SHARE: f64 = 0.1;
-/// Largest slippage rate, whatever the factor.
+/// Largest slippage rate of a tandem repeat, however large the factor is.
 const MAX_SLIP_RATE: f64 = 0.9;
-/// Number of tabulated lengths, bases. Longer tandem repeats use the rate of the last.
+/// Number of repeat lengths (in bases) with a tabulated rate. Longer repeats have the rate of the longest tabulated
+/// one.
 const TABULATED_LENGTHS: usize = 256;
 
-/// Stage at which slips are made.
+/// Step of the laboratory at which slippage happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlippageStage {
     /// PCR: all duplicates of a molecule share the slip.
@@ -36,23 +38,23 @@ pub(super) enum SlippageStage {
     Sequencing,
 }
 
-/// Slippage rates of one stage.
+/// Slippage rates of PCR or of sequencing.
 #[derive(Debug)]
 pub(super) struct SlippageModel {
-    /// Rates by unit length and repeat length.
+    /// Slippage rates, indexed by unit length and repeat length in bases.
     rates: Vec<[f32; TABULATED_LENGTHS]>,
 }
 
-/// A length change of one tandem repeat.
+/// A slippage error: a length change of one tandem repeat by whole units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RepeatSlip {
     /// The tandem repeat before the change.
     pub repeat: TandemRepeat,
-    /// Number of units gained (negative: lost).
+    /// Number of units added (negative: removed).
     pub units: isize,
 }
 
-/// Returns the share of molecules in which a tandem repeat has another length after PCR and sequencing.
+/// Returns the share of molecules in which a tandem repeat has another length after PCR and sequencing together.
 fn total_slip_rate(unit: usize, length: usize) -> f64 {
     let units = length as f64 / unit as f64;
     match unit {
@@ -70,7 +72,7 @@ fn interpolate_log(anchors: &[(f64, f64)], x: f64) -> f64 {
 }
 
 impl SlippageModel {
-    /// Creates the rates of a stage, multiplied by `factor`; `None` if the factor is 0.
+    /// Creates the rates of one stage, multiplied by `factor`; `None` if the factor is 0.
     pub(super) fn for_stage(stage: SlippageStage, factor: f64) -> Option<Self> {
         let part = if stage == SlippageStage::Pcr { PCR_SLIP_SHARE } else { 1.0 - PCR_SLIP_SHARE };
         let rate = |unit, length| (factor * part * total_slip_rate(unit, length)).min(MAX_SLIP_RATE) as f32;
@@ -78,7 +80,7 @@ impl SlippageModel {
         (factor > 0.0).then(|| SlippageModel { rates: (1..=tandem_repeats::MAX_REPEAT_UNIT_BP).map(of_unit).collect() })
     }
 
-    /// Draws whether and how a tandem repeat slips.
+    /// Draws whether the length of a tandem repeat changes, and by how many units; `None` if it does not change.
     pub(super) fn draw_slip(&self, repeat: TandemRepeat, rng: &mut Rng) -> Option<RepeatSlip> {
         let length = repeat.end - repeat.start;
         // A read may end within the tandem repeat.
@@ -94,7 +96,7 @@ impl SlippageModel {
         Some(RepeatSlip { repeat, units: if rng.draw_bernoulli(UNIT_LOSS_SHARE) { -lost } else { units as isize } })
     }
 
-    /// Applies random slips to the tandem repeats of a molecule.
+    /// Draws length changes for the tandem repeats of a molecule, and applies them.
     pub(super) fn apply_random_slips(&self, molecule: &mut Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
         let drawn = molecule.repeats.iter().filter_map(|&t| self.draw_slip(t, rng));
         let mut slips: Vec<RepeatSlip> = drawn.collect();
@@ -119,12 +121,12 @@ impl SlippageModel {
 }
 
 impl RepeatSlip {
-    /// Returns the number of bases gained (negative: lost).
+    /// Returns the number of bases that the slip adds (negative: removes).
     pub(super) fn bases_gained(&self) -> isize {
         self.units * self.repeat.unit as isize
     }
 
-    /// Applies the slip to a sequence.
+    /// Applies the length change to a sequence that contains the repeat.
     pub(super) fn apply_to_bases(&self, bases: &mut Vec<u8>) {
         let TandemRepeat { start, unit, .. } = self.repeat;
         let changed = unit * self.units.unsigned_abs();
@@ -137,7 +139,7 @@ impl RepeatSlip {
     }
 }
 
-/// Returns the coordinates of the tandem repeat on the reverse complement of `n` bases.
+/// Returns the positions of a tandem repeat in the reverse complement of its sequence of `n` bases.
 pub(super) fn repeat_on_reverse_strand(repeat: TandemRepeat, n: usize) -> TandemRepeat {
     TandemRepeat { start: n - repeat.end, end: n - repeat.start, ..repeat }
 }

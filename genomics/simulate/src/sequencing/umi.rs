@@ -1,4 +1,4 @@
-//! UMI libraries: molecules whose strands are amplified into families of read pairs.
+//! UMI libraries: molecules whose strands are amplified to families of read pairs.
 
 use std::fmt::Write as _;
 
@@ -11,29 +11,31 @@ use super::umi_params::UmiParams;
 use crate::rng::Rng;
 use genuma_reads::ReadStructures;
 
-/// Coefficient of variation of the amplification of molecules; their family sizes vary more, by chance.
+/// Coefficient of variation of the amplification of molecules. Family sizes vary more, because reads are drawn at
+/// random.
 const AMPLIFICATION_CV: f64 = 0.5;
-/// Attempts to draw a molecule of which at least one pair is read.
+/// Maximum number of attempts to draw family sizes with at least one read pair.
 const MAX_FAMILY_TRIES: usize = 1000;
 
-/// A double-stranded molecule with the read pairs of its strands. End 0 is its first base on the chromosome.
+/// A double-stranded molecule with UMIs, and the number of read pairs of each strand. Its end 0 is the first base on
+/// the chromosome, its end 1 the last.
 #[derive(Debug)]
 pub(crate) struct UmiMolecule<'a> {
     /// The UMI at each end of the molecule.
     end_umis: [Vec<u8>; 2],
-    /// The strands after PCR: read 1 of strand 0 begins at end 0, read 1 of strand 1 at end 1. `None` if no pair of
-    /// the strand is read.
+    /// Both strands after PCR. Read 1 of strand 0 begins at end 0, read 1 of strand 1 at end 1. `None` if the strand
+    /// has no read pair.
     pub strands: [Option<Molecule<'a>>; 2],
     /// Number of read pairs of each strand.
     pub pairs: [usize; 2],
-    /// The fragment; `None` for adapter dimers.
+    /// The fragment of the molecule; `None` for adapter dimers.
     fragment: Option<DrawnFragment<'a>>,
-    /// Whether both strands are amplified.
+    /// Whether both strands are amplified (duplex sequencing).
     is_duplex: bool,
 }
 
 impl<'a> UmiMolecule<'a> {
-    /// Draws a molecule, its UMIs and the number of read pairs of its strands, and amplifies the strands.
+    /// Draws a molecule, its UMIs and the number of read pairs of its strands, and amplifies the strands by PCR.
     pub(super) fn draw_molecule(
         library: &Library<'a>,
         umi: &UmiParams,
@@ -56,7 +58,7 @@ impl<'a> UmiMolecule<'a> {
         UmiMolecule { end_umis, strands, pairs, fragment, is_duplex: umi.duplex }
     }
 
-    /// Keeps at most `num_pairs` read pairs.
+    /// Reduces the number of read pairs of both strands together to at most `num_pairs`.
     pub(super) fn truncate_pairs(&mut self, num_pairs: usize) {
         self.pairs[0] = self.pairs[0].min(num_pairs);
         self.pairs[1] = self.pairs[1].min(num_pairs - self.pairs[0]);
@@ -67,13 +69,14 @@ impl<'a> UmiMolecule<'a> {
         self.pairs.iter().sum()
     }
 
-    /// Returns the strand whose read 1 is read 1 of the consensus: that with the lower UMI first if both are amplified.
+    /// Returns the strand (0 or 1) whose read 1 becomes read 1 of the consensus. If both strands are amplified, this is
+    /// the strand that begins with the lower UMI.
     pub(super) fn consensus_strand(&self) -> usize {
         let is_second = if self.is_duplex { self.end_umis[0] > self.end_umis[1] } else { self.pairs[1] > 0 };
         usize::from(is_second)
     }
 
-    /// Appends the line of the molecule to its table: see [`MOLECULES_HEADER`].
+    /// Appends the row of the molecule to the table of molecules, whose columns are those of [`MOLECULES_HEADER`].
     pub(super) fn append_table_row(&self, name: &str, contigs: &[String], out: &mut Vec<u8>) {
         let fragment = self.fragment.as_ref().map(|drawn| drawn.fragment);
         let placement = fragment.and_then(|f| f.placement_of_end(f.len(), false));
@@ -94,11 +97,11 @@ impl<'a> UmiMolecule<'a> {
     }
 }
 
-/// Columns of the table of molecules. Positions are 1-based and inclusive. UMIs are those of the left and the right
-/// end; read 1 of forward pairs begins at the left end, that of reverse pairs at the right end.
+/// Header of the table of molecules. Positions are 1-based and inclusive. `umi` has the UMIs of the left and of the
+/// right end. Read 1 of forward pairs begins at the left end, read 1 of reverse pairs at the right end.
 pub(crate) const MOLECULES_HEADER: &str = "name\tcontig\tstart\tend\tumi\tforward_pairs\treverse_pairs\tvariants\n";
 
-/// Draws the number of read pairs of each strand; at least one pair is read.
+/// Draws the number of read pairs of each strand; at least one strand has a pair.
 fn draw_family_sizes(mean: f64, is_amplified: [bool; 2], rng: &mut Rng) -> [usize; 2] {
     let sd = (1.0 + AMPLIFICATION_CV * AMPLIFICATION_CV).ln().sqrt();
     let mut draw = || {
