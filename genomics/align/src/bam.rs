@@ -100,7 +100,7 @@ pub struct BamProgram<'a> {
     pub command: &'a str,
 }
 
-/// Header content of `supporting.bam`: reference, samples and program.
+/// Content of the header of a BAM file of supporting reads: reference, samples and program.
 #[derive(Debug, Clone, Copy)]
 pub struct BamHeader<'a> {
     /// The reference whose sequences the `@SQ` lines list.
@@ -200,8 +200,8 @@ const TEMPLATES_PER_LOCAL_SCAN: usize = 8 << 10;
 const TEMPLATES_PER_GENOME_SCAN: usize = 256 << 10;
 /// Number of templates that a thread encodes at a time. Chosen.
 const TEMPLATES_PER_CHUNK: usize = 256;
-/// Bases (bp) on each side of an expected position in which a template is searched for. Chosen: mates are rarely
-/// farther apart.
+/// Number of bases (bp) before and after each expected position in which a template is searched for. Chosen: mates are
+/// rarely farther apart.
 const SEARCH_FLANK_BP: usize = 1_500;
 
 /// Merged reference regions around the expected positions of the templates.

@@ -63,7 +63,7 @@ pub enum Error {
     NoIndex {
         /// Path of the index file that does not exist.
         path: PathBuf,
-        /// The reference to be indexed.
+        /// Path of the FASTA file from which the index can be made.
         reference: PathBuf,
     },
     /// The index is damaged, or is the index of another reference.
@@ -186,7 +186,7 @@ pub trait Engine: Send + Sync {
     /// Creates the buffers of one worker.
     fn new_state(&self) -> Self::WorkerState;
 
-    /// Maps each read of a batch separately.
+    /// Finds the placements of each read of a batch, without regard to its mate, and stores them in `mapped`.
     ///
     /// # Errors
     /// A read cannot be mapped.

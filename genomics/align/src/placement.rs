@@ -15,7 +15,7 @@ use genuma_machine::{IdSet, Topology};
 
 use crate::engine::{self, Engine};
 
-/// The placement of the index that the user asks for (`--placement`).
+/// The placement of the index that the user requests (`--placement`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PlacementRequest {
     /// Choose the placement by machine and index size.
@@ -31,7 +31,7 @@ pub enum PlacementRequest {
     Replicate,
 }
 
-/// The placement of the index that is used.
+/// The placement that is used for the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexPlacement {
     /// One copy on the node of the thread that loads it.

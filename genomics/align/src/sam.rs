@@ -47,7 +47,7 @@ pub enum Error {
 pub struct Contigs {
     names: Vec<String>,
     lengths: Vec<u64>,
-    /// Header positions of the ALT contigs, ascending.
+    /// Indices in the header of the ALT contigs, ascending.
     alt_numbers: Vec<usize>,
     number_by_name: HashMap<Vec<u8>, i32>,
 }
@@ -82,7 +82,7 @@ impl Contigs {
         self.names.is_empty()
     }
 
-    /// Name of the sequence at position `number` of the header; `None` if the number is negative or too large.
+    /// Name of the sequence with this index in the header; `None` if the index is negative or too large.
     pub fn contig_name(&self, number: i32) -> Option<&str> {
         self.names.get(usize::try_from(number).ok()?).map(String::as_str)
     }

@@ -28,7 +28,7 @@ use self::extend::{GappedAlignment, ScoredRange, count_matching_bases, extend_ga
 use self::seeds::{SEED_BP, Seed, SeedIndex, SeedLookupBuffers, SeedPosition, for_each_seed_batch};
 use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
-/// Memory (bytes) that the scan needs per base of the sequences.
+/// Memory (bytes) that the scan needs for each base of the sequences in a batch.
 const MEMORY_PER_BASE_BYTES: u64 = 64;
 /// Minimum and maximum number of sequence bases in a batch.
 const BATCH_BASES: Range<u64> = 1 << 20..1 << 29;
@@ -250,7 +250,7 @@ struct UngappedSegment {
 /// An occurrence of a seed of a sequence in the reference that has not been extended yet.
 struct SeedMatch {
     position: SeedPosition,
-    /// Whether sequence and reference have the seed on different strands.
+    /// Whether the sequence has the seed on the other strand than the reference.
     is_reverse: bool,
     ref_pos: usize,
 }

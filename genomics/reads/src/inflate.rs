@@ -27,7 +27,8 @@ pub(crate) struct FileAccess {
     /// Number of threads that decompress BGZF in addition to the reading thread; with 0, the reading thread
     /// decompresses.
     pub(crate) inflate_threads: usize,
-    /// If present, pipes are accepted. Waiting for a pipe ends when the other end of this pipe is dropped.
+    /// If present, the input may be a pipe. A thread that waits for input is woken when the other end of this internal
+    /// pipe is dropped.
     pub(crate) pipe_stop: Option<Arc<PipeReader>>,
     /// The span to read; `None` for the whole file.
     pub(crate) span: Option<FileSpan>,
@@ -53,7 +54,7 @@ enum InputStream<M> {
     Bgzf(Box<BgzfReader<BufferedInput<M>>>),
     /// The uncompressed bytes before the end of the span, of the block in which the span ends.
     LastBlock(Cursor<Vec<u8>>),
-    /// The end of the input; also set while the stream is being replaced.
+    /// End of the input. Also a placeholder while the stream is replaced by the next one.
     End,
 }
 

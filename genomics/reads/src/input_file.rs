@@ -26,6 +26,7 @@ pub(crate) struct RawInputFile<M> {
     bytes_left: Option<u64>,
     /// For pipes and devices: waiting for input ends when the other end of this pipe is dropped. `None` for regular
     /// files.
+    /// of this pipe is dropped. `None` for regular files.
     stop: Option<Arc<PipeReader>>,
     /// Bytes that must be at the end of a pipe. `last_bytes` are as many bytes that were read last.
     required_end: &'static [u8],

@@ -98,7 +98,7 @@ impl TrimCounts {
         self.fold_back_sites() / (2 * self.pairs).max(1) as f64
     }
 
-    /// Total number of removed bases.
+    /// Total number of bases that trimming has removed.
     pub fn trimmed_bases(&self) -> u64 {
         self.adapter_bases + self.low_quality_bases + self.poly_g_bases
     }
@@ -248,8 +248,8 @@ impl Trimmer {
         self.counts
     }
 
-    /// Returns the pair without the ends of its mates that are not sequence of the fragment: adapters, low-quality
-    /// tails and poly-G tails. A mate may become empty.
+    /// Removes the ends of the mates of `pair` that are not sequence of the fragment: adapters, low-quality tails and
+    /// poly-G tails. Returns the remaining pair. A mate may become empty.
     pub fn trim_pair<'a>(&mut self, pair: ReadPair<'a>) -> ReadPair<'a> {
         let counts = &mut self.counts;
         counts.pairs += 1;
@@ -299,7 +299,7 @@ impl Trimmer {
         ReadPair { mates, ..pair }
     }
 
-    /// The bases of the last pair before adapters and poly-G tails were removed.
+    /// The bases of the last pair that was trimmed, packed, before its adapters and poly-G tails were removed.
     pub fn packed_untrimmed_mates(&self) -> [PackedBases<'_>; 2] {
         self.reads.each_ref().map(BaseCodes::packed)
     }

@@ -26,7 +26,7 @@ mod records;
 
 pub use genuma_mapper::options::{MAX_READ_BP, ScoringOptions};
 
-/// Name and version of the mapper; the version is that of its index.
+/// Name and version of the mapper. The version is that of the index format.
 const PROGRAM: AlignerProgram = AlignerProgram { name: "genuma-mapper", version: "1" };
 /// Number of bases (bp) in a block of pairs, if the options do not set it. Chosen.
 const DEFAULT_BLOCK_BASES: u64 = 25_000_000;

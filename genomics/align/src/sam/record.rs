@@ -2,7 +2,7 @@
 
 use super::{BASE_LETTERS, Error, MAX_CIGAR_OPS};
 
-/// Reference number and position of a record without a position (SAM: RNAME `*`, POS 0).
+/// Index of the reference sequence and position of a record without a position (SAM: RNAME `*`, POS 0).
 pub(crate) const NO_POSITION: (i32, i32) = (-1, -1);
 
 /// 4-bit BAM code of each base letter. Lower case is accepted, U counts as T, every unknown letter counts as N.
@@ -38,10 +38,10 @@ pub(super) const FIXED_FIELDS_BYTES: usize = 36;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FixedFields {
     pub flag: u16,
-    /// Reference number and 0-based position, or [`NO_POSITION`].
+    /// Index of the reference sequence and 0-based position, or [`NO_POSITION`].
     pub position: (i32, i32),
     pub mapq: u8,
-    /// Reference number and 0-based position of the mate, or [`NO_POSITION`].
+    /// Index of the reference sequence and 0-based position of the mate, or [`NO_POSITION`].
     pub mate_position: (i32, i32),
     pub(crate) template_length: i32,
 }

@@ -15,7 +15,8 @@ const SEED_MASK: u64 = (1 << (2 * SEED_BP)) - 1;
 const SMER_MASK: u64 = (1 << (2 * SMER_BP)) - 1;
 /// Odd multiplier of the hash function; distinct k-mers get distinct hashes.
 const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Bits of the filter per distinct seed. Of k-mers that are not seeds, about one in this number passes the filter.
+/// Number of bits per distinct seed of the filter (one-hash Bloom filter) that is tested before the index. About one
+/// in this number of k-mers that are not in the index passes the filter.
 const FILTER_BITS_PER_SEED: usize = 16;
 /// Mean number of distinct seeds in a bucket.
 const SEEDS_PER_BUCKET: usize = 4;
@@ -31,7 +32,7 @@ pub(super) struct Seed {
     pub(super) reverse: bool,
 }
 
-/// Number of seeds that are passed on together.
+/// Number of seeds that are passed to the callback together.
 const SEEDS_PER_BATCH: usize = 256;
 
 /// Passes all seeds of `bases` to `each`, in order and in batches. k-mers with an unknown base are skipped.

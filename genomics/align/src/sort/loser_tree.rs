@@ -94,10 +94,10 @@ pub(crate) struct MergedItem<'a> {
     pub(crate) item: &'a [u8],
 }
 
-/// A contestant of the tournament: its key, and its source or [`EXHAUSTED`].
+/// The next item of a source, as it competes in the tournament: its key, and the index of the source or [`EXHAUSTED`].
 type Contestant<K> = (K, u32);
 
-/// Source number of a source without further items; loses against every other source.
+/// Source index of a contestant whose source has no further items. It loses against all others.
 const EXHAUSTED: u32 = u32::MAX;
 
 /// Merges sorted runs: repeatedly returns the smallest of the next items of all runs (loser tree; Knuth, The Art of

@@ -59,7 +59,7 @@ struct DecodedColumns {
 }
 
 impl<M: Deref<Target = ProgressCounters>> CbqFile<M> {
-    /// Opens a file at its first block.
+    /// Opens a file and reads its header, so that the first block comes next.
     ///
     /// # Errors
     /// The file cannot be read, has an unsupported version, or has no end-of-file marker.

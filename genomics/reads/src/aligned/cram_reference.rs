@@ -63,7 +63,7 @@ impl CramReference {
         self.path.as_mut()
     }
 
-    /// Bases of a sequence in upper case, whose length must be `length`.
+    /// Reads the bases of a sequence, in upper case. Their number must be `length`.
     ///
     /// # Errors
     /// There is no reference, the file cannot be read, or the sequence is missing or has another length.

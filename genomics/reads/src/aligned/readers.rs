@@ -36,7 +36,8 @@ const TEMPLATES_PER_BATCH: usize = 1024;
 pub(crate) struct ReadResources {
     /// Number of threads that decompress the file, in addition to the reading threads.
     inflate_threads: usize,
-    /// If present, pipes are accepted. Waiting for a pipe ends when the other end of this pipe is dropped.
+    /// If present, the input may be a pipe. A thread that waits for input is woken when the other end of this internal
+    /// pipe is dropped.
     pipe_stop: Option<Arc<PipeReader>>,
 }
 
@@ -273,7 +274,7 @@ struct SharedState<'a> {
     file: FileState<'a>,
     /// Number of workers that hold records whose unmatched reads are not yet among the waiting mates.
     active_workers: usize,
-    /// Number of partitions of the waiting mates; known at the end of the file.
+    /// Number of partitions of the waiting mates; `None` until the end of the file has been reached.
     num_partitions: Option<usize>,
 }
 

@@ -94,7 +94,7 @@ pub(super) struct EncodedBlock {
 }
 
 impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
-    /// Opens a file at its first block.
+    /// Opens a file and reads its header, so that the first block comes next.
     ///
     /// # Errors
     /// The file cannot be read, has an unsupported version, or has no end-of-file marker.

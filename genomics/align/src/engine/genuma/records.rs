@@ -30,7 +30,7 @@ pub(super) struct RecordWriter<'a> {
     pub view: IndexView<'a>,
     pub contigs: &'a Contigs,
     pub options: &'a GenumaEngineOptions,
-    /// ID of the read group; empty without read group.
+    /// ID of the read group of the reads; empty if they have none.
     pub group: &'a [u8],
 }
 
@@ -50,7 +50,7 @@ struct AlignmentFields {
     /// 0-based position of the first aligned base.
     position: i32,
     reverse: bool,
-    /// CIGAR operations with soft clips.
+    /// CIGAR with soft clips, each operation as in BAM (length << 4 | operation code).
     cigar: Vec<u32>,
     edit_distance: u32,
     /// Value of the tag `MD`.

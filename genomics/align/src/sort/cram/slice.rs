@@ -48,7 +48,7 @@ pub(super) struct CraiEntry {
 /// Encodes containers. Each thread has its own.
 pub(super) struct ContainerEncoder<'a> {
     reference_cache: ThreadReference<'a>,
-    /// Numbers of the read groups by ID.
+    /// Index in the header of each read group, by its ID.
     groups: &'a HashMap<Vec<u8>, i32>,
     values: SliceValues,
     block_writer: BlockWriter,
