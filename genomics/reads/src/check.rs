@@ -119,8 +119,8 @@ fn is_rereadable(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Checks that no reads are given twice: that regular files, or spans of files, are neither the same file nor copies.
-/// Copies are recognised by equal sizes and equal first MiB.
+/// Checks that no reads are given twice: no two regular files may be the same file or copies, and no two spans of a
+/// file may overlap. Copies are recognised by equal sizes and equal first MiB.
 pub(crate) fn check_no_duplicates<'a>(
     parts: impl IntoIterator<Item = (&'a Path, Option<FileSpan>)>,
 ) -> Result<(), Error> {

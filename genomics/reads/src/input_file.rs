@@ -24,8 +24,7 @@ pub(crate) struct RawInputFile<M> {
     progress: M,
     /// Number of bytes of the span that are left to read; `None` for a whole file.
     bytes_left: Option<u64>,
-    /// For pipes and devices: waiting for input ends when the other end of this pipe is dropped. `None` for regular
-    /// files.
+    /// Internal pipe for inputs that are pipes or devices: a thread that waits for input is woken when the other end
     /// of this pipe is dropped. `None` for regular files.
     stop: Option<Arc<PipeReader>>,
     /// Bytes that must be at the end of a pipe. `last_bytes` are as many bytes that were read last.

@@ -45,8 +45,8 @@ pub enum LaneFiles {
     Interleaved(PathBuf),
     /// Reads without mates. Each is delivered as a pair whose second read is empty.
     Single(PathBuf),
-    /// BAM, CRAM or BINSEQ. Mates are paired wherever they are in the file. A read without a mate is delivered as a
-    /// pair in which the other read is empty.
+    /// BAM, CRAM or BINSEQ, whose reads may be unaligned. Mates are paired wherever they are in the file. A read
+    /// without a mate is delivered as a pair in which the other read is empty.
     Aligned(AlignedInput),
     /// A reference genome (FASTA). Its sequences are cut into overlapping artificial reads without mates, which
     /// replace the reads of a normal sample that was not sequenced.

@@ -43,8 +43,8 @@ pub enum StreamLane {
     Pair(PathBuf, PathBuf),
     /// Read 1 and read 2 of each pair alternate in one file.
     Interleaved(PathBuf),
-    /// BAM, CRAM or BINSEQ. Pairs are delivered in the order of the records that complete them, reads without mates in
-    /// separate batches.
+    /// BAM, CRAM or BINSEQ, whose reads may be unaligned. Pairs are delivered in the order of the records that
+    /// complete them, reads without mates in separate batches.
     Aligned(AlignedInput),
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Scheduler<'e, 'o, E: Engine> {
     mapping_blocks: VecDeque<MappingBlock<E>>,
     /// Batches whose records can be written, because the insert sizes of their block have been estimated; in order.
     batches_to_finish: VecDeque<BatchToFinish<E>>,
-    /// A batch that is a whole block. It is handed out when no earlier batch is being mapped.
+    /// A batch that is a whole block. It is handed out when all blocks before it have been mapped.
     pending_whole_block: Option<Box<BatchInProgress<E>>>,
     /// Batches whose records have been written; their memory is reused.
     recycled_batches: Vec<Box<BatchInProgress<E>>>,

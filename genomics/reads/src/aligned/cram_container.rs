@@ -259,7 +259,8 @@ impl ContainerLayout {
     }
 
     /// Returns for each record of a slice whether all its qualities are stored. `blocks` are the decompressed external
-    /// blocks of the slice by content ID. `None` if [`RecordFlagsEncoding::Unknown`].
+    /// blocks of the slice by content ID. `None` if this cannot be determined, for example because of an unusual
+    /// encoding.
     pub(super) fn which_records_have_qualities(
         &self,
         slice: &SliceLayout,

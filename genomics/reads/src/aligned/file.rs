@@ -76,7 +76,7 @@ fn may_be_gzip(head: &[u8]) -> bool {
     [0x1f, 0x8b].iter().zip(head).all(|(a, b)| a == b)
 }
 
-/// A BAM, CRAM, CBQ, VBQ or BQ file, and the options for reading it.
+/// A BAM, CRAM, CBQ, VBQ or BQ file, whose reads may be unaligned, and the options for reading it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlignedInput {
     /// Path of the file.
