@@ -281,7 +281,7 @@ struct TemplateMapper<'a> {
 }
 
 impl TemplateMapper<'_> {
-    /// Searches for reads in the regions of `scan`. Returns the hits of each read, in the order of the reads.
+    /// Aligns reads to the regions of `scan`. Returns the hits of each read, in the order of the reads.
     fn find_hits(&mut self, reads: &[&[u8]], scan: &ReferenceScan<'_>) -> impl Iterator<Item = Vec<Hit>> + use<> {
         let lengths: Vec<usize> = reads.iter().map(|read| read.len()).collect();
         scan.meter.add_expected_bytes(scan.bases_to_scan(&lengths));

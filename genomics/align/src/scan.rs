@@ -136,8 +136,8 @@ pub fn scan_memory_bytes(bases: u64) -> u64 {
 }
 
 impl ReferenceScan<'_> {
-    /// Number of sequences in the next batch, whose `lengths` (bp) come first: as many as fit into memory, at least
-    /// one.
+    /// Number of sequences that form the next batch: as many of the first `lengths` (bp) as fit into memory, but at
+    /// least one.
     pub fn num_sequences_in_batch(&self, lengths: impl Iterator<Item = usize>) -> usize {
         let max_bases = bases_per_batch(self.total_region_bases(), self.memory_bytes);
         let mut bases = 0;

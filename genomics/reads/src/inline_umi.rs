@@ -27,7 +27,7 @@ pub struct InlineUmis {
 }
 
 impl InlineUmis {
-    /// UMIs in the bases of the reads, at the positions that `structures` describe.
+    /// Describes a lane whose reads contain UMIs in the bases that `structures` mark as UMI.
     pub fn from_read_structures(structures: ReadStructures) -> InlineUmis {
         InlineUmis { structures, counts: SharedRecordCounts::default() }
     }

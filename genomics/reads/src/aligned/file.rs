@@ -24,7 +24,7 @@ pub(super) enum AlignedFormat {
     Bam,
     Cbq,
     Cram,
-    /// VBQ and BQ.
+    /// The formats VBQ and BQ.
     Vbq,
 }
 
