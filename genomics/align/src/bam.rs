@@ -1,5 +1,5 @@
-//! Aligns read pairs with an index-free scan and writes a sorted, indexed BAM file. Section numbers refer to the SAM
-//! specification.
+//! Aligns read pairs to a reference without an index of the reference ([`crate::scan`]) and writes them to a BAM file
+//! sorted by coordinate, with its index. Section numbers refer to the SAM specification.
 
 use std::io;
 use std::path::Path;
@@ -60,9 +60,11 @@ pub struct UnalignedTemplate<'a> {
     pub read_group: usize,
     /// Read 1 and read 2.
     pub mates: [SequencedRead<'a>; 2],
-    /// Whether a mate without bases has no record, as in a library of single reads. Otherwise each mate has one.
+    /// Whether no record is written for a mate without bases, as in a library of unpaired reads. If false, such a mate
+    /// gets an unmapped record.
     pub leaves_out_empty_mate: bool,
-    /// Reference sequences (indices) and positions near which the pair is expected. The pair may align elsewhere.
+    /// Positions near which the pair is expected: index of the reference sequence, and 0-based position. The pair may
+    /// also align elsewhere.
     pub expected_positions: &'a [(usize, usize)],
     /// Upper limit of the mapping quality of alignments near the expected positions.
     pub max_mapq: u8,
@@ -70,9 +72,9 @@ pub struct UnalignedTemplate<'a> {
     pub search_genome: bool,
 }
 
-/// A value from which a read pair to be aligned can be obtained.
+/// A value that contains a read pair to be aligned.
 pub trait HasTemplate {
-    /// The read pair to be aligned.
+    /// Returns the read pair to be aligned.
     fn template(&self) -> UnalignedTemplate<'_>;
 }
 
@@ -98,14 +100,15 @@ pub struct BamProgram<'a> {
     pub command: &'a str,
 }
 
-/// Header content of `supporting.bam`: reference, samples and program.
+/// Content of the header of a BAM file of supporting reads: reference, samples and program.
 #[derive(Debug, Clone, Copy)]
 pub struct BamHeader<'a> {
     /// The reference whose sequences the `@SQ` lines list.
     pub reference: &'a Reference,
     /// MD5 sums of the sequences (M5), in their order; empty if they are unknown.
     pub sequence_md5: &'a [String],
-    /// The read groups, by the number that templates have. One without an ID has no templates and no header line.
+    /// The read groups; [`UnalignedTemplate::read_group`] is an index into this list. A group with an empty ID has no
+    /// templates and gets no `@RG` line.
     pub read_groups: &'a [BamReadGroup<'a>],
     /// The program that writes the file.
     pub program: BamProgram<'a>,
@@ -126,7 +129,7 @@ pub struct BamHeader<'a> {
 /// the folder of `path`.
 ///
 /// # Errors
-/// A file cannot be written, or a batch is an error.
+/// A file cannot be written, BAM cannot hold a record, or an item of `batches` is an error.
 pub fn write_bam<T: HasTemplate + Sync, E: From<Error>>(
     path: &Path,
     bam_header: &BamHeader<'_>,
@@ -166,7 +169,7 @@ fn encode_error(what: &str, source: io::Error) -> Error {
     Error::Encode { what: what.to_owned(), source }
 }
 
-/// The text with control characters replaced by spaces, which makes the text valid in a header field (section 1.3).
+/// Replaces control characters by spaces, so that the text is valid in a header field (section 1.3).
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -197,11 +200,11 @@ const TEMPLATES_PER_LOCAL_SCAN: usize = 8 << 10;
 const TEMPLATES_PER_GENOME_SCAN: usize = 256 << 10;
 /// Number of templates that a thread encodes at a time. Chosen.
 const TEMPLATES_PER_CHUNK: usize = 256;
-/// Bases (bp) on each side of an expected position in which a template is searched for. Chosen: mates are rarely
-/// farther apart.
+/// Number of bases (bp) before and after each expected position in which a template is searched for. Chosen: mates are
+/// rarely farther apart.
 const SEARCH_FLANK_BP: usize = 1_500;
 
-/// The merged reference regions around the expected positions of some templates.
+/// Merged reference regions around the expected positions of the templates.
 fn search_regions(templates: &[UnalignedTemplate<'_>], genome: &Reference) -> Vec<ReferenceRegion> {
     let flank = |&(chrom, at): &(usize, usize)| {
         (chrom, at.saturating_sub(SEARCH_FLANK_BP)..(at + SEARCH_FLANK_BP).min(genome.contigs[chrom].seq.len()))
@@ -219,8 +222,8 @@ fn search_regions(templates: &[UnalignedTemplate<'_>], genome: &Reference) -> Ve
     regions
 }
 
-/// Whether a read aligns well to its hits: the non-overlapping best hits score at least 0.9 points per base of the
-/// read.
+/// Whether a read aligns well: its best hits that do not overlap each other in the read have a total score of at least
+/// 0.9 times its number of bases.
 fn is_well_aligned(mate: &SequencedRead<'_>, hits: &[Hit]) -> bool {
     let mut separate_hits: Vec<&Hit> = Vec::new();
     for hit in hits {
@@ -233,7 +236,7 @@ fn is_well_aligned(mate: &SequencedRead<'_>, hits: &[Hit]) -> bool {
     points as usize * 10 >= mate.seq.len() * 9
 }
 
-/// A template with the hits of its mates.
+/// A template with the hits of its mates on the reference.
 struct MappedTemplate<T> {
     input: T,
     mate_hits: [Vec<Hit>; 2],
@@ -250,8 +253,8 @@ impl<T: HasTemplate> MappedTemplate<T> {
         mates.filter(|(_, is_aligned)| !is_aligned).map(|(mate, _)| mate).collect()
     }
 
-    /// Puts the best pair of hits first. For mates that were not searched for in the whole reference, the mapping
-    /// quality is limited to that of the template.
+    /// Moves the hits of the best pair to the front. Limits the mapping quality of mates that were not searched for in
+    /// the whole reference to [`UnalignedTemplate::max_mapq`].
     fn choose_hits(&mut self, apart: usize) {
         move_best_pair_first(&mut self.mate_hits, apart);
         let UnalignedTemplate { max_mapq, search_genome, .. } = self.input.template();
@@ -267,18 +270,18 @@ impl<T: HasTemplate> MappedTemplate<T> {
 struct TemplateMapper<'a> {
     bam_header: &'a BamHeader<'a>,
     sam_header: &'a sam::Header,
-    /// Scan over the whole reference.
+    /// Search in the whole reference.
     scan: &'a ReferenceScan<'a>,
     /// Maximum distance (bp) between the outer ends of a proper pair.
     max_mate_distance: usize,
-    /// Reads with a part that is too repetitive to be searched for.
+    /// Number of reads with a part that is too repetitive to be searched for.
     skipped_repetitive: u64,
     truncated_hits: u64,
     sorter: Sorter,
 }
 
 impl TemplateMapper<'_> {
-    /// Searches for reads and returns the hits of each read, in the order of the reads.
+    /// Aligns reads to the regions of `scan`. Returns the hits of each read, in the order of the reads.
     fn find_hits(&mut self, reads: &[&[u8]], scan: &ReferenceScan<'_>) -> impl Iterator<Item = Vec<Hit>> + use<> {
         let lengths: Vec<usize> = reads.iter().map(|read| read.len()).collect();
         scan.meter.add_expected_bytes(scan.bases_to_scan(&lengths));
@@ -305,8 +308,8 @@ impl TemplateMapper<'_> {
         Ok(())
     }
 
-    /// Searches for templates near their expected positions. Templates with a mate that does not align there, and
-    /// that may be searched for genome-wide, are moved to `unplaced`.
+    /// Searches for templates near their expected positions and pushes their records. Moves templates to `unplaced`
+    /// that allow a search in the whole reference and have a mate that does not align near its expected positions.
     fn map_near_expected<T: HasTemplate + Sync>(
         &mut self,
         all: Vec<T>,
@@ -341,7 +344,8 @@ impl TemplateMapper<'_> {
         Ok(())
     }
 
-    /// Searches the whole reference for mates that do not align near the expected positions.
+    /// Searches the whole reference for the mates that do not align near the expected positions, and pushes the
+    /// records.
     fn map_genome_wide<T: HasTemplate + Sync>(&mut self, mut unplaced: Vec<MappedTemplate<T>>) -> Result<(), Error> {
         for some in unplaced.chunks_mut(TEMPLATES_PER_GENOME_SCAN) {
             let mut hits = self.find_hits(&MappedTemplate::unaligned_mates(some), self.scan);
@@ -379,7 +383,7 @@ struct ReadAlignment<'a> {
     hit: &'a Hit,
     /// Index of the reference sequence.
     sequence: usize,
-    /// 0-based start on the reference; `end` is exclusive.
+    /// 0-based start on the reference. `end` is exclusive.
     start: usize,
     end: usize,
     /// CIGAR with soft clips, so that it covers the whole read.
@@ -478,7 +482,7 @@ fn edit_distance(cigar: &[Op], mut read: &[u8], mut genome: &[u8]) -> i32 {
     distance as i32
 }
 
-/// A read and its reverse complement.
+/// Bases and qualities of a read in the order of sequencing and reverse-complemented.
 struct OrientedRead<'a> {
     seq: Vec<u8>,
     qual: &'a [u8],
@@ -498,7 +502,7 @@ impl<'a> OrientedRead<'a> {
     }
 }
 
-/// The read name as BAM allows it (section 1.4): at most 254 bytes, every other character becomes `_`.
+/// The read name as BAM allows it (section 1.4): at most 254 bytes. Characters that are not allowed become `_`.
 fn bam_read_name(name: &[u8]) -> Vec<u8> {
     let mut name: Vec<u8> =
         name.iter().take(254).map(|&b| if b.is_ascii_graphic() && b != b'@' { b } else { b'_' }).collect();
@@ -549,7 +553,7 @@ impl RecordEncoder<'_> {
     }
 }
 
-/// Everything that is needed to build the records of one read of a pair.
+/// Data from which the records of one read of a template are built.
 struct MateRecords<'a> {
     name: &'a [u8],
     group: Option<&'a str>,
@@ -560,12 +564,13 @@ struct MateRecords<'a> {
     mate_alignment: Option<&'a ReadAlignment<'a>>,
     /// Whether the read is read 1 of its template (SAM flag 0x40).
     is_read1: bool,
-    /// Whether the mate has a record, too.
+    /// Whether a record is written for the mate, too.
     has_mate: bool,
 }
 
 impl MateRecords<'_> {
-    /// Whether both mates face each other at a usual distance.
+    /// Whether both mates form a proper pair: they are on the same reference sequence, face each other, and are at
+    /// most the maximum distance apart.
     fn is_proper_pair(&self) -> bool {
         matches!((self.alignments.first(), self.mate_alignment), (Some(a), Some(b)) if a.hit.proper_pair
             && b.hit.proper_pair

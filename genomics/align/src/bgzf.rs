@@ -33,7 +33,7 @@ impl Default for CompressionLevel {
     }
 }
 
-/// Compresses BGZF blocks; each thread has its own.
+/// Compresses BGZF blocks. Each thread has its own compressor.
 pub struct BlockCompressor(Compressor);
 
 impl std::fmt::Debug for BlockCompressor {

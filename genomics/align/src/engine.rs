@@ -1,12 +1,15 @@
-//! The aligner as an engine: it turns the reads of a batch into alignment records. The one engine is [`GenumaEngine`]; tests
-//! replace it by an engine that sleeps.
+//! The aligner as an engine: it turns the reads of a batch into alignment records. The only engine is
+//! [`GenumaEngine`]. Tests use an engine that only waits.
 //!
 //! An engine does not start threads. The caller gives each worker an [`Engine::WorkerState`], splits the reads as the
 //! engine's [`BlockRule`] requires, and calls three functions:
 //!
-//! 1. [`Engine::map_batch`] for each *batch* (some consecutive reads: a [`ReadBatch`]), on any worker: maps every read separately. The result is an [`Engine::MappedBatch`].
-//! 2. [`Engine::estimate_library`] once for each *block* (some consecutive batches), when all its batches are mapped: estimates the insert sizes from the whole block. This is the only barrier, and it is cheap.
-//! 3. [`Engine::write_records`] for each batch with the estimate of its block, on any worker: pairs the mates, rescues lost mates, and appends the records.
+//! 1. [`Engine::map_batch`] for each *batch* (some consecutive reads: a [`ReadBatch`]), on any worker: maps every read
+//! separately. The result is an [`Engine::MappedBatch`].
+//! 2. [`Engine::estimate_library`] once for each *block* (some consecutive batches), when all its batches are mapped:
+//! estimates the insert sizes from the whole block. This is the only barrier, and it is cheap.
+//! 3. [`Engine::write_records`] for each batch with the estimate of its block, on any worker: pairs the mates,
+//! searches for unplaced mates near their mates (mate rescue), and appends the records.
 //!
 //! ```text
 //!            batch 1 -> map -> mapped 1 -.             .-> write -> records 1
@@ -17,11 +20,11 @@
 //! Workers do not wait at the barrier: they map batches of the next block meanwhile. Two blocks in progress are
 //! enough.
 //!
-//! The block boundaries affect the records, because the estimate is that of the block. So the engine sets the size of
-//! a block. The division of a block into batches has no effect. A block never extends beyond the end of a lane. So the records depend on the
-//! reads of a lane only, not on threads, batches or placement.
+//! The block boundaries affect the records, because the insert sizes are estimated from the block. So the engine sets
+//! the size of a block. The division of a block into batches has no effect. A block never extends beyond the end of a
+//! lane. So the records depend on the reads of a lane only, not on threads, batches or placement.
 //!
-//! Pairs have blocks of 25 Mbp; single reads share nothing.
+//! Pairs have blocks of 25 Mbp. Reads without mates are independent of each other: each of their batches is a block.
 //!
 //! Records are BAM records back to back, each with its `block_size` (see [`crate::sam`]). Reads are in input order;
 //! the further records of a read directly follow its first record.
@@ -38,7 +41,7 @@ pub mod genuma;
 
 pub use genuma::GenumaEngine;
 
-/// Why an index cannot be built or loaded, or a read cannot be mapped.
+/// Why an index cannot be built or loaded, or why a read cannot be mapped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The reference cannot be read, or a file of the index cannot be written. The message names the file.
@@ -60,7 +63,7 @@ pub enum Error {
     NoIndex {
         /// Path of the index file that does not exist.
         path: PathBuf,
-        /// The reference to be indexed.
+        /// Path of the FASTA file from which the index can be made.
         reference: PathBuf,
     },
     /// The index is damaged, or is the index of another reference.
@@ -113,24 +116,24 @@ impl Error {
     }
 }
 
-/// Whether the reads of a lane are paired.
+/// Whether the reads of a lane have mates, and in which files the mates are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadLayout {
-    /// Each read is a template of its own.
+    /// Reads without mates: each read is a template.
     Single,
-    /// Read pairs whose mates are in two files.
+    /// Read pairs: read 1 and read 2 are in two files.
     Paired,
-    /// Mates that alternate in one file.
+    /// Read pairs: read 1 and read 2 alternate in one file.
     Interleaved,
 }
 
-/// How the reads of a lane must be grouped into blocks.
+/// How the reads of a lane are grouped into blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockRule {
-    /// Reads are independent of each other: each batch is a block, of any size.
+    /// Reads are independent of each other: each batch is a block and may have any size.
     AnyBatch,
-    /// A block ends after the first template with which it has at least this many bases (bp); it consists of any
-    /// number of batches.
+    /// A block ends with the template with which it reaches this number of bases (bp). It consists of one or more
+    /// batches.
     BlocksOfBases(u64),
 }
 
@@ -143,23 +146,23 @@ pub struct AlignerProgram {
     pub version: &'static str,
 }
 
-/// A large array of a loaded index, whose pages can be placed and located.
+/// A large array of a loaded index. Its memory pages can be placed on NUMA nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexArray<'a> {
-    /// Name of the content of the array.
+    /// Content of the array, such as `buckets`.
     pub name: &'static str,
-    /// The bytes of the array in memory.
+    /// The memory of the array.
     pub bytes: &'a [u8],
 }
 
 /// An aligner with its index in memory, shared by all workers.
 ///
-/// The thread that calls the engine's `load` touches each large array first, so that its memory policy decides where
-/// the pages are. An engine may be loaded several times: one copy for each NUMA node.
+/// The thread that loads the index is the first to write to its large arrays, so that the memory policy of this thread
+/// decides on which NUMA nodes the pages are. An engine may be loaded several times: one copy for each NUMA node.
 pub trait Engine: Send + Sync {
-    /// Buffers of a worker, kept between batches.
+    /// Buffers of one worker, reused for all its batches.
     type WorkerState: Send;
-    /// Result of [`Engine::map_batch`], used by [`Engine::write_records`]. Reused: each `map_batch` replaces the
+    /// Result of [`Engine::map_batch`], used by [`Engine::write_records`]. It is reused: each `map_batch` replaces the
     /// previous result.
     type MappedBatch: Default + Send;
     /// Properties of the library that are estimated from the reads of a block, above all the insert sizes.
@@ -174,16 +177,16 @@ pub trait Engine: Send + Sync {
     /// How reads with this layout must be grouped into blocks.
     fn block_rule(&self, layout: ReadLayout) -> BlockRule;
 
-    /// Memory of the index (bytes).
+    /// Memory (bytes) of the index.
     fn memory_bytes(&self) -> u64;
 
-    /// The large arrays of the index, as far as the engine exposes them.
+    /// The large arrays of the index; empty if the engine does not expose them.
     fn index_arrays(&self) -> Vec<IndexArray<'_>>;
 
-    /// Creates the buffers of a worker.
+    /// Creates the buffers of one worker.
     fn new_state(&self) -> Self::WorkerState;
 
-    /// Maps each read of a batch separately.
+    /// Finds the placements of each read of a batch, without regard to its mate, and stores them in `mapped`.
     ///
     /// # Errors
     /// A read cannot be mapped.
@@ -215,18 +218,19 @@ pub trait Engine: Send + Sync {
         out: &mut Vec<u8>,
     ) -> Result<(), Error>;
 
-    /// Number of reads for which the worker has skipped or dropped placements so far, as pairs of kind and number.
-    /// The kind `reads` counts a read once even if several kinds apply.
+    /// Numbers of reads for which this worker has skipped or dropped placements so far, as pairs of a kind and a
+    /// number. The kind `reads` counts a read once, even if several kinds apply.
     fn skipped_reads(&self, _state: &Self::WorkerState) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// Maps all batches of a block on the calling thread, and appends the records to `out`.
+    /// Maps all batches of a block, estimates the insert sizes and appends the records to `out`, on the calling
+    /// thread.
     ///
-    /// `mapped_batches` grows to one item for each batch and can be reused.
+    /// `mapped_batches` is a reusable buffer; it grows to one item for each batch.
     ///
     /// # Errors
-    /// As [`Engine::map_batch`] and [`Engine::write_records`].
+    /// The errors of [`Engine::map_batch`] and [`Engine::write_records`].
     fn map_block(
         &self,
         state: &mut Self::WorkerState,
@@ -247,7 +251,7 @@ pub trait Engine: Send + Sync {
     }
 }
 
-/// Appends `.extension` to the whole file name of `prefix`.
+/// Appends `.extension` to the file name of `prefix`, whether or not it has an extension.
 fn append_extension(prefix: &Path, extension: &str) -> PathBuf {
     let mut name = prefix.as_os_str().to_owned();
     name.push(".");

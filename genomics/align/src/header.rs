@@ -9,7 +9,7 @@ use crate::sam::Contigs;
 
 pub use read_group::{ReadGroup, ReadGroupError};
 
-/// The program and command line that wrote a SAM file, for its `@PG` line.
+/// The program that wrote a SAM file, and its command line, for the `@PG` line.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandProgram<'a> {
     /// Program name (`ID` and `PN` of the `@PG` line).
@@ -20,8 +20,8 @@ pub struct CommandProgram<'a> {
     pub command_line: &'a str,
 }
 
-/// The header of unsorted reads: `@HD`, `@SQ`, `@RG` (each distinct read group once), and two `@PG` lines, one for
-/// the aligner and one for the command that ran it.
+/// Builds the header of a file of unsorted reads: `@HD`, `@SQ`, `@RG` (each distinct read group once), and two `@PG`
+/// lines, one for the aligner and one for the command that ran it.
 pub fn sam_header(
     contigs: &Contigs,
     groups: &[ReadGroup],

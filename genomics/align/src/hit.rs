@@ -9,7 +9,7 @@ pub enum Strand {
     Reverse,
 }
 
-/// Kind of a CIGAR operation. The order is that of the operation codes of BAM.
+/// Kind of a CIGAR operation. The numbers of the kinds are the operation codes of BAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CigarKind {
     /// Aligned bases, equal or different (M).
@@ -23,7 +23,7 @@ pub enum CigarKind {
 /// One CIGAR operation: its kind and its length (bp).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CigarOp {
-    /// Match, insertion, deletion or clip.
+    /// Match, insertion or deletion.
     pub kind: CigarKind,
     /// Length of the operation in bases.
     pub len: u32,
@@ -32,7 +32,7 @@ pub struct CigarOp {
 /// One alignment of a sequence, or of a part of it, to the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// Index of the reference sequence.
+    /// Index of the reference sequence (htslib: tid).
     pub tid: usize,
     /// First aligned base on the reference, 0-based.
     pub ref_start: usize,
@@ -46,7 +46,7 @@ pub struct Hit {
     pub strand: Strand,
     /// Mapping quality (Phred).
     pub mapq: u8,
-    /// Sum of match scores, mismatch penalties and gap penalties.
+    /// Alignment score: match scores minus mismatch and gap penalties.
     pub score: i32,
     /// Number of alignment columns: matches, mismatches, inserted and deleted bases (PAF: alignment block length).
     pub alignment_columns: usize,
@@ -56,7 +56,7 @@ pub struct Hit {
     pub proper_pair: bool,
     /// Whether this is the primary (best) alignment of the sequence.
     pub is_primary: bool,
-    /// Whether a better hit aligns the same part of the sequence (SAM flag 0x100).
+    /// Whether a better hit aligns the same bases of the sequence (SAM flag 0x100).
     pub is_secondary: bool,
     /// CIGAR without clips, along the forward strand of the reference.
     pub cigar: Vec<CigarOp>,

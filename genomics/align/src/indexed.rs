@@ -26,7 +26,7 @@ pub enum Error {
     /// A record that cannot be indexed.
     #[error("{path}: record {record} cannot be indexed: {reason}")]
     IndexRecord {
-        /// Path of the BAM or CRAM file.
+        /// Path of the file whose record cannot be indexed.
         path: PathBuf,
         /// Record number, from 1.
         record: u64,
@@ -35,29 +35,29 @@ pub enum Error {
     },
 }
 
-/// Format of the records in a file, which decides the format of the index.
+/// Format of the records in a file; it determines the format of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexedFormat {
-    /// BAM records: the index is `.bai`.
+    /// BAM records: the index is `.bai`, or `.csi` if a sequence is too long for BAI.
     Bam {
         /// Number of sequences in the header.
         sequences: usize,
     },
-    /// VCF lines: the index is `.tbi`.
+    /// VCF lines: the index is `.tbi`, or `.csi` if a sequence is too long for tabix.
     Vcf {
-        /// Names of the sequences with records, in file order.
+        /// Names of the sequences that have records, in the order of the file.
         names: Vec<String>,
     },
 }
 
-/// Position of a record on the reference and in the file, for the index.
+/// Position of a record on the reference, for the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordPosition {
     /// Index of the reference sequence.
     pub sequence: usize,
-    /// First base, 1-based.
+    /// First base of the record on the reference, 1-based.
     pub start: usize,
-    /// Last base, 1-based.
+    /// Last base of the record on the reference, 1-based.
     pub end: usize,
     /// Whether the record is aligned at this position. An unmapped read has the position of its mate but is not
     /// aligned there.
@@ -78,15 +78,15 @@ const fn max_indexed_bp(levels: u8) -> usize {
 
 /// Collects the index entries of a file while its records are written.
 pub(crate) enum IndexBuilder {
-    /// A BAI or tabix index.
+    /// A BAI or tabix index, whose bins are supplemented by a linear index.
     Linear(Indexer<LinearIndex>),
-    /// CSI, for sequences that are too long for BAI.
+    /// A CSI index, for sequences that are too long for BAI.
     Binned(Indexer<BinnedIndex>),
 }
 
 impl IndexBuilder {
-    /// Creates the index for sequences of at most `longest` bp: BAI or tabix if possible, otherwise CSI with enough
-    /// levels.
+    /// Creates an empty index for reference sequences of at most `longest` bp: BAI or tabix if possible, otherwise CSI
+    /// with enough levels.
     pub(crate) fn for_longest_sequence(longest: usize, header: Option<Header>) -> IndexBuilder {
         fn new_indexer<I>(levels: u8, header: Option<Header>) -> Indexer<I>
         where
@@ -106,7 +106,8 @@ impl IndexBuilder {
         }
     }
 
-    /// Adds the next record. Returns the reason if the record cannot be indexed.
+    /// Adds the next record. `place` is `None` for a record without a position. The error is the reason why the record
+    /// cannot be indexed.
     pub(crate) fn add_record(&mut self, place: Option<RecordPosition>, chunk: Chunk) -> Result<(), String> {
         let position = |p: usize| Position::new(p).unwrap_or(Position::MIN);
         let context = place.map(|p| (p.sequence, position(p.start), position(p.end.max(p.start)), p.is_aligned));
@@ -137,8 +138,8 @@ fn append_extension(path: &Path, extension: &str) -> PathBuf {
 }
 
 impl IndexedFile {
-    /// Creates the file at `path`. `longest` is the length (bp) of the longest sequence, which decides the kind of
-    /// index.
+    /// Creates the file at `path`. `longest` is the length (bp) of the longest reference sequence, which determines
+    /// whether the index is BAI (or tabix) or CSI.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -155,7 +156,7 @@ impl IndexedFile {
         Ok(IndexedFile { path: path.to_owned(), data, index_builder, format, records_written: 0 })
     }
 
-    /// Writes the header bytes, which come before the first record.
+    /// Writes the header, which comes before the first record.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -180,7 +181,8 @@ impl IndexedFile {
         })
     }
 
-    /// Completes both files and adds them to `set`. Also removes an older index of another kind.
+    /// Completes the file and its index and adds both to `set`. An older index of the other kind (BAI or CSI) is
+    /// removed when `set` is published.
     ///
     /// # Errors
     /// A file cannot be written.

@@ -44,7 +44,7 @@ pub use alignment_counts::{AlignmentCounts, InsertSizeStatistics};
 
 /// Number of bases (bp) in a batch of independent reads: at most some hundred milliseconds of work. Chosen.
 pub const DEFAULT_BATCH_BASES: u64 = 250_000;
-/// Number of tasks per worker that are in the queues. The tasks take about the same time. Chosen.
+/// Number of tasks per worker in the queues of the farm. The tasks take about the same time. Chosen.
 const TASKS_PER_WORKER: usize = 6;
 
 /// Why the alignment of a set of reads ended early.
@@ -70,9 +70,9 @@ pub enum Error {
     Farm(String),
 }
 
-/// The reads to be aligned: the first batch, and the stream of the others.
+/// The reads to be aligned: the first batch, and the stream of all later batches.
 pub struct AlignInput {
-    /// All reads, lane after lane, in input order.
+    /// The reads after `first_batch`, lane after lane, in input order.
     pub stream: ReadStream,
     /// The first reads, which were already taken from the stream.
     pub first_batch: ReadBatch,
@@ -84,15 +84,16 @@ pub struct AlignInput {
 pub enum AlignOutput<'a> {
     /// SAM lines in the order of the reads. The header must have been written before.
     Sam(&'a mut dyn Write),
-    /// To the sorter; the options of duplicate marking are those of the sorter.
+    /// Passes the records to the sorter. The options of duplicate marking must be those of the sorter; `None` marks no
+    /// duplicates.
     Sorted(&'a mut Sorter, Option<Arc<MarkdupOptions>>),
 }
 
-/// The workers that align reads: their engine and the CPUs that they run on.
+/// The workers that align reads: the engine that they share and the CPUs that they run on.
 pub struct AlignWorkerPool<'a, E> {
-    /// The aligner with its index.
+    /// The engine with its index: one copy, or one copy on each NUMA node.
     pub engine: &'a LoadedIndex<E>,
-    /// The CPU slots of the workers, one worker on each.
+    /// The CPU slots; each has one worker.
     pub cpu_slots: Vec<CpuSlot>,
 }
 
@@ -101,19 +102,19 @@ pub struct AlignWorkerPool<'a, E> {
 pub struct AlignSummary {
     /// Counts of reads and records.
     pub counts: AlignmentCounts,
-    /// Number of blocks whose insert sizes were estimated.
+    /// Number of blocks of reads.
     pub num_blocks: u64,
-    /// Total time of all workers for mapping reads separately.
+    /// Time that all workers together needed for mapping reads separately.
     pub map_time: Duration,
-    /// Total time of all workers for pairing and making records.
+    /// Time that all workers together needed for pairing mates and making records.
     pub finish_time: Duration,
-    /// Total time of all workers for making SAM text or sorting.
+    /// Time that all workers together needed for making SAM text or sorting.
     pub output_time: Duration,
-    /// Time that the master waited for reads.
+    /// Time that the master of the farm waited for reads.
     pub read_wait_time: Duration,
-    /// Time that the master needed for writing or for passing records to the sorter.
+    /// Time that the master needed to write SAM text or to pass records to the sorter.
     pub write_time: Duration,
-    /// Number of reads with skipped or dropped placements, by kind ([`Engine::skipped_reads`]).
+    /// Number of reads with skipped or dropped placements, by kind (see [`Engine::skipped_reads`]).
     pub skipped_reads: BTreeMap<&'static str, u64>,
     /// Statistics of each worker.
     pub workers: Vec<WorkerSummary>,

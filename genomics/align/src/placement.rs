@@ -1,5 +1,5 @@
-//! Placement of an aligner's index on the NUMA nodes: chooses it, loads the index accordingly, and checks where the
-//! pages are.
+//! Placement of the index of an aligner on the NUMA nodes: chooses the placement, loads the index accordingly, and
+//! checks where its pages are.
 //!
 //! All workers read the index at random positions, so that its placement decides the cost of each read (misale2014,
 //! section V; lenis2017). A copy on each node makes every access local. One copy interleaved over all nodes shares
@@ -15,7 +15,7 @@ use genuma_machine::{IdSet, Topology};
 
 use crate::engine::{self, Engine};
 
-/// The placement of the index that the user asks for (`--placement`).
+/// The placement of the index that the user requests (`--placement`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PlacementRequest {
     /// Choose the placement by machine and index size.
@@ -31,7 +31,7 @@ pub enum PlacementRequest {
     Replicate,
 }
 
-/// The placement of the index that is used.
+/// The placement that is used for the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexPlacement {
     /// One copy on the node of the thread that loads it.
@@ -58,7 +58,7 @@ impl fmt::Display for IndexPlacement {
 /// A placement and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementPlan {
-    /// The NUMA nodes on which the pages of the index are placed.
+    /// The chosen placement with its NUMA nodes.
     pub placement: IndexPlacement,
     /// Why this placement was chosen, as text for the user.
     pub reason: String,
@@ -76,12 +76,12 @@ pub struct MemoryMeasurements {
 /// Minimum ratio of remote to local latency at which each node gets its own copy of the index. Chosen: below 10% a copy
 /// saves less time than loading it takes.
 const MIN_REMOTE_LATENCY_RATIO: f64 = 1.1;
-/// Ratio of the highest to the lowest bandwidth above which the nodes count as unequal. Chosen.
+/// Ratio of the highest to the lowest bandwidth above which the bandwidths of the nodes count as different. Chosen.
 const MAX_EVEN_BANDWIDTH_RATIO: f64 = 1.25;
 
 impl MemoryMeasurements {
-    /// Mean latency of remote memory divided by mean latency of local memory, for `nodes`; `None` if a pair of nodes
-    /// was not measured.
+    /// Mean latency of remote memory divided by mean latency of local memory, for `nodes`; `None` if the latency of
+    /// some pair of nodes was not measured.
     fn remote_latency_ratio(&self, nodes: &IdSet) -> Option<f64> {
         let (mut near, mut far, mut pairs) = (0.0, 0.0, 0.0);
         for from in nodes.iter() {
@@ -95,15 +95,15 @@ impl MemoryMeasurements {
         ratio.is_finite().then_some(ratio)
     }
 
-    /// Lowest and highest memory bandwidth (GB/s) among `nodes`; `None` if a node was not measured.
+    /// Lowest and highest memory bandwidth (GB/s) among `nodes`; `None` if some node was not measured.
     fn bandwidth_range(&self, nodes: &IdSet) -> Option<(f64, f64)> {
         let all = nodes.iter().map(|node| self.bandwidth_gb_s.get(&node).copied()).collect::<Option<Vec<_>>>()?;
         Some((all.iter().copied().reduce(f64::min)?, all.iter().copied().reduce(f64::max)?))
     }
 }
 
-/// Chooses the placement of an index of `bytes` bytes on this machine. On a machine with memory on one node only, the
-/// placement is local.
+/// Chooses the placement of an index of `bytes` bytes on this machine. If only one node has memory, the placement is
+/// local.
 ///
 /// Without measurements, remote memory counts as slow and the bandwidths count as equal unless the kernel's weights
 /// differ.
@@ -191,7 +191,7 @@ pub enum Error {
 pub enum LoadedIndex<E> {
     /// One copy for all workers.
     Single(E),
-    /// One copy on each node; each worker uses the nearest.
+    /// One copy on each node; each worker uses the copy on the nearest node.
     PerNode(ReplicatedPerNode<E>),
 }
 
@@ -200,12 +200,12 @@ pub enum LoadedIndex<E> {
 pub struct IndexResidence {
     /// The node whose workers use this copy; `None` if all workers use one copy.
     pub node: Option<u32>,
-    /// Number of pages on each node.
+    /// Number of pages of this copy on each node.
     pub residence: PageResidence,
 }
 
-/// Collapses the arrays of an index that is on one node into huge pages where the kernel supports them. An
-/// interleaved index keeps small pages, because a huge page is on one node.
+/// Asks the kernel to collapse the arrays of an index that is on one node into huge pages. An interleaved index keeps
+/// base pages, because a huge page is on one node.
 fn collapse_into_huge_pages<E: Engine>(engine: E) -> E {
     let covered: usize =
         engine.index_arrays().iter().map(|region| placement::collapse_into_huge_pages(region.bytes)).sum();
@@ -245,7 +245,7 @@ impl<E: Engine> LoadedIndex<E> {
         }
     }
 
-    /// The copy nearest to the CPU that runs the calling thread.
+    /// The copy on the node nearest to the CPU that runs the calling thread.
     pub fn nearest_copy(&self) -> &E {
         match self {
             LoadedIndex::Single(engine) => engine,
@@ -253,7 +253,7 @@ impl<E: Engine> LoadedIndex<E> {
         }
     }
 
-    /// The nodes on which the kernel has put the arrays of each copy; empty if the engine does not expose its arrays.
+    /// Asks the kernel on which nodes the pages of each copy are; empty if the engine does not expose its arrays.
     ///
     /// # Errors
     /// The kernel does not permit the query.
@@ -278,8 +278,9 @@ impl<E: Engine> LoadedIndex<E> {
     }
 }
 
-/// Whether the pages are where the placement puts them: each copy on its node, an interleaved index evenly to 2%.
-/// Always true for local memory; with the kernel's weights only the set of nodes is checked.
+/// Whether the pages are where the placement puts them: each copy on its node, an interleaved index evenly (within 2%)
+/// over its nodes. Always true for [`IndexPlacement::Local`]. For [`IndexPlacement::Weighted`] only the set of nodes
+/// is checked.
 pub fn residence_matches_placement(placement: &IndexPlacement, found: &[IndexResidence]) -> bool {
     found.iter().all(|IndexResidence { node, residence }| {
         let pages = residence.num_resident_pages();

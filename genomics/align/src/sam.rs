@@ -37,7 +37,7 @@ pub enum Error {
     /// Bytes that are not a valid BAM record.
     #[error("not a BAM record: {0}")]
     InvalidBamRecord(&'static str),
-    /// A read name of this many bytes, which is longer than the 254 bytes that BAM allows.
+    /// A read name that is longer than the 254 bytes that BAM allows; the field is its length in bytes.
     #[error("read name of {0} bytes: BAM holds 254 at most; shorten it")]
     NameTooLong(usize),
 }
@@ -47,14 +47,14 @@ pub enum Error {
 pub struct Contigs {
     names: Vec<String>,
     lengths: Vec<u64>,
-    /// Header positions of the ALT contigs, ascending.
+    /// Indices in the header of the ALT contigs, ascending.
     alt_numbers: Vec<usize>,
     number_by_name: HashMap<Vec<u8>, i32>,
 }
 
 impl Contigs {
-    /// Makes the table from names and lengths (bp). If two sequences have the same name, the lookup by name returns
-    /// the first one.
+    /// Builds the table from names and lengths (bp). If two sequences have the same name, the lookup by name returns
+    /// the first.
     pub fn new(contigs: impl IntoIterator<Item = (String, u64)>) -> Self {
         let mut table = Contigs::default();
         for (name, length) in contigs {
@@ -66,7 +66,7 @@ impl Contigs {
         table
     }
 
-    /// Marks the sequences for whose name `is_alt` returns true as ALT contigs: their `@SQ` lines get the tag `AH:*`.
+    /// Marks the sequences for whose name `is_alt` returns true as ALT contigs. Their `@SQ` lines get the tag `AH:*`.
     pub(crate) fn with_alt_contigs(mut self, is_alt: impl Fn(&str) -> bool) -> Self {
         self.alt_numbers = (0..self.num_contigs()).filter(|&number| is_alt(&self.names[number])).collect();
         self
@@ -77,17 +77,17 @@ impl Contigs {
         self.names.len()
     }
 
-    /// Whether there are no sequences.
+    /// Whether there are no reference sequences.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Name of the sequence at position `number` of the header; `None` if the number is negative or too large.
+    /// Name of the sequence with this index in the header; `None` if the index is negative or too large.
     pub fn contig_name(&self, number: i32) -> Option<&str> {
         self.names.get(usize::try_from(number).ok()?).map(String::as_str)
     }
 
-    /// Position in the header of the sequence with this name.
+    /// Index in the header of the sequence with this name; `None` if there is none.
     pub fn contig_index(&self, name: &[u8]) -> Option<i32> {
         self.number_by_name.get(name).copied()
     }

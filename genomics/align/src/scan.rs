@@ -8,7 +8,7 @@
 //!
 //! Cost: two passes over the reference for each batch of sequences. A batch holds as many sequences as memory allows,
 //! at [`MEMORY_PER_BASE_BYTES`] bytes per base. Repetitive sequences cost more, because every copy of the repeat is
-//! extended. No part of a sequence gets more than [`MAX_HITS_PER_PART`] hits.
+//! extended. The same bases of a sequence get at most [`MAX_HITS_PER_PART`] hits.
 
 mod extend;
 mod seeds;
@@ -28,41 +28,44 @@ use self::extend::{GappedAlignment, ScoredRange, count_matching_bases, extend_ga
 use self::seeds::{SEED_BP, Seed, SeedIndex, SeedLookupBuffers, SeedPosition, for_each_seed_batch};
 use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
-/// Memory (bytes) that the scan needs per base of the sequences.
+/// Memory (bytes) that the scan needs for each base of the sequences in a batch.
 const MEMORY_PER_BASE_BYTES: u64 = 64;
 /// Minimum and maximum number of sequence bases in a batch.
 const BATCH_BASES: Range<u64> = 1 << 20..1 << 29;
-/// A batch has at most one sequence base per this many reference bases, unless that is less than
-/// [`MIN_BATCH_CAP_BASES`]. Larger seed tables cause more cache misses without saving passes.
+/// Minimum number of reference bases per sequence base of a batch, unless the batch is smaller than
+/// [`MIN_BATCH_CAP_BASES`]. Larger seed tables cause more cache misses and do not save passes over the reference.
 const MIN_REFERENCE_BASES_PER_BASE: u64 = 16;
-/// Number of sequence bases that a batch may have for a reference of any length.
+/// Number of sequence bases that a batch may have even if the reference is short.
 const MIN_BATCH_CAP_BASES: u64 = 4 << 20;
 /// Number of passes over the reference for each batch: one counts the seeds, one extends them.
 const PASSES_PER_BATCH: u64 = 2;
 /// Number of reference bases that a thread scans at a time.
 const CHUNK_BP: usize = 512 << 10;
-/// Maximum number of occurrences in the reference of a seed that is always extended. Empirical: raising this value
-/// finds more hits in repeats and takes longer.
+/// Maximum number of occurrences in the reference up to which every seed is extended. Empirical: a higher value finds
+/// more hits in repeats and takes longer.
 const MAX_COUNT_ANY_SEED: u32 = 20;
-/// Maximum number of occurrences of a seed that is extended when its window has fewer than [`MIN_SEEDS_PER_WINDOW`]
-/// rarer seeds. Empirical.
+/// Maximum number of occurrences in the reference up to which a seed is extended if its window has fewer than
+/// [`MIN_SEEDS_PER_WINDOW`] rarer seeds. Empirical.
 const MAX_COUNT_SECOND_SEED: u32 = 500;
-/// Maximum number of occurrences at which the rarest seed of a window is still extended. If it has more, no seed of the
-/// window is extended. Empirical.
+/// Maximum number of occurrences in the reference up to which the rarest seed of a window is extended. If it has more,
+/// no seed of the window is extended. Empirical.
 const MAX_COUNT_RAREST_SEED: u32 = 5_000;
-/// Length (bp) of the windows of a sequence in which seeds are selected.
+/// Length (bp) of the windows into which a sequence is divided for selecting seeds.
 const SEED_WINDOW_BP: usize = 24;
-/// Minimum number of seeds per window that are extended, even if all its seeds are frequent.
+/// Number of rarest seeds of a window to which the higher limits [`MAX_COUNT_RAREST_SEED`] and
+/// [`MAX_COUNT_SECOND_SEED`] apply.
 const MIN_SEEDS_PER_WINDOW: usize = 2;
-/// Maximum number of hits for one part of a sequence.
+/// Maximum number of hits for the same bases of a sequence.
 const MAX_HITS_PER_PART: usize = 50;
-/// Minimum number of ungapped segments of a sequence at which segments are dropped that better segments dominate.
+/// Number of ungapped segments of a sequence at which dominated segments are dropped (see
+/// [`drop_dominated_segments`]).
 const MIN_SEGMENTS_TO_THIN: usize = 256;
 /// Number of reference chunks after which dominated segments are dropped on all threads.
 const CHUNKS_PER_ROUND: usize = 64;
-/// Number of groups into which the sequences are divided for dropping segments in parallel.
+/// Number of groups into which the sequences are divided, so that their dominated segments are dropped in parallel.
 const SEQUENCE_SHARES: usize = 64;
-/// Number of recent segments of a sequence that are checked before a seed match is extended.
+/// Number of the last segments of a sequence with which a seed match is compared before it is extended: a match inside
+/// one of these segments is skipped.
 const RECENT_SEGMENTS: usize = 16;
 /// Number of seed matches that are extended together, so that their memory accesses overlap.
 const SEED_MATCHES_PER_BATCH: usize = 128;
@@ -72,11 +75,13 @@ const CACHE_LINE_BYTES: usize = 64;
 const PREFETCH_LINES: usize = 3;
 /// Minimum alignment score of a hit. Empirical.
 const MIN_HIT_SCORE: i32 = 25;
-/// A segment whose score is lower than the best of the same part by more than this is not extended with gaps.
+/// A segment is extended with gaps only if its score is at most this much below the best score of the segments that
+/// cover the same bases.
 const MAX_SCORE_DEFICIT_FOR_GAPS: i32 = 40;
-/// Maximum number of better segments of the same part with which a segment is still extended with gaps.
+/// A segment is extended with gaps only if fewer than this number of better segments cover the same bases.
 const MAX_GAPPED_RIVALS: usize = 8;
-/// Score margin over the second-best hit of the same bases that gives the maximum mapping quality. Empirical.
+/// Difference of the score to the second-best hit of the same bases at which a hit gets the maximum mapping quality.
+/// Empirical.
 const UNIQUE_SCORE_MARGIN: i32 = 20;
 /// Maximum mapping quality (Phred).
 const MAX_MAPQ: i32 = 60;
@@ -87,18 +92,19 @@ const UNPAIRED_PENALTY: i32 = 17;
 /// Minimum number of pairs from which the maximum mate distance is estimated.
 const MIN_PAIRS_FOR_DISTANCE: usize = 20;
 
-/// Hits found by a scan of the reference, and what the scan had to drop.
+/// Hits found by a scan of the reference, and numbers of sequences for which hits were skipped or dropped.
 #[derive(Debug)]
 pub struct ScanResult<T = Vec<Hit>> {
-    /// For each sequence its hits, the best first, or the value that the callback computed from its hits.
+    /// For each sequence its hits, the best first; or what the callback of [`ReferenceScan::find_and_convert_hits`]
+    /// returned for them.
     pub hits: Vec<T>,
-    /// Number of sequences with a part whose seeds are too frequent in the reference to be extended.
+    /// Number of sequences some of whose bases were skipped, because their seeds are too frequent in the reference.
     pub skipped_repetitive: u64,
-    /// Number of sequences with a part for which more hits were found than are kept.
+    /// Number of sequences for which some hits were dropped, because there were too many for the same bases.
     pub truncated_hits: u64,
 }
 
-/// A range of bases of one reference sequence: index of the sequence, and the range.
+/// Some bases of one reference sequence: index of the sequence, and 0-based range of the bases.
 pub type ReferenceRegion = (usize, Range<usize>);
 
 /// The reference to be scanned and the resources of the scan. The hits do not depend on the threads or the memory.
@@ -106,18 +112,18 @@ pub type ReferenceRegion = (usize, Range<usize>);
 pub struct ReferenceScan<'a> {
     /// The reference that is scanned.
     pub genome: &'a Reference,
-    /// The regions to be scanned, sorted and not overlapping; `None` scans the whole reference. An alignment that
-    /// begins in a region may extend beyond it.
+    /// The regions to be scanned, sorted and without overlaps; `None` scans the whole reference. An alignment that
+    /// begins in a region may extend beyond the region.
     pub regions: Option<&'a [ReferenceRegion]>,
     /// Number of threads, at least 1.
     pub threads: usize,
     /// Memory (bytes) that the scan may use, at least 64 MB. The memory of the result is not included.
     pub memory_bytes: u64,
-    /// Progress counter, in bases of the reference.
+    /// Counts the reference bases that have been scanned, for progress reports.
     pub meter: &'a ProgressCounters,
 }
 
-/// Number of sequence bases in a batch, for a reference of `reference` bases and `memory` bytes.
+/// Maximum number of sequence bases in a batch, for a reference of `reference` bases and `memory` bytes of memory.
 pub fn bases_per_batch(reference: u64, memory: u64) -> u64 {
     (memory / MEMORY_PER_BASE_BYTES)
         .min(MIN_BATCH_CAP_BASES.max(reference / MIN_REFERENCE_BASES_PER_BASE))
@@ -130,7 +136,7 @@ pub fn scan_memory_bytes(bases: u64) -> u64 {
 }
 
 impl ReferenceScan<'_> {
-    /// Number of sequences at the front of `lengths` (bp) that form the next batch: as many as fit into memory, at
+    /// Number of sequences that form the next batch: as many of the first `lengths` (bp) as fit into memory, but at
     /// least one.
     pub fn num_sequences_in_batch(&self, lengths: impl Iterator<Item = usize>) -> usize {
         let max_bases = bases_per_batch(self.total_region_bases(), self.memory_bytes);
@@ -142,7 +148,8 @@ impl ReferenceScan<'_> {
         lengths.take_while(fits_batch).count().max(1)
     }
 
-    /// Number of reference bases that are scanned in total for sequences of these lengths (bp).
+    /// Number of reference bases that are scanned in total, by all passes of all batches, for sequences of these
+    /// lengths (bp).
     pub fn bases_to_scan(&self, mut lengths: &[usize]) -> u64 {
         let mut num_batches = 0;
         while !lengths.is_empty() {
@@ -172,15 +179,16 @@ impl ReferenceScan<'_> {
         self.regions.map_or_else(all, <[ReferenceRegion]>::to_vec).into_iter().flat_map(of).collect()
     }
 
-    /// The bases of a chunk, and the bases after it that a seed beginning in the chunk needs.
+    /// The bases of a chunk, and the following bases that a seed at the end of the chunk needs.
     fn chunk_bases(&self, (chrom, range): &ReferenceRegion) -> &[u8] {
         let seq = &self.genome.contigs[*chrom].seq;
         &seq[range.start..(range.end + SEED_BP - 1).min(seq.len())]
     }
 
-    /// Finds all hits that share 22 exact bases with the sequence and score at least [`MIN_HIT_SCORE`] (match 1,
-    /// mismatch −4, gap −6 and −1 per base, gaps of up to 35 bp). Bases with seeds that are too frequent in the
-    /// reference are skipped. The first hit of a sequence is primary; further hits of the same bases are secondary.
+    /// Aligns each sequence to the reference. Finds all alignments that contain an exact match of 22 bases and have a
+    /// score of at least [`MIN_HIT_SCORE`] (match 1, mismatch −4, gap −6 and −1 per base, gaps of up to 35 bp). Bases
+    /// with seeds that are too frequent in the reference are skipped. The first hit of a sequence is primary; further
+    /// hits of the same bases are secondary.
     ///
     /// # Panics
     /// A sequence has 1 Gbp or more.
@@ -188,8 +196,8 @@ impl ReferenceScan<'_> {
         self.find_and_convert_hits(sequences, |_, hits| hits)
     }
 
-    /// Like [`ReferenceScan::find_hits`], but keeps only what `make` returns for the hits of each sequence. `make` is called
-    /// on all threads, in any order.
+    /// Like [`ReferenceScan::find_hits`], but replaces the hits of each sequence by the value that `make` returns for
+    /// them. `make` gets the index of the sequence and its hits. `make` is called on all threads, in any order.
     ///
     /// # Panics
     /// As [`ReferenceScan::find_hits`].
@@ -214,23 +222,24 @@ impl ReferenceScan<'_> {
     }
 }
 
-/// A batch of sequences: all their bases in one array.
+/// A batch of sequences that are searched for together. All their bases are in one array.
 struct SequenceBatch {
     bases: Vec<u8>,
-    /// The reverse complement of each sequence, at the same position as the sequence.
+    /// The reverse complements of the sequences, each at the same offset as the sequence in `bases`.
     revcomp_bases: Vec<u8>,
     /// Start of each sequence in `bases`, and the end of the last one. Sequences are separated by an `N`.
     starts: Vec<usize>,
 }
 
-/// A diagonal of the alignment matrix: reference position of base 0 of the (oriented) sequence, reference sequence,
-/// and whether the sequence is reverse-complemented.
+/// A diagonal of the alignment matrix: reference position minus position in the (oriented) sequence, index of the
+/// reference sequence, and whether the sequence is reverse-complemented.
 type Diagonal = (i64, u32, bool);
 
 /// A part of a sequence aligned to the reference without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct UngappedSegment {
-    /// Reference position of base 0 of the sequence, after reverse complement if `reverse` is set. May be negative.
+    /// Reference position minus position in the sequence, which is reverse-complemented if `reverse` is set. May be
+    /// negative.
     diagonal: i64,
     sequence: u32,
     chrom: u32,
@@ -241,14 +250,14 @@ struct UngappedSegment {
 /// An occurrence of a seed of a sequence in the reference that has not been extended yet.
 struct SeedMatch {
     position: SeedPosition,
-    /// Whether sequence and reference have the seed on different strands.
+    /// Whether the sequence has the seed on the other strand than the reference.
     is_reverse: bool,
     ref_pos: usize,
 }
 
-/// The ungapped segments that a thread has found in a chunk of the reference.
+/// The ungapped segments that a thread has found in one chunk of the reference.
 struct ChunkSegments {
-    /// For each sequence its segments, and the number of segments from which dominated segments are dropped.
+    /// For each sequence its segments, and the number of segments at which dominated segments are dropped next.
     segments_by_sequence: Vec<(Vec<UngappedSegment>, usize)>,
     /// Sequences with at least one segment.
     touched_sequences: Vec<u32>,
@@ -278,7 +287,7 @@ impl UngappedSegment {
         (self.diagonal, self.chrom, self.reverse)
     }
 
-    /// The aligned bases in the orientation in which the sequence was given.
+    /// The aligned bases, as positions in the sequence as it was given.
     fn query_range(&self, length: usize) -> Range<usize> {
         let Range { start: from, end: to } = self.scored_range.bases();
         if self.reverse { length - to..length - from } else { from..to }
@@ -289,9 +298,9 @@ fn overlap_len(one: &Range<usize>, other: &Range<usize>) -> usize {
     one.end.min(other.end).saturating_sub(one.start.max(other.start))
 }
 
-/// Drops segments that are part of a better one on the same diagonal, and segments of which four fifths are covered
-/// by [`MAX_HITS_PER_PART`] better ones. Keeps the order of the others. Returns whether a segment was dropped for the
-/// second reason.
+/// Drops dominated segments: those that are part of a better segment on the same diagonal, and those of which four
+/// fifths are covered by each of [`MAX_HITS_PER_PART`] better segments. Keeps the order of the others. Returns whether
+/// a segment was dropped for the second reason.
 fn drop_dominated_segments(segments: &mut Vec<UngappedSegment>, length: usize) -> bool {
     let mut order: Vec<usize> = (0..segments.len()).collect();
     order.sort_unstable_by_key(|&i| segments[i].sort_key());
@@ -425,8 +434,8 @@ impl SequenceBatch {
         SeedIndex::build(positions)
     }
 
-    /// Extends every occurrence of the seeds in the reference without gaps. Returns the segments of each sequence and
-    /// sets `truncated_hits` for sequences of which segments were dropped.
+    /// Extends every occurrence of the seeds in the reference without gaps. Returns the segments of each sequence, and
+    /// sets `truncated_hits` for each sequence that had too many segments for the same bases.
     fn extend_seeds(
         &self,
         scan: &ReferenceScan<'_>,
@@ -498,8 +507,8 @@ impl SequenceBatch {
         shares.into_iter().flat_map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
     }
 
-    /// Extends seed matches. All of them go through each step together, and each step prefetches the memory of the
-    /// next one.
+    /// Extends seed matches without gaps. Each step is done for all matches before the next step, and prefetches the
+    /// memory that the next step needs.
     fn extend_matches(
         &self,
         seed_matches: &[SeedMatch],
@@ -561,7 +570,8 @@ impl SequenceBatch {
         start + end - position.base_position() - SEED_BP
     }
 
-    /// Makes the hits of a sequence from its segments. Also returns whether segments were dropped.
+    /// Makes the hits of a sequence from its segments. Also returns whether segments were dropped because too many
+    /// covered the same bases.
     fn hits_of_sequence(
         &self,
         genome: &Reference,
@@ -637,13 +647,13 @@ fn query_range(hit: &Hit) -> Range<usize> {
     hit.query_start..hit.query_end
 }
 
-/// Whether two hits share more than half of the bases of the shorter one.
+/// Whether two hits have more than half of the bases of the shorter hit in common.
 fn covers_same_bases(one: &Hit, other: &Hit) -> bool {
     let (one, other) = (query_range(one), query_range(other));
     overlap_len(&one, &other) * 2 > one.len().min(other.len())
 }
 
-/// Sorts hits, the best first, removes duplicates, and sets primary, secondary and mapping quality.
+/// Sorts hits, the best first, removes duplicates, and sets the primary and secondary flags and the mapping quality.
 fn sort_and_rank(hits: &mut Vec<Hit>) {
     hits.sort_by_key(|hit| (-hit.score, hit.tid, hit.ref_start, hit.ref_end, hit.strand == Strand::Reverse));
     let form = |hit: &Hit| (hit.tid, hit.strand == Strand::Reverse, hit.ref_start, hit.ref_end, hit.query_start);
@@ -652,7 +662,7 @@ fn sort_and_rank(hits: &mut Vec<Hit>) {
     assign_mapq(hits);
 }
 
-/// Sets primary, secondary and mapping quality of sorted hits.
+/// Sets the primary and secondary flags and the mapping quality of sorted hits.
 fn assign_mapq(hits: &mut [Hit]) {
     for i in 0..hits.len() {
         let (before, rest) = hits.split_at_mut(i);
@@ -666,7 +676,7 @@ fn assign_mapq(hits: &mut [Hit]) {
     }
 }
 
-/// Insert size (bp) of two hits that face each other on the same reference sequence; `None` if they do not.
+/// Insert size (bp) of the hits of two mates; `None` unless they face each other on the same reference sequence.
 fn insert_size(one: &Hit, other: &Hit) -> Option<usize> {
     let (ahead, back) = match (one.strand, other.strand) {
         (Strand::Forward, Strand::Reverse) => (one, other),
@@ -676,8 +686,8 @@ fn insert_size(one: &Hit, other: &Hit) -> Option<usize> {
     (one.tid == other.tid && back.ref_start >= ahead.ref_start).then(|| back.ref_end - ahead.ref_start)
 }
 
-/// Estimates the maximum distance (bp) of a proper pair from pairs in which each mate has exactly one hit: upper
-/// quartile plus three times the interquartile range. `None` if there are too few such pairs.
+/// Estimates the maximum distance (bp) between the outer ends of a proper pair from pairs in which each mate has
+/// exactly one hit: upper quartile plus three times the interquartile range. `None` if there are too few such pairs.
 pub fn estimate_max_mate_distance(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
     let certain = |[one, two]: &[Vec<Hit>; 2]| match (&one[..], &two[..]) {
         ([one], [two]) => insert_size(one, two).filter(|&apart| apart <= 10 * DEFAULT_MAX_MATE_DISTANCE_BP),

@@ -1,5 +1,5 @@
-//! Reads of BAM, CRAM and BINSEQ (CBQ, VBQ, BQ) files, as they were sequenced and with mates paired, in any order of
-//! the records.
+//! Reads of BAM, CRAM and BINSEQ (CBQ, VBQ, BQ) files, aligned or not: on the sequenced strand and with mates paired,
+//! whatever the order of the records.
 //!
 //! ```text
 //! file ─ whole records, container or block ─ record buffers ─ primary records ─ paired, on the sequenced strand ─ pairs

@@ -20,9 +20,9 @@ pub(crate) const HEADER_BYTES: usize = 18;
 const TRAILER_BYTES: usize = 8;
 /// Maximum uncompressed size of a block in bytes.
 const MAX_BLOCK_CONTENT_BYTES: usize = 1 << 16;
-/// Number of blocks per job: nearly 0.4 MB of uncompressed data.
+/// Number of blocks per job: together nearly 0.4 MB of uncompressed data.
 const BLOCKS_PER_JOB: usize = 6;
-/// Number of jobs per inflating thread: one in progress and one waiting.
+/// Number of jobs per inflating thread: one that is decompressed and one that waits.
 const JOBS_PER_THREAD: usize = 2;
 
 /// Size in bytes of the block that starts with `header`; `None` if the header is not that of a BGZF block.
@@ -34,8 +34,8 @@ pub(crate) fn parse_block_size(header: &[u8]) -> Option<usize> {
     (size >= HEADER_BYTES + TRAILER_BYTES).then_some(size)
 }
 
-/// Appends the uncompressed data of the block at byte `at` of a file to `content`, and returns the compressed size of
-/// the block; `None` if no block starts there.
+/// Reads the block at byte `at` of a file, appends its uncompressed data to `content`, and returns the compressed size
+/// of the block; `None` if no block starts there.
 pub(crate) fn append_uncompressed_block(file: &File, at: u64, content: &mut Vec<u8>) -> io::Result<Option<u64>> {
     let Some(size) = block_size_at(file, at)? else {
         return Ok(None);
@@ -48,7 +48,7 @@ pub(crate) fn append_uncompressed_block(file: &File, at: u64, content: &mut Vec<
     Ok(Some(size))
 }
 
-/// Compressed size of the block at byte `at` of a file, from its header; `None` if no block starts there.
+/// Reads the compressed size of the block at byte `at` of a file from its header; `None` if no block starts there.
 pub(crate) fn block_size_at(file: &File, at: u64) -> io::Result<Option<u64>> {
     let mut header = [0; HEADER_BYTES];
     match file.read_exact_at(&mut header, at) {
@@ -62,16 +62,16 @@ pub(crate) fn block_size_at(file: &File, at: u64) -> io::Result<Option<u64>> {
 pub(crate) struct BgzfReader<R> {
     compressed: R,
     threads: InflateThreads,
-    /// The job whose uncompressed data is being delivered, and the position in that data.
+    /// The job whose uncompressed data are being delivered. `current_pos` is the position in these data.
     current: Job,
     current_pos: usize,
-    /// Jobs that can be filled; their number limits how far the reader reads ahead.
+    /// Jobs that can be filled. Their number limits how far the reader reads ahead.
     spare_jobs: Vec<Job>,
-    /// Bytes after the last whole block: not a block, or the start of a truncated block.
+    /// Bytes after the last whole block: other data, or the start of a truncated block.
     leftover: Vec<u8>,
     /// Whether there are no further whole blocks.
     at_end: bool,
-    /// The error of the system call that could not read after the last whole block.
+    /// The error of the system call that failed after the last whole block.
     read_error: Option<io::Error>,
 }
 
@@ -99,7 +99,7 @@ impl<R: Read> BgzfReader<R> {
         (self.leftover, self.compressed)
     }
 
-    /// Makes the next job current; false if there is none.
+    /// Takes the next decompressed job as `current`, after giving all spare jobs to the threads; false at the end.
     fn next_job(&mut self) -> bool {
         while !self.at_end
             && let Some(mut job) = self.spare_jobs.pop()
@@ -162,14 +162,14 @@ impl<R: Read> Read for BgzfReader<R> {
     }
 }
 
-/// Consecutive compressed blocks that one thread decompresses, and their uncompressed data.
+/// Consecutive BGZF blocks that one thread decompresses, and their uncompressed data.
 #[derive(Default)]
 struct Job {
     compressed: Vec<u8>,
     /// End of each block in the compressed data.
     block_ends: Vec<usize>,
     content: Vec<u8>,
-    /// The error in the block after the uncompressed data.
+    /// The error in the block that follows the uncompressed data; `None` if all blocks are valid.
     error: Option<io::Error>,
 }
 
@@ -190,7 +190,7 @@ impl Job {
     }
 }
 
-/// Appends the uncompressed data of a block. Returns false and appends nothing if the block violates the
+/// Appends the uncompressed data of a block. Returns false and appends nothing if the block violates the BGZF
 /// specification.
 fn inflate_block(block: &[u8], content: &mut Vec<u8>, inflater: &mut Decompress) -> bool {
     let (deflated, trailer) = block[HEADER_BYTES..].split_at(block.len() - HEADER_BYTES - TRAILER_BYTES);
@@ -215,7 +215,7 @@ fn inflate_block(block: &[u8], content: &mut Vec<u8>, inflater: &mut Decompress)
     whole
 }
 
-/// Decompresses a block as an ordinary gzip member, and appends everything before the first error.
+/// Decompresses a block as an ordinary gzip member, and appends all data before the first error.
 fn inflate_member(block: &[u8], content: &mut Vec<u8>) -> io::Result<()> {
     match MultiGzDecoder::new(block).read_to_end(content) {
         Ok(_) => Ok(()),
@@ -227,7 +227,7 @@ fn inflate_member(block: &[u8], content: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// The inflating threads. Without threads, a job is processed when it is submitted.
+/// The inflating threads. Without threads, the calling thread decompresses each job when it is submitted.
 struct InflateThreads {
     threads: Vec<InflateThread>,
     inflater: Decompress,
@@ -297,7 +297,8 @@ impl Drop for InflateThreads {
 }
 
 impl InflateThread {
-    /// Starts a thread; `None` if the system cannot start one: the other threads, or the reader, do its work.
+    /// Starts a thread; `None` if the system cannot start one. The work is then done by the other threads or by the
+    /// reader.
     fn start() -> Option<Self> {
         let (jobs, to_do) = sync_channel::<Job>(JOBS_PER_THREAD);
         let (finished, done) = sync_channel(JOBS_PER_THREAD);

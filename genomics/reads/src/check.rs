@@ -13,7 +13,7 @@ use crate::pipe::is_stdin;
 use crate::pipeline::check_first_batch;
 use genuma_work::ProgressCounters;
 
-/// Number of leading bytes that are compared to recognise copies of files of the same size.
+/// Number of bytes at the start of two files of the same size that are compared to recognise copies.
 const COMPARED_BYTES: u64 = 1 << 20;
 
 /// Checks all files of all lanes before any work starts. The files must be regular, because they are read more than
@@ -27,8 +27,8 @@ pub fn check_lanes(lanes: &[Lane]) -> Result<(), Error> {
     check_all(lanes, false)
 }
 
-/// [`check_lanes`] for a run that reads its input once: pipes and `-` are accepted, and their contents are checked
-/// when they are read.
+/// Like [`check_lanes`], for a run that reads its input once: pipes and `-` (standard input) are accepted. Their
+/// contents are checked when they are read.
 ///
 /// # Errors
 /// The errors of [`check_lanes`] for regular files; a pipe is given twice; an input is neither a file nor a pipe.
@@ -66,9 +66,9 @@ fn check_all(lanes: &[Lane], allow_pipes: bool) -> Result<(), Error> {
     regular.into_iter().try_for_each(check_first_batch)
 }
 
-/// Removes lanes whose FASTQ files have no records, unless the sample has no other lane, and returns the removed lanes.
-/// A sequencer may write such files for a lane without reads of the sample. A lane with one empty file of two stays,
-/// and fails when it is checked.
+/// Removes lanes whose FASTQ files have no records, unless the sample has no other lane, and returns the removed
+/// lanes. A sequencer may write such files for a lane without reads of the sample. A lane of two files of which only
+/// one is empty is not removed; it fails in [`check_lanes`].
 ///
 /// # Errors
 /// A file cannot be read.
@@ -90,8 +90,8 @@ pub fn remove_empty_lanes(lanes: &mut Vec<Lane>) -> Result<Vec<Lane>, Error> {
     Ok(empty)
 }
 
-/// Whether all files of a lane are regular FASTQ files without content. A missing or damaged file is not empty; the check
-/// of the lane reports it.
+/// Whether all files of a lane are regular FASTQ files without content. A missing or damaged file does not count as
+/// empty: [`check_lanes`] reports it.
 fn is_empty_lane(lane: &Lane) -> Result<bool, Error> {
     if !lane.is_fastq() || lane.slice.is_some() || lane.has_pipe() {
         return Ok(false);
@@ -119,8 +119,8 @@ fn is_rereadable(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Checks that no two regular files, or spans of files, have the same reads. Copies are recognised by equal sizes and
-/// equal first MiB.
+/// Checks that no reads are given twice: no two regular files may be the same file or copies, and no two spans of a
+/// file may overlap. Copies are recognised by equal sizes and equal first MiB.
 pub(crate) fn check_no_duplicates<'a>(
     parts: impl IntoIterator<Item = (&'a Path, Option<FileSpan>)>,
 ) -> Result<(), Error> {
@@ -137,7 +137,7 @@ pub(crate) fn check_no_duplicates<'a>(
     Ok(())
 }
 
-/// Identifies a file and the span of it that is read.
+/// Identifies a file, and the span of the file that is read.
 struct FileIdentity<'a> {
     path: &'a Path,
     span: Option<FileSpan>,

@@ -1,6 +1,6 @@
-//! Bases as two-bit codes: A = 0, C = 1, G = 2, T = 3; the complement of `b` is `3 - b`.
+//! Bases as two-bit codes: A = 0, C = 1, G = 2, T = 3. The complement of code `b` is `3 - b`.
 
-/// Code of any byte that is not A, C, G or T in either case.
+/// Code of a byte that is not A, C, G or T in upper or lower case.
 pub const NOT_A_BASE_CODE: u8 = 4;
 
 /// The two-bit base code of each byte value, or [`NOT_A_BASE_CODE`].
@@ -16,7 +16,7 @@ const CODES: [u8; 256] = {
     codes
 };
 
-/// The two-bit code of an ASCII base in either case, or [`NOT_A_BASE_CODE`].
+/// The two-bit code of an ASCII base in upper or lower case; [`NOT_A_BASE_CODE`] for other bytes.
 #[inline]
 pub fn encode_base(base: u8) -> u8 {
     CODES[base as usize]
@@ -46,7 +46,7 @@ const IUPAC_COMPLEMENTS: [u8; 256] = {
     complements
 };
 
-/// The complement of an IUPAC letter in the same case; other bytes stay.
+/// The complement of an IUPAC letter, in the same case; other bytes are returned unchanged.
 #[inline]
 pub(crate) fn complement_iupac(base: u8) -> u8 {
     IUPAC_COMPLEMENTS[usize::from(base)]

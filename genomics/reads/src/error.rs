@@ -1,11 +1,11 @@
-//! Errors of input and output files. Each is one line: where, what is wrong, what to do.
+//! Errors of input and output files. Each message is one line: where, what is wrong, what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::file_span::VirtualOffset;
 
-/// An error of reading or writing reads.
+/// Why reads cannot be read or written, or why an input file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call that opens or reads a file failed.
@@ -19,13 +19,13 @@ pub enum Error {
     /// An output file cannot be published.
     #[error(transparent)]
     Publish(#[from] genuma_work::publish::Error),
-    /// An I/O error whose message already names the file.
+    /// An I/O error whose message names the file.
     #[error(transparent)]
     Io(io::Error),
     /// A spill file cannot be written or read.
     #[error(transparent)]
     Spill(#[from] genuma_work::spill::Error),
-    /// A whole file cannot be used.
+    /// A file cannot be used as a whole.
     #[error("{}: {fault}", path.display())]
     File {
         /// Path of the file.
@@ -40,7 +40,8 @@ pub enum Error {
         path: PathBuf,
         /// Record number, counted from 1.
         record: u64,
-        /// Start of the slice in which records are counted; `None` for the start of the file.
+        /// Start of the slice from which the records are counted; `None` if they are counted from the start of the
+        /// file.
         slice_start: Option<Box<VirtualOffset>>,
         /// What is wrong with the record.
         fault: RecordFault,
@@ -65,14 +66,14 @@ pub enum Error {
         /// What is wrong with the line.
         fault: TargetFault,
     },
-    /// A file of known variants cannot be used.
+    /// A VCF file of known variants cannot be used.
     #[error("{}: {}{fault}", path.display(), line_prefix(*line))]
     KnownVariants {
         /// Path of the file.
         path: PathBuf,
-        /// Line number, counted from 1; 0 if no line is meant.
+        /// Line number, counted from 1; 0 if the error does not belong to a line.
         line: u64,
-        /// Why the record of the VCF cannot be used.
+        /// Why the file or the line cannot be used.
         fault: KnownVariantsFault,
     },
     /// A text is not a read structure.
@@ -95,15 +96,15 @@ pub enum Error {
     /// No input file was given for a sample.
     #[error("no reads given for the {sample} sample: give at least one FASTQ, BAM or CRAM file")]
     NoFiles {
-        /// `normal` or `tumour`.
+        /// Which sample: `normal` or `tumour`.
         sample: &'static str,
     },
     /// Two inputs contain the same reads.
     #[error("{} and {} are the same reads: give each file once", first.display(), second.display())]
     DuplicateInput {
-        /// The file that was named first.
+        /// The input that was given first.
         first: PathBuf,
-        /// The file that was named later.
+        /// The input that was given later.
         second: PathBuf,
     },
     /// Two mate files have different numbers of records.
@@ -114,9 +115,9 @@ pub enum Error {
     MatesMissing {
         /// The file with fewer records.
         shorter_path: PathBuf,
-        /// Number of records in that file or slice.
+        /// Number of records in the shorter file or slice.
         records: u64,
-        /// Start of the slice in which records are counted; `None` for a whole file.
+        /// Start of the slice from which the records are counted; `None` for a whole file.
         slice_start: Option<Box<VirtualOffset>>,
         /// The file with more records.
         longer_path: PathBuf,
@@ -124,13 +125,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error that something is wrong with a whole file.
+    /// Creates the error for a file with this fault.
     pub(crate) fn error_in_file(path: &Path, fault: FileFault) -> Self {
         Error::File { path: path.into(), fault }
     }
 
-    /// The error of a reader: a [`FileFault`] inside an I/O error becomes that fault, any other error
-    /// [`Error::Read`].
+    /// Converts an I/O error of a reader of the file `path`: a [`FileFault`] inside it becomes [`Error::File`], any
+    /// other error [`Error::Read`].
     pub(crate) fn from_io(path: &Path, source: io::Error) -> Self {
         match source.get_ref().and_then(|inner| inner.downcast_ref::<FileFault>()) {
             Some(fault) => Error::error_in_file(path, fault.clone()),
@@ -138,18 +139,19 @@ impl Error {
         }
     }
 
-    /// The error that something is wrong with record number `record` of a file, counted from 1.
+    /// Creates the error for a fault in record number `record` (counted from 1) of a file.
     pub(crate) fn error_in_record(path: &Path, record: u64, fault: RecordFault) -> Self {
         Error::Record { path: path.into(), record, slice_start: None, fault }
     }
 }
 
-/// The prefix of a message about a line; empty for line 0.
+/// Prefix `line N: ` of a message; empty for line 0.
 fn line_prefix(line: u64) -> String {
     if line == 0 { String::new() } else { format!("line {line}: ") }
 }
 
-/// Describes the start of the slice in which records are counted; empty for the start of the file.
+/// Text for a message that names the start of the slice from which records are counted; empty for the start of the
+/// file.
 fn record_origin(slice_start: &Option<Box<VirtualOffset>>) -> String {
     slice_start
         .as_deref()
@@ -157,18 +159,18 @@ fn record_origin(slice_start: &Option<Box<VirtualOffset>>) -> String {
         .map_or(String::new(), |from| format!(" after {from}"))
 }
 
-/// Describes a slice that does not start at the beginning of the file.
+/// Text for a message that describes a slice; empty if the slice starts at the beginning of the file.
 fn slice_origin(from: &Option<Box<VirtualOffset>>) -> String {
     from.as_deref().map_or(String::new(), |from| format!("the slice from {from} on "))
 }
 
-/// What is wrong with a whole file.
+/// What is wrong with a file as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
     /// BAM without the empty block, or CRAM without the empty container, that marks the end of the file.
     #[error("has no end-of-file block: it is truncated, copy or make it again")]
     MissingEofMarker,
-    /// The file is CRAM of a version that is not supported.
+    /// The file has a CRAM version that is not supported.
     #[error("is CRAM {major}.{minor}, but only 3.0 and 3.1 are supported: convert it with samtools view -C")]
     CramVersion {
         /// Major version of the file.
@@ -176,7 +178,7 @@ pub enum FileFault {
         /// Minor version of the file.
         minor: u8,
     },
-    /// CRAM that stores differences from a reference, and no reference was given.
+    /// The CRAM file stores differences from a reference, and no reference was given.
     #[error(
         "is CRAM that cannot be decoded without its reference: give the reference with --reference, or a folder of sequences by MD5 sum with REF_PATH"
     )]
@@ -190,10 +192,10 @@ pub enum FileFault {
         name: String,
         /// MD5 sum of the sequence in the header of the CRAM file.
         md5: String,
-        /// Paths that were tried and what is wrong with them.
+        /// Paths that were tried, and what is wrong with each.
         reason: String,
     },
-    /// A sequence that the CRAM file refers to is not in the reference.
+    /// The reference lacks a sequence that the CRAM file refers to.
     #[error("the reference {} has no sequence \"{name}\": give the reference that the file was made with", reference.display())]
     ReferenceMissingSequence {
         /// Path of the FASTA file of the reference.
@@ -215,10 +217,10 @@ pub enum FileFault {
         /// Length of the sequence in the header of the CRAM file, in bases.
         file_bases: usize,
     },
-    /// The checksums of the reference differ from those in the CRAM file.
+    /// The MD5 sums of the reference differ from those in the CRAM file.
     #[error("was made with another reference (checksums differ at record {record}): give that reference")]
     ReferenceDiffers {
-        /// Record number, counted from 1.
+        /// Number of the first record, counted from 1, that was compared with another reference.
         record: u64,
     },
     /// The MD5 sum of a sequence differs between the reference and the CRAM header.
@@ -232,13 +234,13 @@ pub enum FileFault {
         /// Name of the sequence.
         name: String,
     },
-    /// The bases of the reference that are embedded in the CRAM file do not have their checksum.
+    /// The reference bases that are embedded in the CRAM file do not have the MD5 sum that the file states.
     #[error("has a damaged reference inside (checksums differ at record {record}): copy or make the file again")]
     EmbeddedReferenceDiffers {
-        /// Record number, counted from 1.
+        /// Number of the first record, counted from 1, of the damaged container.
         record: u64,
     },
-    /// The header of a BAM, CRAM or BINSEQ file is damaged.
+    /// The header of a BAM, CRAM or BINSEQ file is damaged; the field describes the damage.
     #[error("its header is damaged ({0}): copy or make the file again")]
     Header(&'static str),
     /// A read without base qualities.
@@ -247,7 +249,7 @@ pub enum FileFault {
         /// Name of the read.
         name: String,
     },
-    /// A read without a mate, where only pairs are accepted.
+    /// A read has no mate in the file, but only pairs are accepted.
     #[error(
         "read \"{name}\" has no mate in the file, but only pairs are accepted: remove such reads, or align them separately"
     )]
@@ -261,7 +263,7 @@ pub enum FileFault {
     /// A targets file without an interval.
     #[error("has no targets: give BED or an interval list with at least one interval")]
     NoTargets,
-    /// The input is a folder, pipe or device, and must be read more than once.
+    /// The input is a folder, pipe or device, but must be a regular file because it is read more than once.
     #[error("is not a regular file: reads are read twice, so save them to a file first")]
     NotRegular,
     /// The file has another format, recognised by its first bytes.
@@ -271,7 +273,7 @@ pub enum FileFault {
         found: &'static str,
         /// The format that was expected.
         wanted: &'static str,
-        /// What the user can do.
+        /// Advice for the user.
         remedy: &'static str,
     },
     /// The size of the file has changed since it was divided into slices.
@@ -279,12 +281,13 @@ pub enum FileFault {
         "is {new_bytes} bytes long and was {old_bytes} when the call was planned (genuma call --plan): restore the file, or plan the call again"
     )]
     SizeChanged {
-        /// Size in bytes at that time.
+        /// Size in bytes when the file was divided into slices.
         old_bytes: u64,
         /// Size in bytes now.
         new_bytes: u64,
     },
-    /// The contents of the file have changed since it was divided into slices: no record starts at this position.
+    /// The contents of the file have changed since it was divided into slices: no record starts at the position in the
+    /// field.
     #[error(
         "has changed since the call was planned (genuma call --plan; at {0}): restore the file, or plan the call again"
     )]
@@ -297,10 +300,10 @@ pub enum RecordFault {
     /// The CRAM data are damaged; the field is the message of the decoder.
     #[error("damaged CRAM data ({0}): copy or make the file again")]
     CramCorrupt(String),
-    /// A BAM or BINSEQ record that violates the specification.
+    /// A BAM or BINSEQ record violates the specification; the field says how.
     #[error("is damaged ({0}): copy or make the file again")]
     RecordCorrupt(&'static str),
-    /// A tag that is carried to other records has a name or a value that SAM and CRAM cannot hold.
+    /// The name or the value of a carried tag cannot be represented in SAM and CRAM.
     #[error("tag {tag} {reason}, which SAM does not allow: correct the tag or do not carry it")]
     InvalidTag {
         /// Name of the tag.
@@ -308,7 +311,7 @@ pub enum RecordFault {
         /// What is wrong with the tag.
         reason: &'static str,
     },
-    /// Two primary records with one name are the same read (1 or 2) of the template.
+    /// The file has two primary records of the same read (1 or 2) of a template.
     #[error(
         "\"{name}\" has a second primary record for read {number}: each read may have one; do not merge files whose reads share names"
     )]
@@ -341,16 +344,16 @@ pub enum RecordFault {
         /// Number of letters in the quality line.
         qual: usize,
     },
-    /// A byte in the sequence that is neither an IUPAC base code nor `.` (N).
+    /// A byte in the sequence is neither an IUPAC base code nor `.` (N).
     #[error("{0} in the sequence is not a base (IUPAC letter)")]
     InvalidBase(ByteForDisplay),
-    /// A quality byte outside `!`..=`~`.
+    /// A quality byte is outside `!`..=`~`.
     #[error("{0} in the qualities is outside '!' to '~' (Phred+33)")]
     InvalidQuality(ByteForDisplay),
-    /// The record is too long to be a read.
+    /// The record has more bytes than the number in the field, so that it cannot be a read.
     #[error("longer than {0} bytes: not a FASTQ of reads, or damaged")]
     TooLong(usize),
-    /// The header has no name, or nothing before `/1`.
+    /// The header has no read name, or nothing before `/1` or `/2`.
     #[error("has no name: name every read")]
     MissingName,
     /// The name is longer than SAM allows.
@@ -374,7 +377,7 @@ pub enum RecordFault {
         /// File of the mate.
         mate_path: PathBuf,
     },
-    /// The first read says that it is read 2, and its mate that it is read 1.
+    /// According to their names, the first read is read 2 and its mate is read 1.
     #[error("\"{name}\" is read 2, and its mate in {} is read 1: give the files in the order read 1, read 2", mate_path.display())]
     ExchangedMates {
         /// Name of the template.
@@ -382,7 +385,7 @@ pub enum RecordFault {
         /// File of the mate.
         mate_path: PathBuf,
     },
-    /// Both mates say that they are the same read of the template.
+    /// According to their names or flags, both mates are the same read (1 or 2) of the template.
     #[error("\"{name}\" and its mate in {} are both read {number}: give read 1 and read 2", mate_path.display())]
     DuplicateMateNumber {
         /// Name of the template.
@@ -400,7 +403,7 @@ pub enum RecordFault {
 /// What is wrong with a FASTA line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FastaLineFault {
-    /// The gzip stream is damaged or truncated.
+    /// The gzip stream is damaged or truncated; the field describes the damage.
     #[error("damaged gzip data ({0}): copy or make the file again")]
     Gzip(String),
     /// The file does not start with a header.
@@ -425,7 +428,7 @@ pub enum FastaLineFault {
         /// Line number of the first occurrence of the name.
         first: u64,
     },
-    /// A sequence without bases.
+    /// A sequence has no bases; the field is its name.
     #[error("sequence \"{0}\" has no bases: remove it or complete the file")]
     NoBases(String),
     /// A byte that is not an IUPAC base code.
@@ -436,7 +439,7 @@ pub enum FastaLineFault {
 /// Why a file of known variants cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KnownVariantsFault {
-    /// The gzip stream is damaged or truncated.
+    /// The gzip stream is damaged or truncated; the field describes the damage.
     #[error("damaged gzip data ({0}): copy or make the file again")]
     Gzip(String),
     /// The file does not begin with a VCF header.
@@ -445,10 +448,10 @@ pub enum KnownVariantsFault {
     /// A record has too few columns.
     #[error("has fewer than 7 columns: make the file again")]
     MissingColumns,
-    /// POS is not a whole number.
+    /// POS is not a whole number; the field is its text.
     #[error("\"{0}\" is not a position: make the file again")]
     Position(String),
-    /// The reference has none of the contigs.
+    /// The reference has none of the contigs of the file; the field is the name of one of them.
     #[error(
         "has contig \"{0}\" and others, but none of the reference: give a file of the same genome build, or rename its contigs with `bcftools annotate --rename-chrs`"
     )]
@@ -458,33 +461,33 @@ pub enum KnownVariantsFault {
 /// What is wrong with a line of a targets file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetFault {
-    /// The gzip stream is damaged or truncated.
+    /// The gzip stream is damaged or truncated; the field describes the damage.
     #[error("damaged gzip data ({0}): copy or make the file again")]
     Gzip(String),
-    /// The line has too few columns.
+    /// The line has fewer columns than the number in the field.
     #[error(
         "has fewer than {0} columns: give BED (contig, start, end) or an interval list of Picard with its @SQ header"
     )]
     MissingColumns(usize),
-    /// A start or end is not a number, or is negative.
+    /// A start or end is not a number, or is negative; the field is its text.
     #[error("\"{0}\" is not a position: give a whole number, not negative")]
     Position(String),
-    /// The interval has no base.
+    /// The interval of a BED file contains no base.
     #[error("start {start} is not before end {end}: BED starts at 0 and excludes its end; correct or remove the line")]
     EmptyBedInterval {
-        /// Start as in the file.
+        /// Start as in the file (0-based).
         start: u64,
-        /// End as in the file.
+        /// End as in the file (exclusive).
         end: u64,
     },
-    /// The interval of an interval list has no base, or starts before the first base.
+    /// The interval of an interval list contains no base, or starts before the first base.
     #[error(
         "{start} to {end} is not an interval: interval lists start at 1 and include their end; correct or remove the line"
     )]
     EmptyListInterval {
-        /// Start as in the file.
+        /// Start as in the file (1-based).
         start: u64,
-        /// End as in the file.
+        /// End as in the file (inclusive).
         end: u64,
     },
     /// The reference has no contig of this name.
@@ -492,7 +495,8 @@ pub enum TargetFault {
     UnknownContig {
         /// Name in the targets file.
         name: String,
-        /// Name in the reference that differs in the prefix `chr` only.
+        /// Name of a contig of the reference that differs only in the prefix `chr` or in the name of the
+        /// mitochondrion; `None` if there is none.
         similar: Option<String>,
     },
     /// The interval ends beyond the end of the contig.
@@ -504,7 +508,7 @@ pub enum TargetFault {
         end: u64,
         /// Name of the contig.
         name: String,
-        /// Length of the contig.
+        /// Length of the contig in bases.
         contig_bases: usize,
     },
     /// A contig has another length in the header of the interval list than in the reference.
@@ -514,14 +518,14 @@ pub enum TargetFault {
     ContigLength {
         /// Name of the contig.
         name: String,
-        /// Length in the @SQ line.
+        /// Length in the @SQ line in bases.
         header_bases: usize,
-        /// Length in the reference.
+        /// Length in the reference in bases.
         contig_bases: usize,
     },
 }
 
-/// What to do about an unknown contig.
+/// Advice about a contig that the reference does not have.
 fn contig_hint(similar: &Option<String>) -> String {
     match similar {
         Some(similar) => format!(
@@ -531,18 +535,18 @@ fn contig_hint(similar: &Option<String>) -> String {
     }
 }
 
-/// What SAM forbids in the name of a reference sequence (SAM specification, section 1.2.1).
+/// Why SAM forbids the name of a reference sequence (SAM specification, section 1.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameFault {
-    /// The first character is forbidden at this position.
+    /// The first character is forbidden at the start of a name.
     #[error("starts with {0}")]
     InvalidFirstByte(ByteForDisplay),
-    /// A character is forbidden anywhere.
+    /// A character is forbidden anywhere in a name.
     #[error("holds {0}")]
     InvalidByte(ByteForDisplay),
 }
 
-/// A byte that is displayed as a character or as its hexadecimal value.
+/// A byte that is displayed in messages as a character or, if it is not printable, as its hexadecimal value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteForDisplay(pub u8);
 

@@ -13,11 +13,11 @@ use crate::packed_read::packed_read_bytes;
 use crate::pipe::is_regular_file;
 use crate::reference_reads;
 
-/// Maximum number of bytes of text that are sampled from all files together.
+/// Maximum number of bytes of uncompressed text that are sampled from all files together.
 const MAX_TOTAL_SAMPLE_BYTES: u64 = 32 << 20;
-/// Minimum number of bytes of text that are sampled from one file.
+/// Minimum number of bytes of uncompressed text that are sampled from one file.
 const MIN_FILE_SAMPLE_BYTES: u64 = 256 << 10;
-/// Maximum number of bytes of text that are sampled from one file.
+/// Maximum number of bytes of uncompressed text that are sampled from one file.
 const MAX_FILE_SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Bytes per read call.
@@ -30,28 +30,29 @@ pub struct ReadEstimate {
     pub bases: u64,
     /// Number of reads; each mate counts as one.
     pub reads: u64,
-    /// Bytes of the packed reads (see [`crate::packed_reads`]).
+    /// Size in bytes of the packed reads (see [`crate::packed_reads`]).
     pub packed_bytes: u64,
 }
 
-/// Bytes of the variable-length integers per read in the packed reads.
+/// Size in bytes of the variable-length integers that the packed reads store for each read.
 const VARINT_BYTES_PER_READ: u64 = 3;
 
-/// Upper bound of the bytes of packed reads whose qualities are unknown: 8 bits per quality.
+/// Upper limit of the size in bytes of packed reads whose qualities are unknown: 8 bits per quality.
 fn max_packed_bytes(ReadEstimate { bases, reads, .. }: ReadEstimate) -> u64 {
     reads * (packed_read_bytes(0, 0, 0) + VARINT_BYTES_PER_READ) + bases / 4 + bases
 }
 
 impl ReadEstimate {
-    /// Estimates the contents of all lanes, or of their slices: the first few MB of each file are counted and
-    /// extrapolated by compressed size. A file that is sampled completely is exact. Pipes count as empty. A file
-    /// without a whole record in its sample is assumed to have two bases per byte of gzip or two fifths per byte of
-    /// plain text, and reads of 150 bases.
+    /// Estimates the contents of all lanes, or of their slices: counts the reads in the first few MB of each file and
+    /// extrapolates by the compressed size. The result for a file that is sampled completely is exact. Pipes count as
+    /// empty. A file without a whole record in its sample is assumed to have two bases per byte of gzip or two fifths
+    /// per byte of plain text, and reads of 150 bases.
     pub fn from_lanes(lanes: &[Lane]) -> ReadEstimate {
         ReadEstimate::from_lanes_by_sample(lanes).into_iter().sum()
     }
 
-    /// [`ReadEstimate::from_lanes`] for each sample, indexed by sample number.
+    /// Estimates the contents of the lanes of each sample, as [`ReadEstimate::from_lanes`] does for all lanes. The
+    /// index is the sample number.
     pub fn from_lanes_by_sample(lanes: &[Lane]) -> Vec<ReadEstimate> {
         let files = lanes.iter().map(|lane| lane.paths_with_spans().count()).sum::<usize>();
         let look = (MAX_TOTAL_SAMPLE_BYTES / files.max(1) as u64).clamp(MIN_FILE_SAMPLE_BYTES, MAX_FILE_SAMPLE_BYTES);
@@ -71,7 +72,7 @@ impl ReadEstimate {
         each
     }
 
-    /// Estimated number of k-mers of length `k` in the reads.
+    /// Estimated number of k-mers with `k` bases in the reads.
     pub fn num_kmers_of_length(&self, k: u32) -> u64 {
         self.bases.saturating_sub(self.reads * u64::from(k.saturating_sub(1)))
     }
@@ -87,10 +88,11 @@ impl std::iter::Sum for ReadEstimate {
     }
 }
 
-/// Bases of a FASTA file for each byte of its gzip. Usual for genomes.
+/// Assumed number of bases of a FASTA file per byte of its gzip. Usual for genomes.
 const GZIP_BASES_PER_BYTE: u64 = 4;
 
-/// Estimates the reads that are made from a FASTA file, from its size.
+/// Estimates the artificial reads of a reference genome (see [`crate::reference_reads`]) from the size of its FASTA
+/// file.
 fn estimate_reference(path: &Path) -> ReadEstimate {
     let is_gzip = || -> io::Result<bool> {
         let mut head = [0; 2];
@@ -144,13 +146,13 @@ fn estimate_text_file(path: &Path, span: Option<FileSpan>, look: u64) -> ReadEst
     }
 }
 
-/// What the first part of a file contains: records, bases and bytes.
+/// Contents of the first part of a file.
 #[derive(Debug, Default)]
 struct FileSample {
     is_gzip: bool,
     /// Contents of the whole records in the sample.
     estimate: ReadEstimate,
-    /// Number of compressed bytes of the sampled records in the file.
+    /// Number of compressed bytes in the file that the sampled records occupy.
     disk_bytes: u64,
 }
 
@@ -174,14 +176,14 @@ fn sample_file(file: File, from: VirtualOffset, span: Option<FileSpan>, look: u6
     FileSample { is_gzip: gzip, estimate: seen, disk_bytes: bytes }
 }
 
-/// Counts the whole records at the start of a text.
+/// Counts the whole records at the start of a FASTQ text.
 #[derive(Debug, Default)]
 struct RecordScanner {
     estimate: ReadEstimate,
-    /// Bytes of the complete records in the sampled part.
+    /// Size in bytes of the whole records in the sample.
     record_bytes: u64,
     text_bytes: u64,
-    /// Number of complete lines of the current record, and bytes of the current line.
+    /// Number of complete lines of the current record. `line_bytes` is the size of the current line.
     lines_done: u32,
     line_bytes: u64,
     /// The last byte of the previous chunk.
@@ -191,13 +193,13 @@ struct RecordScanner {
     non_acgt: u64,
     /// Length in bytes of the header of the current record.
     header_bytes: u64,
-    /// Set of the qualities of the current record, as bits.
+    /// Set of the quality bytes of the current record; bit `q` is set if quality `q` occurs.
     quality_set: u128,
 }
 
 impl RecordScanner {
-    /// Counts the records of a text. A damaged text is counted up to the damage, which is reported when the file is
-    /// read.
+    /// Counts the records of a text. A damaged text is counted up to the damage; the damage is reported when the file
+    /// is read.
     fn scan_all(mut text: impl Read) -> RecordScanner {
         let (mut records, mut buffer) = (RecordScanner::default(), [0; CHUNK_BYTES]);
         while let Ok(n @ 1..) = text.read(&mut buffer) {
@@ -206,7 +208,7 @@ impl RecordScanner {
         records
     }
 
-    /// Counts the records in the next chunk of the text of the file.
+    /// Counts the records in the next part of the text.
     fn scan(&mut self, piece: &[u8]) {
         let mut at = 0;
         for end in memchr::memchr_iter(b'\n', piece) {
@@ -241,7 +243,7 @@ impl RecordScanner {
 }
 
 impl RecordScanner {
-    /// Examines bytes of the current line.
+    /// Examines some bytes of the current line.
     fn scan_line(&mut self, letters: &[u8]) {
         match self.lines_done {
             1 => {

@@ -1,4 +1,4 @@
-//! FASTA: reading and writing a reference genome, which is kept completely in memory.
+//! Reading and writing a reference genome in FASTA format. The genome is kept in memory.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use crate::error::{ByteForDisplay, Error, FastaLineFault, FileFault, NameFault};
 use crate::fastq::{detect_unsupported_content, is_iupac};
 use crate::inflate::{DecompressError, Decompressor, FileAccess};
 
-/// Bytes per read call.
+/// Number of bytes per read call.
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// One sequence of a reference.
@@ -23,7 +23,7 @@ pub struct Contig {
     pub seq: Vec<u8>,
 }
 
-/// A reference genome, in the order of its file.
+/// A reference genome in memory, with its sequences in the order of the FASTA file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reference {
     /// The sequences in the order of the file.
@@ -34,7 +34,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Reads a FASTA file with [`read_fasta`] and converts the letters to upper case.
+    /// Reads a FASTA file into memory with [`read_fasta`] and converts the bases to upper case.
     ///
     /// # Errors
     /// The errors of [`read_fasta`].
@@ -57,7 +57,7 @@ impl Reference {
         Ok(Reference { circular_by_header, ..Reference::from_contigs(contigs) })
     }
 
-    /// A reference from sequences in memory, whose names must differ.
+    /// Creates a reference from sequences, whose names must differ.
     pub fn from_contigs(contigs: Vec<Contig>) -> Reference {
         let index = contigs.iter().enumerate().map(|(i, c)| (c.name.clone(), i)).collect();
         Reference { contigs, index, circular_by_header: Vec::new() }
@@ -75,7 +75,8 @@ impl Reference {
         self.contigs.iter().map(|contig| contig.name.as_str()).collect()
     }
 
-    /// Writes the reference as plain FASTA with 80 bases per line (atomic publish).
+    /// Writes the reference to a plain FASTA file with 80 bases per line. The file is written under a temporary name
+    /// and then renamed.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -90,12 +91,12 @@ impl Reference {
         Ok(file.publish()?)
     }
 
-    /// The sequence named `name`, if the reference has one.
+    /// The sequence with this name; `None` if the reference has none.
     pub fn contig_named(&self, name: &str) -> Option<&Contig> {
         self.contig_index(name).map(|i| &self.contigs[i])
     }
 
-    /// Index in [`Reference::contigs`] of the sequence with this name.
+    /// Index in [`Reference::contigs`] of the sequence with this name; `None` if the reference has none.
     pub fn contig_index(&self, name: &str) -> Option<usize> {
         self.index.get(name).copied()
     }
@@ -122,7 +123,7 @@ fn says_circular(comment: &[u8]) -> bool {
 /// Checks that a sequence name is valid in SAM and VCF files.
 ///
 /// # Errors
-/// The first byte that is forbidden at its position.
+/// The name has a byte that is forbidden at its position.
 pub fn check_sequence_name(name: &[u8]) -> Result<(), NameFault> {
     if let Some(&first @ (b'*' | b'=')) = name.first() {
         return Err(NameFault::InvalidFirstByte(ByteForDisplay(first)));
@@ -131,7 +132,7 @@ pub fn check_sequence_name(name: &[u8]) -> Result<(), NameFault> {
     name.iter().find(forbidden).map_or(Ok(()), |&b| Err(NameFault::InvalidByte(ByteForDisplay(b))))
 }
 
-/// What the FASTA reader passes to its caller: a header, or bases of a sequence.
+/// What [`read_fasta`] passes to its caller: a header, or some bases of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FastaEvent<'a> {
     /// The header of a sequence.
@@ -141,12 +142,13 @@ pub enum FastaEvent<'a> {
         /// The rest of the header after the name and one blank.
         comment: &'a [u8],
     },
-    /// The next bases of the sequence: IUPAC base codes as in the file, in either case.
+    /// The next bases of the sequence: IUPAC base codes as in the file, in upper or lower case. A sequence has several
+    /// of these events.
     Bases(&'a [u8]),
 }
 
-/// Reads a FASTA file, plain or gzip, with any line ends and either case, and passes its headers and lines to `each`
-/// in order.
+/// Reads a FASTA file, plain or gzip, with any line ends, in upper or lower case. Calls `each` with its headers and
+/// lines in order.
 ///
 /// # Errors
 /// The file cannot be read, is empty, or does not start with `>`; a name is missing or occurs twice; a sequence has no
@@ -162,14 +164,14 @@ pub fn read_fasta(path: &Path, mut each: impl FnMut(FastaEvent<'_>)) -> Result<(
 pub(crate) struct FastaReader<'a> {
     inflate: Decompressor<&'a ProgressCounters>,
     parser: Parser<'a>,
-    /// `chunk[..kept]` is the start of a line whose end has not been read yet.
+    /// Bytes of the file. `chunk[..kept]` is the start of a line whose end has not been read yet.
     chunk: Vec<u8>,
     kept: usize,
     is_start: bool,
 }
 
 impl<'a> FastaReader<'a> {
-    /// Opens a plain or gzip FASTA file, to be read from start to end. `progress` counts its bytes.
+    /// Opens a plain or gzip FASTA file. `progress` counts the bytes that are read.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -179,7 +181,8 @@ impl<'a> FastaReader<'a> {
         Ok(FastaReader { inflate, parser, chunk: vec![0; CHUNK_BYTES], kept: 0, is_start: true })
     }
 
-    /// Reads the next chunk and passes its headers and lines to `each`. Returns false at the end of the file.
+    /// Reads the next chunk of the file and calls `each` with its headers and lines. Returns false at the end of the
+    /// file.
     ///
     /// # Errors
     /// The errors of [`read_fasta`].
@@ -213,13 +216,13 @@ impl<'a> FastaReader<'a> {
 
 struct Parser<'a> {
     path: &'a Path,
-    /// Number of the next line in the file, from 1.
+    /// Number, from 1, of the next line of the file.
     line_number: u64,
-    /// Name and line number of each header.
+    /// Name and line number of each header so far.
     headers: Vec<(String, u64)>,
-    /// Index in `headers` of each name.
+    /// Index in `headers` of each sequence name.
     names: HashMap<String, usize>,
-    /// Whether the last sequence has bases.
+    /// Whether the current sequence has bases.
     has_bases: bool,
 }
 
@@ -278,7 +281,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Checks that the sequence that ends here has bases.
+    /// Checks that the sequence that ends here has bases, if there is one.
     fn check_last(&self) -> Result<(), Error> {
         match self.headers.last() {
             Some((name, line)) if !self.has_bases => Err(self.error_at(*line, FastaLineFault::NoBases(name.clone()))),

@@ -2,7 +2,7 @@
 //! pairs mates.
 //!
 //! Finding block boundaries only searches for line ends, which is so fast that one thread at a time can do it under a
-//! lock. Everything else is done by the thread that has the block.
+//! lock. The thread that takes the block does all other work.
 
 mod block;
 
@@ -33,7 +33,7 @@ const MAX_BLOCK_RECORDS: usize = 1024;
 pub(crate) const BLOCK_BYTES: usize = 512 << 10;
 /// Maximum size in bytes of a record of a read pair. A block thus stays below 1.2 GB for any input.
 const MAX_PAIRED_RECORD_BYTES: usize = 1 << 20;
-/// Maximum size in bytes of any record, more than the longest human chromosome. A file without line ends is refused
+/// Maximum size in bytes of any record, more than the longest human chromosome. So a file without line ends is refused
 /// before it fills the memory.
 const MAX_RECORD_BYTES: usize = 256 << 20;
 
@@ -46,12 +46,12 @@ pub(crate) struct FastqOptions {
     pub(crate) allow_fasta: bool,
     /// Maximum size of a record in bytes.
     pub(crate) max_record_bytes: usize,
-    /// Bytes decompressed per call.
+    /// Number of bytes that are decompressed per call.
     pub(crate) chunk_bytes: usize,
 }
 
 impl FastqOptions {
-    /// Read pairs with qualities, from a regular file or a span of a regular file.
+    /// Options for read pairs with qualities, from a regular file or a span of a regular file.
     pub(crate) fn for_pairs(span: Option<FileSpan>) -> Self {
         FastqOptions {
             access: FileAccess { span, ..FileAccess::default() },
@@ -61,7 +61,7 @@ impl FastqOptions {
         }
     }
 
-    /// Reads of any length, from FASTQ or FASTA.
+    /// Options for reads of any length, from FASTQ or FASTA.
     pub(crate) fn for_reads(access: FileAccess) -> Self {
         FastqOptions { access, allow_fasta: true, max_record_bytes: MAX_RECORD_BYTES, chunk_bytes: INFLATE_CHUNK_BYTES }
     }
@@ -72,7 +72,7 @@ impl FastqOptions {
 pub(crate) struct BlockLimits {
     /// Maximum number of records, an even number.
     pub(crate) records: usize,
-    /// Maximum number of bytes, once the block has at least two records.
+    /// Number of bytes at which a block of at least two records ends.
     pub(crate) bytes: usize,
 }
 
@@ -82,15 +82,15 @@ pub(crate) struct FastqReader<M> {
     decompressor: Decompressor<M>,
     /// Decompressed bytes after the last block.
     carry_over: Vec<u8>,
-    /// FASTA only: position in the carry-over where the next line starts or continues.
+    /// FASTA only: position in `carry_over` where the next line starts or continues.
     carry_over_pos: usize,
-    /// FASTA only: whether that position is inside a line of bases.
+    /// FASTA only: whether the position `carry_over_pos` is inside a line of bases.
     is_in_sequence_line: bool,
     /// First byte of a header: `@`, or `>` for FASTA.
     header_mark: u8,
     /// Whether the file was read to its end and its last byte is not a line end.
     lacks_final_newline: bool,
-    /// Number of records delivered so far.
+    /// Number of records that were moved into blocks so far.
     records: u64,
     max_record_bytes: usize,
     chunk_bytes: usize,
@@ -138,8 +138,8 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
         (BLOCK_BYTES / first).clamp(2, MAX_BLOCK_RECORDS) & !1
     }
 
-    /// Moves the next records into `block`. The number of records is even, unless the file ends or an error occurs.
-    /// An error is stored in the block, so that errors in earlier records are reported first.
+    /// Moves the next records into `block`. Their number is even, unless the file ends or an error occurs. An error is
+    /// stored in the block instead of being returned, so that errors in earlier records are reported first.
     pub(crate) fn fill_block(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
         if self.header_mark == b'>' {
             self.fill_block_fasta(block, limit);
@@ -204,7 +204,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     }
 }
 
-/// Whether the byte is part of a blank line; some editors leave blank lines at the end of a file.
+/// Whether the byte is a line feed or carriage return. Some editors leave blank lines at the end of a file.
 fn is_line_end(b: &u8) -> bool {
     matches!(b, b'\n' | b'\r')
 }
@@ -219,11 +219,12 @@ fn decompression_error(path: &Path, record: u64, damage: DecompressError) -> Err
     Error::error_in_record(path, record, fault)
 }
 
-/// Advice for the formats of bqtools.
+/// Advice for BINSEQ formats where FASTQ is needed.
 const BINSEQ_REMEDY: &str =
     "here and from a pipe, only FASTQ can be read: save it to a file, or convert it to FASTQ with bqtools decode";
 
-/// Recognises formats that are often given by mistake. Returns the name of the format and advice.
+/// Recognises, by the first bytes of a file, formats that are often given by mistake. Returns the name of the format
+/// and advice.
 fn detect_other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
         [b'B', b'A', b'M', 1, ..] => Some(("BAM", "only FASTQ is supported here: convert it with samtools fastq")),
@@ -240,7 +241,8 @@ fn detect_other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// First bytes of files without sequences, or packed in a way that is not supported, with their names and advice.
+/// First bytes of other formats, which have no sequences or an unsupported compression, with the name of the format
+/// and advice.
 const OTHER_FORMATS: [(&[u8], &str, &str); 10] = [
     (b"BAI\x01", "an index of BAM (.bai)", "give the BAM file"),
     (b"CSI\x01", "an index (.csi)", "give the file that it belongs to"),
@@ -253,11 +255,11 @@ const OTHER_FORMATS: [(&[u8], &str, &str); 10] = [
     (b"<?xml", "an XML document", "the download failed: download the file again"),
     (b"\x1f\x8b", "compressed with gzip twice", "decompress it once with gzip -d"),
 ];
-/// Position and text of the mark of a tar archive.
+/// Position and text by which a tar archive is recognised.
 const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
 
-/// Recognises files without sequences, and unsupported compression, from the first decompressed bytes. Returns what the
-/// file is, and advice.
+/// Recognises files without sequences, and unsupported compression, by the first decompressed bytes. Returns the name
+/// of the format and advice.
 pub(crate) fn detect_unsupported_content(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if head.get(TAR_MARK.0..).is_some_and(|rest| rest.starts_with(TAR_MARK.1)) {
         return Some(("a tar archive", "unpack it with tar -x, and give the files in it"));

@@ -7,12 +7,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A position in the text of a file, ordered as the text is.
+/// A position in the uncompressed text of a file. Positions are ordered as in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct VirtualOffset {
-    /// Byte of the file: in plain text the position itself, in BGZF the start of a block.
+    /// Offset in the file in bytes: in plain text of the position itself, in BGZF of the start of the block that has
+    /// the position.
     pub file_offset: u64,
-    /// Uncompressed bytes of the block before the position; 0 in plain text.
+    /// In BGZF, number of uncompressed bytes of the block before the position; 0 in plain text.
     pub offset_in_block: u16,
 }
 
@@ -25,33 +26,32 @@ impl fmt::Display for VirtualOffset {
     }
 }
 
-/// A stretch of a file that has whole records.
+/// A stretch of a file that consists of whole records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSpan {
     /// Position of the first byte.
     pub start: VirtualOffset,
     /// Position after the last byte; `None` for the end of the file.
     pub end: Option<VirtualOffset>,
-    /// Size of the whole file in bytes when the span was chosen. A file with another size is refused.
+    /// Size of the whole file in bytes when the span was chosen. A file that has another size now is refused.
     pub file_bytes: u64,
 }
 
 impl FileSpan {
-    /// Bytes of the file from the start to the end of the span. In BGZF, the block that the span starts in counts
-    /// completely and the block that it ends in does not, so that the lengths of all spans of a file add up to the file
+    /// Number of bytes of the file that count as the span. In BGZF, the block in which the span starts counts
+    /// completely, the block in which it ends does not, so that the lengths of consecutive spans add up to the file
     /// size.
     pub fn len_bytes(&self) -> u64 {
         self.end_byte().saturating_sub(self.start.file_offset)
     }
 
-    /// Whether two spans of one file have some text in common.
+    /// Whether two spans of the same file have some text in common.
     pub(crate) fn overlaps(&self, other: &FileSpan) -> bool {
         let before = |one: &FileSpan, two: &FileSpan| one.end.is_some_and(|to| to <= two.start);
         !before(self, other) && !before(other, self)
     }
 
-    /// Offset in the file at which the span ends. If the span ends inside a BGZF block, the offset of the start of
-    /// that block.
+    /// Offset in the file, in bytes, at which the span ends; in BGZF the start of the block in which it ends.
     pub(crate) fn end_byte(&self) -> u64 {
         self.end.map_or(self.file_bytes, |to| to.file_offset)
     }

@@ -1,11 +1,11 @@
-//! Decompression of gzip files with any number of members. Zero bytes after the last member are padding, for example
-//! from tapes, and are skipped as gzip skips them (gzip manual, "tapes").
+//! Decompression of gzip files with one or more members. Zero bytes after the last member are skipped: they are
+//! padding, for example from tapes (gzip manual, "tapes").
 
 use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 
-/// Reads the uncompressed content of a gzip file with any number of members.
+/// Reads the uncompressed content of a gzip file with one or more members.
 pub(crate) struct GzipMembers<R> {
     state: MemberState<R>,
 }
@@ -13,22 +13,22 @@ pub(crate) struct GzipMembers<R> {
 enum MemberState<R> {
     Inside(Box<GzDecoder<R>>),
     Between(R),
-    /// Only while the state changes.
+    /// Placeholder while the state changes.
     Moved,
 }
 
 impl<R: BufRead> GzipMembers<R> {
-    /// Reads from the start of the first member.
+    /// Creates a reader of a stream that starts with a gzip member.
     pub(crate) fn new(compressed: R) -> GzipMembers<R> {
         GzipMembers { state: MemberState::Inside(Box::new(GzDecoder::new(compressed))) }
     }
 
-    /// Reads what follows a member: other members, or padding.
+    /// Creates a reader of the rest of a stream after a gzip member: further members or padding.
     pub(crate) fn after_member(compressed: R) -> GzipMembers<R> {
         GzipMembers { state: MemberState::Between(compressed) }
     }
 
-    /// The input after the bytes that were read.
+    /// Returns the compressed input, positioned after the bytes that were read.
     pub(crate) fn into_inner(self) -> Option<R> {
         match self.state {
             MemberState::Inside(member) => Some(member.into_inner()),
@@ -65,7 +65,7 @@ impl<R: BufRead> Read for GzipMembers<R> {
     }
 }
 
-/// Skips zero bytes; true if another byte follows. Zero bytes before another member are not padding.
+/// Skips zero bytes; returns true if another byte follows. Zero bytes before another member are an error, not padding.
 fn skip_padding(compressed: &mut impl BufRead) -> io::Result<bool> {
     let mut skipped = false;
     loop {

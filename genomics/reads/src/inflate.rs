@@ -15,10 +15,10 @@ use crate::gzip_members::GzipMembers;
 use crate::input_file::RawInputFile;
 use genuma_work::ProgressCounters;
 
-/// Bytes per read call.
+/// Number of bytes per read call.
 const DISK_CHUNK_BYTES: usize = 256 << 10;
 
-/// The compressed bytes of a file. The first bytes were already read to recognise the format.
+/// The compressed bytes of a file: first the bytes that were read to recognise the format, then the rest of the file.
 type BufferedInput<M> = Chain<Cursor<Vec<u8>>, BufReader<RawInputFile<M>>>;
 
 /// How to open and read a file.
@@ -27,20 +27,21 @@ pub(crate) struct FileAccess {
     /// Number of threads that decompress BGZF in addition to the reading thread; with 0, the reading thread
     /// decompresses.
     pub(crate) inflate_threads: usize,
-    /// If present, pipes are accepted. Waiting for a pipe ends when the other end of this pipe is dropped.
+    /// If present, the input may be a pipe. A thread that waits for input is woken when the other end of this internal
+    /// pipe is dropped.
     pub(crate) pipe_stop: Option<Arc<PipeReader>>,
     /// The span to read; `None` for the whole file.
     pub(crate) span: Option<FileSpan>,
-    /// Bytes that a pipe must end with.
+    /// Bytes that must be at the end of a pipe (end-of-file marker); empty if there is no such requirement.
     pub(crate) required_end: &'static [u8],
 }
 
 /// Decompresses a file. Gzip is recognised by its first bytes, not by the file name.
 pub(crate) struct Decompressor<M> {
     stream: InputStream<M>,
-    /// Number of uncompressed bytes to skip, because they are in the first block but before the span.
+    /// Number of uncompressed bytes that still have to be skipped: those of the first block before the span.
     skip_bytes: usize,
-    /// Start of the span, and its end if that is inside a block.
+    /// Start of the span. `end_in_block` is its end, if that is inside a block.
     start: VirtualOffset,
     end_in_block: Option<VirtualOffset>,
     /// Error to report after the last delivered bytes.
@@ -51,9 +52,9 @@ enum InputStream<M> {
     Plain(BufferedInput<M>),
     Gzip(Box<GzipMembers<BufferedInput<M>>>),
     Bgzf(Box<BgzfReader<BufferedInput<M>>>),
-    /// The start of the block that the span ends in.
+    /// The uncompressed bytes before the end of the span, of the block in which the span ends.
     LastBlock(Cursor<Vec<u8>>),
-    /// The end of the input; also set while the stream is being replaced.
+    /// End of the input. Also a placeholder while the stream is replaced by the next one.
     End,
 }
 
@@ -98,7 +99,8 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         })
     }
 
-    /// Fills `buf` and returns the number of bytes; fewer than `buf` can hold only at the end of the file.
+    /// Reads decompressed bytes into `buf` and returns their number. It is smaller than the size of `buf` only at the
+    /// end of the file.
     ///
     /// # Errors
     /// See [`DecompressError`]; all bytes before the error were delivered by earlier calls.
@@ -133,8 +135,8 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         }
     }
 
-    /// The stream after the current one: BGZF blocks may be followed by ordinary gzip members, and a span may end
-    /// inside the next block.
+    /// Opens the stream after the current one: BGZF blocks may be followed by ordinary gzip members, and a span may
+    /// end inside the next block.
     fn next_stream(&mut self) -> Result<InputStream<M>, DecompressError> {
         let packed = match std::mem::replace(&mut self.stream, InputStream::End) {
             InputStream::Bgzf(blocks) => {
@@ -165,7 +167,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         Ok(InputStream::LastBlock(Cursor::new(content)))
     }
 
-    /// The end of the input; an error if the input ends before the start of the span.
+    /// Returns [`InputStream::End`], or an error if the input ends before the start of the span.
     fn end_of_input(&self) -> Result<InputStream<M>, DecompressError> {
         if self.skip_bytes > 0 { Err(DecompressError::ContentChanged(self.start)) } else { Ok(InputStream::End) }
     }
@@ -180,7 +182,8 @@ pub(crate) enum DecompressError {
     Truncated,
     /// The gzip data are invalid: checksum, length, code, or data after the last member.
     Corrupt(String),
-    /// The span starts or ends at a position that is not valid in this file.
+    /// The file has changed: the span starts or ends at a position that does not exist in it. The field is that
+    /// position.
     ContentChanged(VirtualOffset),
 }
 
@@ -194,7 +197,7 @@ impl DecompressError {
     }
 }
 
-/// Recognises compressed formats that are not supported.
+/// Recognises, by the first bytes, compressed formats that are not supported. Returns the name of the format.
 fn detect_other_compression(head: &[u8]) -> Option<&'static str> {
     const MAGICS: [(&[u8], &str); 4] = [
         (b"BZh", "compressed with bzip2"),

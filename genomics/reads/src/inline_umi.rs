@@ -11,9 +11,9 @@ use crate::pair_batch::{Mate, PairBatch};
 use crate::read_structure::ReadStructures;
 use crate::record_counts::{RecordCounts, SharedRecordCounts};
 
-/// Number of bases at the start of a template by which the end of a fragment is found in the other read.
+/// Number of bases at the start of a template by which the end of the fragment is searched for in the mate.
 const SEED_BASES: usize = 16;
-/// Maximum number of wrong bases in the seed.
+/// Maximum number of mismatches in these bases.
 const MAX_SEED_MISMATCHES: usize = 2;
 
 /// Read structures of a lane whose reads contain UMIs.
@@ -27,13 +27,13 @@ pub struct InlineUmis {
 }
 
 impl InlineUmis {
-    /// UMIs that are in the bases of the reads, where `structures` says.
+    /// Describes a lane whose reads contain UMIs in the bases that `structures` mark as UMI.
     pub fn from_read_structures(structures: ReadStructures) -> InlineUmis {
         InlineUmis { structures, counts: SharedRecordCounts::default() }
     }
 }
 
-/// Appends pairs to a batch, and moves their UMIs to their names.
+/// Moves the UMIs of read pairs from the bases to the names, and appends the pairs to a batch.
 pub(crate) struct UmiExtractor<'a> {
     structures: &'a ReadStructures,
     /// Counts of reads with UMIs, and of reads shorter than their structure.
@@ -42,7 +42,7 @@ pub(crate) struct UmiExtractor<'a> {
 }
 
 impl<'a> UmiExtractor<'a> {
-    /// An extractor for reads with these structures.
+    /// Creates an extractor for reads with these structures.
     pub(crate) fn new(structures: &'a ReadStructures) -> UmiExtractor<'a> {
         UmiExtractor { structures, counts: RecordCounts::default(), umis: Vec::new() }
     }
@@ -82,9 +82,9 @@ fn split_around(read: Mate<'_>, at: usize, num_removed: usize) -> [Mate<'_>; 2] 
     [Mate { seq: &read.seq[..end], qual: &read.qual[..end] }, Mate { seq: &read.seq[next..], qual: &read.qual[next..] }]
 }
 
-/// Length of a fragment that ends inside a read before bases of the other read's UMI; `None` if there is no such end.
-/// Both reads must show this end, unless they are shorter: the reads of a chimeric pair overlap in the same way, but
-/// continue with genomic sequence.
+/// Length of a fragment that is shorter than its reads, so that the bases of the other read's UMI follow it; `None` if
+/// there is no such end. Both reads must show this end, unless they are too short for it: the reads of a chimeric pair
+/// may overlap in the same way, but continue with genomic sequence.
 fn find_fragment_length(templates: [Mate<'_>; 2], prefixes: [&[u8]; 2]) -> Option<usize> {
     let [one, two] = templates.map(|template| template.seq);
     let in_one = find_fragment_end(one, two, prefixes[1]).filter(|&end| continues_with_umi(two, end, prefixes[0]));

@@ -18,22 +18,23 @@ use crate::file_span::FileSpan;
 use crate::pipe::{is_regular_file, is_stdin, open_peeked};
 use genuma_work::ProgressCounters;
 
-/// An open input file, or a span of a regular file, that counts the bytes it reads.
+/// An open input file, or a span of a regular file. Counts the bytes that are read.
 pub(crate) struct RawInputFile<M> {
     file: File,
     progress: M,
-    /// Bytes of the span that are left to read; `None` for a whole file.
+    /// Number of bytes of the span that are left to read; `None` for a whole file.
     bytes_left: Option<u64>,
-    /// Present except for regular files: waiting ends when the other end of this pipe is dropped.
+    /// Internal pipe for inputs that are pipes or devices: a thread that waits for input is woken when the other end
+    /// of this pipe is dropped. `None` for regular files.
     stop: Option<Arc<PipeReader>>,
-    /// Bytes that a pipe must end with, and as many last bytes of what was read.
+    /// Bytes that must be at the end of a pipe. `last_bytes` are as many bytes that were read last.
     required_end: &'static [u8],
     last_bytes: Vec<u8>,
 }
 
 impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
-    /// Opens a file at the start of the span. A file that is not regular can only be read as a whole, and only if
-    /// `stop` can end the waiting.
+    /// Opens a file at the start of the span. A file that is not regular can be read only as a whole, and only if
+    /// `stop` is present, so that waiting for input can be ended.
     pub(crate) fn open(
         path: &Path,
         span: Option<FileSpan>,
@@ -77,12 +78,12 @@ impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
         Ok(RawInputFile { file, progress, bytes_left: None, stop, required_end: &[], last_bytes: Vec::new() })
     }
 
-    /// Requires that a pipe ends with the bytes `end`; any other end is an error.
+    /// Requires that the input, if it is a pipe, ends with the bytes `end`. Any other end is then an error.
     pub(crate) fn require_pipe_end(self, end: &'static [u8]) -> Self {
         RawInputFile { required_end: if self.stop.is_some() { end } else { &[] }, ..self }
     }
 
-    /// Keeps the last bytes that were read.
+    /// Keeps the last bytes of the input for the comparison with `required_end`.
     fn keep_last_bytes(&mut self, read: &[u8]) {
         let read = &read[read.len().saturating_sub(self.required_end.len())..];
         let kept = self.required_end.len() - read.len();
@@ -95,7 +96,7 @@ impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
         &self.file
     }
 
-    /// Waits until bytes can be read; false if they are no longer needed.
+    /// Waits until bytes can be read. Returns false if the other end of `stop` was dropped.
     fn wait_readable(&self, stop: &PipeReader) -> io::Result<bool> {
         let mut both = [PollFd::new(&self.file, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
         loop {

@@ -1,4 +1,4 @@
-//! Lanes: which input files belong together, and which sample they belong to.
+//! Lanes: which input files belong together, and to which sample they belong.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub const NORMAL_SAMPLE: u8 = 0;
 /// Sample number of the tumour reads. Further tumours have the numbers 2, 3, and so on.
 pub const TUMOUR_SAMPLE: u8 = 1;
 
-/// Number of samples of the lanes, unused numbers included; at least two.
+/// Number of samples of the lanes: the highest sample number + 1, at least two.
 pub fn num_samples(lanes: &[Lane]) -> usize {
     lanes.iter().map(|lane| usize::from(lane.sample) + 1).fold(2, usize::max)
 }
@@ -43,17 +43,17 @@ pub enum LaneFiles {
     Pair(PathBuf, PathBuf),
     /// Read 1 and read 2 alternate in one file.
     Interleaved(PathBuf),
-    /// Reads without mates: each is delivered as a pair whose second read is empty.
+    /// Reads without mates. Each is delivered as a pair whose second read is empty.
     Single(PathBuf),
-    /// BAM, CRAM or BINSEQ, whose mates are paired wherever they are in the file. A read without a mate is delivered
-    /// as a pair in which one read is empty.
+    /// BAM, CRAM or BINSEQ, whose reads may be unaligned. Mates are paired wherever they are in the file. A read
+    /// without a mate is delivered as a pair in which the other read is empty.
     Aligned(AlignedInput),
-    /// A reference genome (FASTA), whose sequences are delivered as overlapping reads without mates. They stand in for the
-    /// reads of a normal that was not sequenced.
+    /// A reference genome (FASTA). Its sequences are cut into overlapping artificial reads without mates, which
+    /// replace the reads of a normal sample that was not sequenced.
     Reference(PathBuf),
 }
 
-/// A slice of a lane: a span of each file of the lane. Together the spans have some of the reads or pairs of the
+/// A slice of a lane: a span of each file of the lane. Together the spans contain some of the reads or pairs of the
 /// lane. See [`split_into_shards`](crate::split_into_shards).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneSlice {
@@ -63,7 +63,7 @@ pub struct LaneSlice {
     pub second_file: Option<FileSpan>,
 }
 
-/// How a list of files stores mates.
+/// Whether the reads in a list of files have mates, and in which files the mates are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MateLayout {
     /// Two consecutive files of the list are a lane: read 1 and read 2.
@@ -75,13 +75,13 @@ pub enum MateLayout {
 }
 
 impl Lane {
-    /// A lane that has all records of its files; slices of it have parts of these.
+    /// A lane that consists of whole files.
     pub fn with_whole_files(sample: u8, files: LaneFiles) -> Lane {
         Lane { sample, files, slice: None, umis: None }
     }
 
     /// Groups the files of one sample into lanes. Each BAM, CRAM or BINSEQ file (recognised by its contents) is a
-    /// lane; `layout` says how the others belong together.
+    /// lane; `layout` says how the other files are grouped.
     ///
     /// # Errors
     /// The list is empty, the last file does not exist, the number of files other than BAM, CRAM and BINSEQ is odd for [`MateLayout::Pairs`], or a
@@ -140,7 +140,7 @@ impl Lane {
         [self.slice.map(|slice| slice.first_file), self.slice.and_then(|slice| slice.second_file)]
     }
 
-    /// Size of the lane on disk in bytes (compressed); of a slice, the size of its spans.
+    /// Size of the lane on disk in bytes, as compressed; for a slice, the size of its spans.
     ///
     /// # Errors
     /// A file is missing, or another system call failed.
@@ -148,14 +148,14 @@ impl Lane {
         self.paths_with_spans().map(|(path, span)| file_bytes(path, span)).sum()
     }
 
-    /// The lane with UMIs in the bases of its reads.
+    /// Returns the lane with the read structures of its reads, whose bases contain UMIs.
     #[must_use]
     pub fn with_umis(self, structures: ReadStructures) -> Lane {
         Lane { umis: Some(InlineUmis::from_read_structures(structures)), ..self }
     }
 
-    /// Record counts of a BAM, CRAM or BINSEQ file, or of FASTQ files whose reads contain UMIs. Available after the
-    /// lane was read to its end.
+    /// Record counts of a BAM, CRAM or BINSEQ file, or of FASTQ files whose reads contain UMIs. `None` until the lane
+    /// has been read to its end, and for other lanes.
     pub fn record_counts(&self) -> Option<&RecordCounts> {
         match &self.files {
             LaneFiles::Aligned(aligned) => aligned.record_counts(),
@@ -174,7 +174,7 @@ impl Lane {
         self.paths().any(|path| is_regular_file(path).is_ok_and(|regular| !regular))
     }
 
-    /// Adds the start of the lane's slice to `error`. The record numbers in the error are counted from this start.
+    /// Adds the start of the slice of this lane to `error`, in which the records are counted from this start.
     pub(crate) fn add_slice_start_to_error(&self, mut error: Error) -> Error {
         let (path, from) = match &mut error {
             Error::Record { path, slice_start: from, .. }

@@ -1,4 +1,4 @@
-//! Reads as codes of one byte per base, and as words of two bits per base.
+//! Reads as two-bit base codes: one code per byte, and packed into 64-bit words.
 
 use genuma_machine::processor::run_with_widest_simd;
 
@@ -8,12 +8,12 @@ use crate::dna;
 pub const WORD_BASES: usize = 32;
 const HALF_WORD_BASES: usize = WORD_BASES / 2;
 
-/// A read as codes and as packed words. Reuses its memory for all reads.
+/// A read as base codes and as packed words. The memory is reused for all reads.
 #[derive(Debug, Default)]
 pub struct BaseCodes {
     /// Codes of the bases, 0 to 3 or [`dna::NOT_A_BASE_CODE`]; padded with zeros to a whole word.
     codes: Vec<u8>,
-    /// The bases at two bits each, and one more word.
+    /// The bases at two bits each, followed by one zero word.
     words: Vec<u64>,
     bases: usize,
     /// Whether some codes are [`dna::NOT_A_BASE_CODE`].
@@ -21,8 +21,8 @@ pub struct BaseCodes {
 }
 
 impl BaseCodes {
-    /// Encodes and packs bases, with the widest vector instructions. Bases whose quality byte is below `min_quality`
-    /// become [`dna::NOT_A_BASE_CODE`].
+    /// Replaces the read by the bases `seq`: encodes and packs them with the widest vector instructions of the CPU.
+    /// Bases whose quality byte is below `min_quality` become [`dna::NOT_A_BASE_CODE`].
     #[inline]
     pub fn encode_bases(&mut self, seq: &[u8], qual: &[u8], min_quality: u8) {
         run_with_widest_simd(
@@ -31,7 +31,7 @@ impl BaseCodes {
         );
     }
 
-    /// [`BaseCodes::encode_bases`] without choosing vector instructions.
+    /// Like [`BaseCodes::encode_bases`], without a choice of vector instructions.
     #[inline(always)]
     pub fn encode_bases_scalar(&mut self, seq: &[u8], qual: &[u8], min_quality: u8) {
         self.bases = seq.len();
@@ -68,7 +68,7 @@ impl BaseCodes {
     }
 }
 
-/// [`dna::encode_base`] by arithmetic; [`dna::NOT_A_BASE_CODE`] also if `refused`.
+/// [`dna::encode_base`] computed without a table; [`dna::NOT_A_BASE_CODE`] also if `refused`.
 #[inline(always)]
 fn encode_base(base: u8, refused: bool) -> u8 {
     let upper = base & !0x20;
@@ -89,12 +89,12 @@ fn pack_eight(codes: [u8; 8]) -> u64 {
 #[derive(Debug, Clone, Copy)]
 pub struct PackedBases<'a> {
     words: &'a [u64],
-    /// Whether some bases are not A, C, G or T; their two bits are meaningless.
+    /// Whether some bases are not A, C, G or T. The two bits of these bases have no meaning.
     pub has_non_acgt: bool,
 }
 
 impl PackedBases<'_> {
-    /// All words of 32 bases each, the first base in the highest bits, followed by at least one zero word.
+    /// All words of 32 bases each, the first base in the highest bits. At least one zero word follows the bases.
     #[inline(always)]
     pub fn words(&self) -> &[u64] {
         self.words
@@ -125,14 +125,14 @@ impl PackedBases<'_> {
     }
 }
 
-/// Mask of the bits of a word after its first `bases` bases (at most 32).
+/// Mask of the bits of a word that come after its first `bases` bases (at most 32).
 #[inline(always)]
 pub fn mask_of_bits_after(bases: usize) -> u64 {
     // Shift in two steps, because a shift by 64 is undefined.
     u64::MAX >> bases >> bases
 }
 
-/// The reverse complement of 16 packed bases.
+/// The reverse complement of 16 bases at two bits each.
 #[inline(always)]
 pub fn reverse_complement_16(bases: u32) -> u32 {
     let x = !bases;

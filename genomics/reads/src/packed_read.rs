@@ -1,5 +1,5 @@
-//! Reads packed into few bytes: two bits per base, and as few bits per quality as the read needs. Reads that wait in
-//! memory and the reads of later passes are packed.
+//! Reads packed into few bytes: two bits per base, and as few bits per quality as the read needs. Reads that wait for
+//! their mates, and reads that are kept for later passes, are packed.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::dna::{self, decode_base};
 use crate::pair_batch::Mate;
 
-/// A read with its own memory. It is serialised in packed form.
+/// A read that owns its bases and qualities. It is serialised in packed form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct OwnedRead {
     /// Bases in upper case.
@@ -71,12 +71,13 @@ pub struct PackedRead(Box<[u8]>);
 
 /// Maximum number of distinct qualities that are stored as indices.
 const MAX_NUMBERED_QUALITIES: usize = 16;
-/// Bytes before the distinct qualities in a packed read.
+/// Number of bytes of a packed read before the distinct qualities.
 const HEADER_BYTES: usize = 5;
-/// Bytes of an exception (a base other than A, C, G or T, with its position).
+/// Number of bytes of an exception: position and letter of a base other than A, C, G or T.
 const EXCEPTION_BYTES: usize = 5;
 
-/// Bits of the index of one of `n` distinct qualities; 8 if `n` is 0, which stands for unindexed qualities.
+/// Number of bits per quality in a packed read with `n` distinct qualities: the size of an index into them, or 8 if
+/// `n` is 0, where the qualities are stored directly.
 fn bits_per_quality(n: usize) -> usize {
     match n {
         0 => 8,
@@ -87,7 +88,7 @@ fn bits_per_quality(n: usize) -> usize {
     }
 }
 
-/// Bytes of a packed read with the given number of letters, of exceptions (bases other than A, C, G and T), and of
+/// Size in bytes of a packed read with this number of bases, of exceptions (bases other than A, C, G and T), and of
 /// distinct qualities.
 pub(crate) fn packed_read_bytes(letters: u64, num_exceptions: u64, num_qualities: usize) -> u64 {
     let kinds = if num_qualities > MAX_NUMBERED_QUALITIES { 0 } else { num_qualities };
@@ -101,10 +102,10 @@ fn is_base(letter: u8) -> bool {
     (letter == b'A') | (letter == b'C') | (letter == b'G') | (letter == b'T')
 }
 
-/// Number of letters that are packed in one step.
+/// Number of bases that are packed in one step.
 const LANE_BYTES: usize = 64;
 
-/// Packs reads. Reuses its memory for all reads.
+/// Packs reads. The memory is reused for all reads.
 #[derive(Debug, Default)]
 pub struct ReadPacker {
     /// The letters and qualities of the current read.
@@ -112,7 +113,7 @@ pub struct ReadPacker {
     quals: PaddedBytes,
 }
 
-/// Bytes, padded to whole chunks.
+/// Bytes that are padded to a multiple of [`LANE_BYTES`].
 #[derive(Debug, Default)]
 struct PaddedBytes(Vec<[u8; LANE_BYTES]>);
 
@@ -125,7 +126,7 @@ impl ReadPacker {
         );
     }
 
-    /// [`ReadPacker::pack`] without choosing vector instructions.
+    /// Like [`ReadPacker::pack`], without a choice of vector instructions.
     #[inline(always)]
     fn pack_scalar(&mut self, seq: &[u8], qual: &[u8], out: &mut Vec<u8>) {
         let ReadPacker { letters, quals } = self;
@@ -177,7 +178,7 @@ impl PaddedBytes {
         }
     }
 
-    /// Appends the first `values` values, `BITS` bits each, which `number` computes from the bytes.
+    /// Computes `values` numbers of `BITS` bits each from bytes with `number`, and appends them, packed.
     #[inline(always)]
     fn append_packed<const BITS: usize>(
         &self,
@@ -198,7 +199,8 @@ impl PaddedBytes {
     }
 }
 
-/// The distinct qualities in ascending order and their number; 0 if they are too many to be indexed.
+/// The distinct qualities in ascending order, and their number; the number is 0 if they are too many to be stored as
+/// indices.
 #[inline(always)]
 fn distinct_qualities(quals: &[u8]) -> ([u8; MAX_NUMBERED_QUALITIES], usize) {
     /// Lowest quality byte (Phred + 33).
@@ -227,7 +229,7 @@ fn distinct_qualities(quals: &[u8]) -> ([u8; MAX_NUMBERED_QUALITIES], usize) {
     (kinds, n)
 }
 
-/// [`distinct_qualities`] for values that no sequencer writes.
+/// Like [`distinct_qualities`], for quality bytes outside the range that sequencers write.
 #[cold]
 fn distinct_qualities_of_any_byte(quals: &[u8]) -> ([u8; MAX_NUMBERED_QUALITIES], usize) {
     let mut present = [false; 256];
@@ -250,7 +252,7 @@ fn squeeze_bits<const BITS: usize>(eight: [u8; 8]) -> u64 {
     (four | four >> (32 - 4 * BITS)) & ((1 << (8 * BITS)) - 1)
 }
 
-/// Unpacks `n` values of `bits` bits each and appends `letters[value]` of each to `out`, which is emptied first.
+/// Replaces `out` by `letters[value]` for each of `n` packed values of `bits` bits.
 fn unpack_values(bytes: &[u8], bits: usize, n: usize, letters: &[u8; 256], out: &mut Vec<u8>) {
     out.clear();
     if bits == 0 {
@@ -330,7 +332,7 @@ impl<'a> PackedReadRef<'a> {
         unpack_values(self.packed_quals, bits_per_quality(self.qualities.len()), self.len, &numbered, into);
     }
 
-    /// The quality of base `at`.
+    /// The quality byte of base `at`, as it was packed.
     ///
     /// # Panics
     /// `at` is not less than the number of bases.
@@ -340,7 +342,7 @@ impl<'a> PackedReadRef<'a> {
         self.qualities.get(usize::from(number)).copied().unwrap_or(number)
     }
 
-    /// Returns the read with a letter for each base and for each quality.
+    /// Unpacks the read.
     pub fn unpack(self) -> OwnedRead {
         let mut read = OwnedRead::default();
         self.unpack_bases(&mut read.seq);
@@ -372,7 +374,7 @@ impl PackedRead {
         self.0.len()
     }
 
-    /// The packed read as references to its parts: length, bases, qualities, exceptions.
+    /// The fields of the packed read: length, bases, qualities, exceptions.
     fn as_packed_ref(&self) -> PackedReadRef<'_> {
         let (len, kinds) = (self.len(), usize::from(self.0[4]));
         let (kinds, rest) = self.0[HEADER_BYTES..].split_at(kinds);
@@ -400,7 +402,7 @@ impl PackedRead {
         (0..packed.len).map(move |at| packed.quality_at(at))
     }
 
-    /// The quality of base `at`.
+    /// The Phred quality of base `at`.
     ///
     /// # Panics
     /// `at` is not less than the number of bases.
@@ -408,7 +410,7 @@ impl PackedRead {
         self.as_packed_ref().quality_at(at)
     }
 
-    /// Returns the read with a letter for each base and for each quality.
+    /// Unpacks the read.
     pub fn unpack(&self) -> OwnedRead {
         self.as_packed_ref().unpack()
     }

@@ -23,10 +23,10 @@ use crate::ProgressCounters;
 use crate::packed_read::{PackedReadRef, ReadPacker};
 use crate::pair_batch::{Mate, ReadPair};
 
-/// Size in bytes from which a block is full; also the memory that each thread uses.
+/// Size in bytes from which a block is full. Each thread needs this much memory for its block.
 pub const FULL_BLOCK_BYTES: usize = 1 << 20;
 
-/// Name of the contents of the spill file in messages.
+/// Name of the contents of the spill file for messages.
 const CONTENTS: &str = "packed reads";
 
 /// Position in the file of one block of packed reads, with its sample and number of pairs.
@@ -37,7 +37,7 @@ struct Block {
     spill_block: SpillBlock,
 }
 
-/// Index of the blocks of a complete file of packed reads.
+/// List of the blocks of a complete file of packed reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedReadBlockIndex {
     /// The blocks in the order of the file.
@@ -66,7 +66,7 @@ pub struct PackedReadsWriter {
 }
 
 impl PackedReadsWriter {
-    /// Creates the file at `path`, of at most `limit` bytes.
+    /// Creates the file at `path`, which must not exceed `limit` bytes.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -75,7 +75,7 @@ impl PackedReadsWriter {
         Ok(PackedReadsWriter { spill, first_error: Mutex::default(), is_stopped: AtomicBool::new(false) })
     }
 
-    /// A recorder for one thread.
+    /// Creates a recorder for one thread.
     pub fn new_recorder(&self) -> PackedPairRecorder<'_> {
         PackedPairRecorder {
             writer: self,
@@ -110,12 +110,12 @@ impl PackedReadsWriter {
         Ok(PackedReadBlockIndex { blocks })
     }
 
-    /// The spill file, to append other data after the packed reads.
+    /// The spill file with the packed reads. The caller may append other data after them.
     pub fn spill_file(&self) -> &SpillFile {
         &self.spill
     }
 
-    /// Stops all recorders after an error and releases the disk space.
+    /// Stores the error, stops all recorders and releases the disk space.
     fn fail(&self, error: Error) {
         self.first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.is_stopped.store(true, Relaxed);
@@ -123,16 +123,16 @@ impl PackedReadsWriter {
     }
 }
 
-/// Records the pairs of one thread. Errors are not reported here: the first error stops all recorders and is returned
-/// by [`PackedReadsWriter::finish`].
+/// Records the pairs that one thread processes. Errors are not reported here: the first error stops all recorders and
+/// is returned by [`PackedReadsWriter::finish`].
 #[derive(Debug)]
 pub struct PackedPairRecorder<'a> {
     writer: &'a PackedReadsWriter,
-    /// Sample number of the current block.
+    /// Sample number of the pairs in the current block.
     sample: u8,
     pairs: u32,
     block: Vec<u8>,
-    /// The last name in the current block.
+    /// Name of the last pair in the current block.
     last_name: Vec<u8>,
     packer: ReadPacker,
     packed_mate: Vec<u8>,
@@ -140,7 +140,7 @@ pub struct PackedPairRecorder<'a> {
 }
 
 impl PackedPairRecorder<'_> {
-    /// Appends a pair of a sample.
+    /// Appends a pair of sample number `sample`.
     pub fn push(&mut self, pair: ReadPair<'_>, sample: u8) {
         if self.writer.is_stopped.load(Relaxed) {
             return;
@@ -183,7 +183,7 @@ impl PackedPairRecorder<'_> {
     }
 }
 
-/// Appends a variable-length integer, 7 bits per byte.
+/// Appends a variable-length integer: 7 bits per byte, the lowest bits first.
 fn append_varint(mut number: usize, out: &mut Vec<u8>) {
     while number > 0x7f {
         out.push(number as u8 | 0x80);
@@ -206,7 +206,7 @@ fn read_varint(bytes: &mut &[u8]) -> Option<usize> {
     None
 }
 
-/// Reads a variable-length integer and that many bytes.
+/// Reads a length as a variable-length integer, and then that number of bytes.
 fn read_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let n = read_varint(bytes)?;
     let (string, rest) = bytes.split_at_checked(n)?;
@@ -236,7 +236,7 @@ struct MateBuffers {
     quals: [Vec<u8>; 2],
 }
 
-/// A pair from the packed reads, unpacked on demand.
+/// A pair of packed reads, which is unpacked when its reads are needed.
 #[derive(Debug)]
 pub struct PackedPair<'a> {
     name: &'a [u8],
@@ -245,7 +245,7 @@ pub struct PackedPair<'a> {
 }
 
 impl PackedPair<'_> {
-    /// Unpacks name and bases, without qualities.
+    /// Unpacks name and bases. The qualities are empty.
     pub fn unpack_bases(&mut self) -> ReadPair<'_> {
         let mates = self.mates.iter().zip(&mut self.buffers.bases);
         mates.for_each(|(mate, letters)| mate.unpack_bases(letters));
@@ -265,7 +265,8 @@ impl PackedPair<'_> {
 }
 
 impl PackedReads {
-    /// Opens the file at `path`; `None` if the file does not exist or its size differs from that in `index`.
+    /// Opens the file at `path`; `None` if the file does not exist or its size differs from that in `copied`, the
+    /// index of its blocks.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -276,7 +277,7 @@ impl PackedReads {
         Ok(Some(PackedReads { spill: SpillFile::open_for_reading(CONTENTS, path)?, index: copied }))
     }
 
-    /// Opens the packed reads in an object of the run store.
+    /// Opens the packed reads in a local copy of an object of the run store. `copied` is the index of their blocks.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -284,8 +285,8 @@ impl PackedReads {
         Ok(PackedReads { spill: SpillFile::open_object(CONTENTS, file)?, index: copied })
     }
 
-    /// Calls `each` with every pair of the given samples, from up to `threads` threads (at least one), each with its
-    /// own state from `init`.
+    /// Calls `each` with every pair of the given samples, on up to `threads` threads (at least one). Each thread has
+    /// its own state, which `init` creates.
     ///
     /// # Errors
     /// The first error, of reading or of `each`, stops all threads. A block with a wrong checksum is an error.

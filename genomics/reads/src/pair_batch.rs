@@ -1,9 +1,9 @@
-//! Batches of read pairs: one allocation for many reads, reused by its owner.
+//! Batches of read pairs. The memory of a batch is reused for further pairs.
 
 /// One read of a pair, borrowed from its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mate<'a> {
-    /// Bases as in the file (ASCII, either case).
+    /// Bases as in the file (ASCII, upper or lower case).
     pub seq: &'a [u8],
     /// Qualities as in the file (Phred + 33), as many as bases.
     pub qual: &'a [u8],
@@ -69,8 +69,8 @@ impl PairBatch {
         self.push_concatenated([name, &[], &[]], mates.map(|mate| [mate, Mate::EMPTY]));
     }
 
-    /// Appends a pair whose name consists of three parts and whose mates consist of two parts each; the parts are
-    /// concatenated.
+    /// Appends a pair whose name is the concatenation of three parts, and each of whose mates is the concatenation of
+    /// two parts.
     pub(crate) fn push_concatenated(&mut self, name: [&[u8]; 3], mates: [[Mate<'_>; 2]; 2]) {
         let start = self.bytes.len() as u32;
         let mut append = |pieces: &[&[u8]]| {

@@ -1,5 +1,5 @@
-//! Pipes as input: examines the first bytes of a pipe without removing them, because they decide how the pipe is read
-//! and a pipe can be read only once.
+//! Pipes as input. The first bytes of a pipe are examined without removing them: they decide how the pipe is read, and
+//! a pipe can be read only once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Seek};
@@ -41,11 +41,11 @@ pub(crate) fn is_regular_file(path: &Path) -> io::Result<bool> {
     Ok(!is_stdin(path) && path.metadata()?.is_file())
 }
 
-/// Maximum number of bytes to examine.
+/// Maximum number of bytes at the start of a pipe that are examined.
 const MAX_PEEK_BYTES: usize = 4096;
-/// How long a named pipe may have no writer before it counts as empty.
+/// Time after which a named pipe without a writer counts as empty.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time between two examinations of a pipe.
+/// Time between two attempts to examine a pipe.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// File system type of unnamed pipes (`PIPEFS_MAGIC` in the kernel), reported by `statfs`.
 const PIPEFS_MAGIC: u64 = 0x5049_5045;
@@ -54,8 +54,8 @@ const PIPEFS_MAGIC: u64 = 0x5049_5045;
 /// (SIGPIPE), and a reader that opens the pipe after its writer has closed it would not notice the end.
 static OPEN_PIPES: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
 
-/// Returns the first bytes of a pipe, or of a file that is the standard input, as soon as `is_enough` accepts them;
-/// fewer if the input ends before. Returns nothing for other files, and for a named pipe that has no writer for
+/// Returns the first bytes of a pipe, or of a file that is the standard input, as soon as `is_enough` accepts them, or
+/// when the input ends. Returns no bytes for other files, and for a named pipe that has no writer for
 /// [`WRITER_TIMEOUT`]. The bytes can still be read afterwards.
 ///
 /// # Errors
@@ -100,7 +100,7 @@ pub(crate) fn peek_first_bytes(path: &Path, is_enough: impl Fn(&[u8]) -> bool) -
     Ok(head)
 }
 
-/// The open file of a pipe that was examined before.
+/// A pipe that was examined before, as an open file; `None` for other paths.
 ///
 /// # Errors
 /// The file descriptor cannot be duplicated.
@@ -143,7 +143,7 @@ fn tee_pipe(pipe: &File, head: &mut Vec<u8>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether all writers have closed the pipe.
+/// Whether all writers have closed their end of the pipe.
 fn has_no_writer(pipe: &File) -> io::Result<bool> {
     let mut one = [PollFd::new(pipe, PollFlags::IN)];
     let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,10 +1,10 @@
-//! Processes all read pairs with worker threads. Each worker fetches blocks of mates itself, so there is no queue to
-//! fill, drain or shut down.
+//! Processes all read pairs with worker threads. Each worker reads blocks of records itself, so that no queue is
+//! needed.
 //!
 //! The two files of a lane are two readers, each with a lock. A worker holds the first lock while it fills a block,
-//! takes the second lock before it releases the first, and so gets the mates of its block for any number of workers.
-//! Two workers can thus decompress the two files of a lane at the same time, and more work on other lanes. All
-//! workers check, pair and process their batches without locks.
+//! takes the second lock before it releases the first, so that it gets the mates of its block whatever the number of
+//! workers. Two workers can thus decompress the two files of a lane at the same time, and more work on other lanes.
+//! All workers check, pair and process their batches without locks.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,9 +26,9 @@ use crate::record_counts::RecordCounts;
 use crate::reference_reads::ReferenceReads;
 use genuma_work::{ProgressCounters, parallel};
 
-/// Calls `work` on every batch of every lane from up to `threads` threads (at least one), each with its own state
-/// from `init`, and returns the states. The distribution of batches over threads, and their order, differ from run to
-/// run. If the system cannot start all threads, fewer are used. Files may be pipes; a caller that reads lanes more
+/// Calls `work` on every batch of every lane on up to `threads` threads (at least one), each with its own state, which
+/// `init` creates, and returns the states. The distribution of batches over threads, and their order, differ from run
+/// to run. If the system cannot start all threads, fewer are used. Files may be pipes; a caller that reads lanes more
 /// than once must refuse these with [`check_lanes`](crate::check_lanes).
 ///
 /// # Errors
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// Reads the first batch of a lane to check it.
+/// Reads the first batch of a lane to detect errors in it.
 pub(crate) fn check_first_batch(lane: &Lane) -> Result<(), Error> {
     let progress = ProgressCounters::default();
     LaneReader::new(lane, &progress, None, ReadResources::for_files(1, 1))?
@@ -97,8 +97,8 @@ pub(crate) fn check_first_batch(lane: &Lane) -> Result<(), Error> {
 
 /// An error, with the lane and the record at which it occurred.
 ///
-/// A worker that stops still checks its current block. Of two errors in a lane, the one nearer to the start is
-/// reported, whichever occurred first.
+/// A worker that is stopped still checks its current block. Of several errors, the one nearest to the start of the
+/// input is reported, whichever occurred first.
 struct Failure<E> {
     lane: usize,
     record: u64,
@@ -129,18 +129,18 @@ impl ReaderScratch {
     }
 }
 
-/// Reader of one lane that several worker threads share.
+/// Reader of one lane of any format, which several workers share.
 struct LaneReader<'a> {
     lane: &'a Lane,
-    /// The reader of a BAM, CRAM or BINSEQ lane; the following fields are then unused.
+    /// The reader of a BAM, CRAM or BINSEQ lane. The fields for FASTQ are then unused.
     aligned: Option<aligned::SharedReader<'a>>,
-    /// The reader of a lane of a reference genome; the following fields are then unused.
+    /// The reader of a lane of a reference genome. The fields for FASTQ are then unused.
     reference: Option<ReferenceReads<'a>>,
     progress: &'a ProgressCounters,
     first_file: Mutex<FirstFile<'a>>,
-    /// The file of read 2; `None` before it is opened and if mates are interleaved.
+    /// The file of read 2; `None` if it is not open yet or mates are interleaved.
     second_file: Mutex<Option<FastqReader<&'a ProgressCounters>>>,
-    /// Ends the waiting for pipes; `None` if pipes are refused.
+    /// Pipe whose other end ends the waiting for input when it is dropped; `None` if pipes are refused.
     pipe_stop: Option<Arc<PipeReader>>,
     /// Record counts of FASTQ files whose reads contain UMIs.
     counts: Mutex<RecordCounts>,
@@ -186,7 +186,7 @@ impl<'a> LaneReader<'a> {
         })
     }
 
-    /// Publishes the record counts. Called when all workers have read the lane to its end.
+    /// Stores the record counts in the lane. Called when the workers have read the lane to its end.
     fn publish_counts(self) {
         if let Some(aligned) = self.aligned {
             aligned.publish_record_counts();
@@ -247,9 +247,10 @@ impl<'a> LaneReader<'a> {
         Ok(!batch.is_empty())
     }
 
-    /// Fills the next block, or the next two blocks of mates, under the locks; false if there are none left.
+    /// Fills one block, or two blocks with the mates of each other, under the locks; false if no records are left.
     ///
-    /// After the end of a file or an error the file is closed, so that no other worker reports a consequential error.
+    /// After the end of a file or an error the file is closed, so that no other worker reports an error that follows
+    /// from the first.
     fn fill_blocks(&self, [one, two]: &mut [FastqBlock; 2]) -> Result<bool, Error> {
         let mut first = lock(&self.first_file);
         if let FirstFile::Unopened = *first {
@@ -303,7 +304,8 @@ struct StopRequest {
 }
 
 impl StopRequest {
-    /// No stop is requested. Also returns the end of a pipe that is closed when a stop is requested.
+    /// Creates the request, which is not made yet. Also returns the reading end of a pipe whose other end is closed
+    /// when the stop is requested.
     fn new() -> Result<(Arc<PipeReader>, StopRequest), Error> {
         let (end, wake) = io::pipe().map_err(Error::Io)?;
         Ok((Arc::new(end), StopRequest { requested: AtomicBool::new(false), wake: Mutex::new(Some(wake)) }))
@@ -313,7 +315,7 @@ impl StopRequest {
         self.requested.load(Relaxed)
     }
 
-    /// Requests a stop. Returns whether a stop had been requested before.
+    /// Requests that all workers stop. Returns whether a stop had been requested before.
     fn request(&self) -> bool {
         let before = self.requested.swap(true, Relaxed);
         drop(lock(&self.wake).take());
@@ -321,7 +323,7 @@ impl StopRequest {
     }
 }
 
-/// Requests a stop if its thread panics.
+/// Requests a stop if the thread that owns it panics.
 struct StopOnPanic<'a>(&'a StopRequest);
 
 impl Drop for StopOnPanic<'_> {
@@ -332,7 +334,7 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// Takes a lock even if its last holder panicked: the panic is passed on when the threads are joined.
+/// Locks a mutex even if a thread panicked while it held the lock: the panic is passed on when the threads are joined.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -15,7 +15,7 @@ use crate::error::{Error, KnownVariantsFault};
 use crate::fasta::Reference;
 use crate::text_lines::for_each_line;
 
-/// A substitution, insertion or deletion as VCF describes it: left-aligned, and with as few bases as possible.
+/// A substitution, insertion or deletion as in VCF: left-aligned, and with as few bases as possible.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SmallVariant {
     /// Index of the contig in the reference.
@@ -29,7 +29,8 @@ pub struct SmallVariant {
 }
 
 impl SmallVariant {
-    /// The variant without the bases that REF and ALT have in common, except for one anchor base of an indel.
+    /// Creates a variant from alleles that may have bases in common at their ends: these are removed, except for one
+    /// base before an indel.
     pub fn from_untrimmed_alleles(contig: usize, pos: usize, reference: &[u8], alternative: &[u8]) -> SmallVariant {
         let shorter = reference.len().min(alternative.len());
         let backward = reference.iter().rev().zip(alternative.iter().rev());
@@ -45,7 +46,7 @@ impl SmallVariant {
         }
     }
 
-    /// The single-base substitutions of which a substitution of several bases consists; otherwise the variant itself.
+    /// The single-base substitutions of a substitution of several bases; otherwise only the variant itself.
     fn substitutions(&self) -> Vec<SmallVariant> {
         if self.reference.len() != self.alternative.len() {
             return vec![self.clone()];
@@ -62,20 +63,21 @@ impl SmallVariant {
     }
 }
 
-/// Allele frequencies of small variants in a population, looked up by position and allele.
+/// Allele frequencies of small variants in a population.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PopulationFrequencies {
     by_variant: HashMap<SmallVariant, f64>,
-    /// Number of variants that were found without a frequency. [`DEFAULT_POPULATION_FREQUENCY`] is assumed for them.
+    /// Number of variants whose record has no frequency. [`DEFAULT_POPULATION_FREQUENCY`] is assumed for them.
     pub num_without_frequency: u64,
 }
 
-/// Frequency of a variant whose record has none. Chosen: most records of such files, for example of dbSNP, are rare
-/// variants.
+/// Frequency that is assumed for a variant whose record has none. Chosen: most records without a frequency, for
+/// example those of dbSNP, are rare variants.
 pub const DEFAULT_POPULATION_FREQUENCY: f64 = 1e-3;
 
 impl PopulationFrequencies {
-    /// Reads the frequencies of `variants` from a VCF file: `AF`, or else `AC` divided by `AN`.
+    /// Reads the allele frequencies of `variants` from a VCF file: `AF`, or `AC` divided by `AN` where `AF` is
+    /// missing.
     ///
     /// # Errors
     /// The file or its index cannot be read or is damaged; a line is no VCF record; the file has no contig of the
@@ -93,8 +95,8 @@ impl PopulationFrequencies {
         Ok(reader.found)
     }
 
-    /// Frequency of a variant in the population; `None` if the file does not have it. Of a substitution of several
-    /// bases it is the lowest frequency of its bases.
+    /// Frequency of a variant in the population; `None` if the file does not have the variant. The frequency of a
+    /// substitution of several bases is the lowest of its single-base substitutions.
     pub fn frequency_of_variant(&self, variant: &SmallVariant) -> Option<f64> {
         let single = variant.substitutions();
         single.iter().map(|variant| self.by_variant.get(variant).copied()).reduce(|a, b| Some(a?.min(b?))).flatten()
@@ -208,7 +210,8 @@ impl FrequencyReader<'_> {
     }
 }
 
-/// Frequency of an ALT allele, counted from 0: `AF`, or else `AC` divided by `AN`. `None` if the record has neither.
+/// Frequency of ALT allele number `alternative` (from 0) in an INFO field: `AF`, or `AC` divided by `AN` where `AF` is
+/// missing. `None` if the record has neither.
 fn allele_frequency(info: &str, alternative: usize) -> Option<f64> {
     let values = |key: &str| info.split(';').find_map(|field| field.strip_prefix(key)?.strip_prefix('='));
     let number = |key: &str, at: usize| values(key)?.split(',').nth(at)?.parse::<f64>().ok();

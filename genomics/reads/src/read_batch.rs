@@ -1,4 +1,4 @@
-//! Batches of reads in the order of their files: one allocation for many reads, reused by its owner.
+//! Batches of reads in the order of their files. The memory of a batch is reused for further reads.
 
 /// One read, borrowed from its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,10 +8,10 @@ pub struct ReadRef<'a> {
     pub name: &'a [u8],
     /// The rest of the header line after the name and one blank; may be empty.
     pub comment: &'a [u8],
-    /// Carried tags of a BAM or CRAM record in the form of BAM, with values in the order of sequencing; empty unless
+    /// Carried tags of a BAM or CRAM record, encoded as in BAM, with values in the order of sequencing; empty unless
     /// [`StreamOptions::carried_tags`](crate::StreamOptions::carried_tags) is set.
     pub tags: &'a [u8],
-    /// Bases as in the file (ASCII, either case).
+    /// Bases as in the file (ASCII, upper or lower case).
     pub seq: &'a [u8],
     /// Qualities as in the file (Phred + 33), as many as bases; empty for reads from FASTA.
     pub qual: &'a [u8],
@@ -31,9 +31,9 @@ struct FieldLengths {
 /// Consecutive reads of one lane, in the order of its files.
 #[derive(Debug, Default)]
 pub struct ReadBatch {
-    /// Whether reads 2i and 2i + 1 are mates: read 1 and read 2 of one template.
+    /// Whether the batch has pairs: reads 2i and 2i + 1 are read 1 and read 2 of one template.
     pub is_paired: bool,
-    /// Index of the lane, from 0, which is also the index of its read group.
+    /// Index of the lane, from 0; also the index of its read group.
     pub lane_index: u32,
     /// Number of reads of the lane before this batch.
     pub reads_before: u64,

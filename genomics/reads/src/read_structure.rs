@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::pair_batch::Mate;
 
-/// Maximum length in bases of a segment before the template.
+/// Maximum length in bases of a segment other than the template.
 const MAX_SEGMENT_BP: usize = 100;
 
 /// Structure of one read: UMI bases (`M`) and skipped bases (`S`), then the template (`T`), such as `3M1S+T`. Bases
@@ -16,13 +16,13 @@ const MAX_SEGMENT_BP: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct ReadStructure {
-    /// Length of each segment before the template, and whether it is UMI, otherwise skipped.
+    /// Segments before the template: length in bases, and whether it is a UMI (otherwise skipped bases).
     segments: Vec<(usize, bool)>,
     /// Maximum length of the template; `None` if it extends to the end of the read.
     template_bp: Option<usize>,
 }
 
-/// State of the parser of a read structure.
+/// What the parser of a read structure has read so far.
 #[derive(PartialEq)]
 enum Progress {
     BeforeTemplate,
@@ -31,7 +31,8 @@ enum Progress {
 }
 
 impl ReadStructure {
-    /// Length of each segment before the template, and whether it is UMI, otherwise skipped.
+    /// Segments before the template, in the order of the read: length in bases, and whether it is a UMI (otherwise
+    /// skipped bases).
     pub fn segments(&self) -> &[(usize, bool)] {
         &self.segments
     }
@@ -51,7 +52,7 @@ impl ReadStructure {
         self.segments.iter().map(|segment| segment.0).sum()
     }
 
-    /// Appends the UMI of a read to `umi`, in upper case. The read must have [`Self::prefix_bp`] bases.
+    /// Appends the UMI bases of a read to `umi`, in upper case. The read must have at least [`Self::prefix_bp`] bases.
     pub(crate) fn append_umi(&self, seq: &[u8], umi: &mut Vec<u8>) {
         let mut start = 0;
         for &(length, is_umi) in &self.segments {
@@ -63,14 +64,15 @@ impl ReadStructure {
         }
     }
 
-    /// The template of a read, which must have [`Self::prefix_bp`] bases.
+    /// The template bases and qualities of a read, which must have at least [`Self::prefix_bp`] bases.
     pub(crate) fn template<'a>(&self, read: Mate<'a>) -> Mate<'a> {
         let start = self.prefix_bp();
         let end = self.template_bp.map_or(read.seq.len(), |template| read.seq.len().min(start + template));
         Mate { seq: &read.seq[start..end], qual: &read.qual[start..end] }
     }
 
-    /// Adds the next segment: its length, `None` for `+`, and its kind. Returns why this is refused.
+    /// Adds the next segment: its length (`None` for `+`) and its kind (`M`, `S` or `T`). The error is the reason why
+    /// the segment is not allowed.
     fn add_segment(&mut self, progress: &mut Progress, length: Option<usize>, kind: u8) -> Result<(), &'static str> {
         match (kind, length) {
             (b'B' | b'C', _) => {
@@ -175,7 +177,7 @@ impl fmt::Display for ReadStructures {
 impl FromStr for ReadStructures {
     type Err = Error;
 
-    /// Parses one structure for both reads, or two that a comma separates.
+    /// Parses one structure, which is that of both reads, or two structures separated by a comma.
     fn from_str(text: &str) -> Result<Self, Error> {
         let (first, second) = text.split_once(',').unwrap_or((text, text));
         Ok(ReadStructures([first.parse()?, second.parse()?]))

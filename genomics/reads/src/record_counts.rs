@@ -4,10 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-/// Numbers of records of a file by kind.
+/// Numbers of the records of a file or lane, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCounts {
-    /// Number of records of the file, skipped ones included.
+    /// Number of records, including those that are skipped.
     pub records: u64,
     /// Secondary records (flag 0x100), which are skipped.
     pub secondary: u64,
@@ -23,21 +23,21 @@ pub struct RecordCounts {
     pub without_bases: CountWithExample,
     /// Reads whose UMI was taken from the tag RX or MI, or from their bases.
     pub with_umi: u64,
-    /// Reads shorter than their read structure. The read and its mate are left out.
+    /// Reads shorter than their read structure. These reads and their mates are left out.
     pub shorter_than_structure: CountWithExample,
 }
 
-/// Record counts of a file or lane, set when it was first read to its end. Shared by all clones of a lane.
+/// Record counts of a file or lane, which are set when it has first been read to its end. Clones of a lane share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedRecordCounts(Arc<OnceLock<RecordCounts>>);
 
 impl SharedRecordCounts {
-    /// The counts; `None` until a pass has read the whole file.
+    /// The counts; `None` until the file has been read to its end.
     pub(crate) fn get(&self) -> Option<&RecordCounts> {
         self.0.get()
     }
 
-    /// Sets the counts; each reading of the file gives the same counts.
+    /// Sets the counts. Reading the file again does not change them.
     pub(crate) fn set(&self, counts: RecordCounts) {
         let _ = self.0.set(counts);
     }
@@ -52,17 +52,18 @@ impl PartialEq for SharedRecordCounts {
 
 impl Eq for SharedRecordCounts {}
 
-/// A number of reads and the name of one of them, the alphabetically first.
+/// A number of reads with some property, and the name of one of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountWithExample {
-    /// Number of reads with the property that is counted.
+    /// Number of reads with this property.
     pub num_reads: u64,
-    /// Name of one of these reads as an example; `None` if there are none.
+    /// Name of the alphabetically first of these reads, as an example; `None` if there are no such reads.
     pub example_name: Option<String>,
 }
 
 impl CountWithExample {
-    /// Counts a read. The smallest name becomes the example, whatever the order of the reads.
+    /// Counts a read. The alphabetically first name becomes the example, so that it does not depend on the order of
+    /// the reads.
     pub(crate) fn add_read(&mut self, name: &[u8]) {
         self.num_reads += 1;
         if self.example_name.as_ref().is_none_or(|example| name < example.as_bytes()) {
@@ -70,7 +71,7 @@ impl CountWithExample {
         }
     }
 
-    /// Description with the example, and the number of reads.
+    /// Returns `what` with the example name appended, for a message, and the number of reads.
     pub fn describe_with_example(&self, what: &str) -> (String, u64) {
         let example = self.example_name.as_ref().map_or(String::new(), |name| format!(" (such as {name})"));
         (format!("{what}{example}"), self.num_reads)
@@ -86,7 +87,7 @@ impl CountWithExample {
 }
 
 impl RecordCounts {
-    /// Adds the counts of another part of the same file to these counts.
+    /// Adds the counts of another part of the same file or lane.
     pub fn merge_counts(&mut self, other: &RecordCounts) {
         let RecordCounts {
             records,

@@ -1,5 +1,5 @@
 //! Artificial reads: overlapping substrings of the sequences of a reference genome. In a tumour-only call they replace
-//! the reads of the normal, so that sequence of the reference does not count as tumour-specific.
+//! the reads of the normal sample, so that sequence of the reference does not count as tumour-specific.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,21 +11,21 @@ use crate::error::Error;
 use crate::fasta::{FastaEvent, FastaReader};
 use crate::pair_batch::{Mate, PairBatch};
 
-/// Length of a read in bases.
+/// Length of an artificial read in bases.
 const READ_BASES: usize = 600;
-/// Distance in bases of the starts of two reads. Each k-mer of up to 32 bases is then in two reads or more: a k-mer that
-/// occurs once could be an error.
+/// Distance in bases between the starts of consecutive reads. Each k-mer of up to 32 bases is then in at least two
+/// reads: a k-mer that occurs once could be a sequencing error.
 const STEP_BASES: usize = 284;
-/// Quality of all bases: Phred 40.
+/// Quality byte of all bases: Phred 40.
 const BASE_QUALITY: u8 = b'I';
 
-/// Numbers of reads and of their bases that a sequence of this number of bases gives.
+/// Number of artificial reads of a sequence of `bases` bases, and total number of bases of these reads.
 pub(crate) fn count_reads_of_sequence(bases: u64) -> [u64; 2] {
     let reads = bases / STEP_BASES as u64;
     [reads, reads * READ_BASES as u64]
 }
 
-/// A lane whose reads come from a FASTA file.
+/// Reader of the artificial reads of a FASTA file.
 pub(crate) struct ReferenceReads<'a> {
     path: &'a Path,
     sample: u8,
@@ -41,12 +41,13 @@ enum State<'a> {
 }
 
 impl<'a> ReferenceReads<'a> {
-    /// The reads of a FASTA file, as reads of `sample`. The file is opened when the first batch is read.
+    /// Creates a reader of the artificial reads of a FASTA file, which count as reads of `sample`. The file is opened
+    /// when the first batch is read.
     pub(crate) fn of_fasta_file(path: &'a Path, sample: u8, progress: &'a ProgressCounters) -> ReferenceReads<'a> {
         ReferenceReads { path, sample, progress, state: Mutex::new(State::Unopened) }
     }
 
-    /// Replaces `batch` by the next batch; false if there is none. Each read is a pair whose second read is empty.
+    /// Replaces `batch` by the next batch; false if no reads are left. Each read is a pair whose second read is empty.
     ///
     /// # Errors
     /// The file cannot be read, or is no valid FASTA file.
@@ -82,12 +83,12 @@ impl<'a> ReferenceReads<'a> {
 struct SequenceCutter {
     /// Name of the current sequence.
     name: Vec<u8>,
-    /// The last bases of the sequence that were read, in upper case.
+    /// The last bases of the current sequence that have been read from the file, in upper case.
     bases: Vec<u8>,
-    /// Position in the sequence of the first buffered base.
+    /// Position in the sequence of the first base of `bases`.
     bases_start: usize,
-    /// Number of reads that were cut from the sequence. Read 0 starts before the sequence, so that the first k-mers are in
-    /// two reads too.
+    /// Number of reads that have been cut from the current sequence. Read 0 starts before the sequence, so that the
+    /// first k-mers are in two reads, too.
     num_reads: usize,
     qualities: Vec<u8>,
     read_name: Vec<u8>,
@@ -108,14 +109,14 @@ impl SequenceCutter {
         }
     }
 
-    /// Cuts the reads at the end of the sequence.
+    /// Cuts the last reads of the current sequence, and prepares for the next one.
     fn end_sequence(&mut self, batch: &mut PairBatch) {
         self.cut_reads(batch, true);
         self.bases.clear();
         (self.bases_start, self.num_reads) = (0, 0);
     }
 
-    /// Cuts all reads whose bases are known; at the end of the sequence also the reads that end there.
+    /// Cuts all reads whose bases have been read. At the end of the sequence (`at_end`), the last reads are shorter.
     fn cut_reads(&mut self, batch: &mut PairBatch, at_end: bool) {
         let known_end = self.bases_start + self.bases.len();
         loop {

@@ -26,11 +26,11 @@ use crate::pipe::is_regular_file;
 
 use text::CuttableFile;
 
-/// Minimum size of a slice in each file, in bytes: the maximum size of a BGZF block.
+/// Minimum size in bytes of a slice in each file: the maximum size of a BGZF block.
 const MIN_SLICE_BYTES: u64 = 64 << 10;
-/// Positions at which a cut is tried: offsets from the ideal position, as fractions of a slice.
+/// Positions at which a cut is tried, in this order: distances from the ideal position, as fractions of a slice.
 const CUT_OFFSETS: [f64; 3] = [0.0, 0.125, -0.125];
-/// Number of failed cuts of a lane after which no more cuts are tried.
+/// Number of cuts of a lane that may fail before no more cuts are tried.
 const MAX_FAILED_CUTS: usize = 2;
 
 /// The lanes of a call divided into shards, each for one task of a distributed call.
@@ -38,14 +38,14 @@ const MAX_FAILED_CUTS: usize = 2;
 pub struct ShardPlan {
     /// The lanes of each shard, whole or sliced, in the order of the input lanes. No shard is empty.
     pub shards: Vec<Vec<Lane>>,
-    /// Number of shards that were requested.
+    /// Requested number of shards.
     pub requested: usize,
     /// Lanes that were cut into fewer slices than requested.
     pub under_split_lanes: Vec<UnderSplitLane>,
 }
 
 impl ShardPlan {
-    /// A sentence that explains why there are fewer shards than requested; `None` if there are as many as requested.
+    /// A sentence that explains why there are fewer shards than requested; `None` if there are not fewer.
     pub fn explain_fewer_shards(&self) -> Option<String> {
         let made = self.shards.len();
         let shards = if made == 1 { "shard" } else { "shards" };
@@ -63,9 +63,9 @@ impl ShardPlan {
 pub struct UnderSplitLane {
     /// The lane as it was given.
     pub lane: Lane,
-    /// Number of slices; 1 for a whole lane.
+    /// Number of slices; 1 if the lane was not cut.
     pub num_slices: usize,
-    /// Why the lane could not be divided into more slices.
+    /// Why the lane could not be cut into more slices.
     pub reason: SplitObstacle,
 }
 
@@ -80,16 +80,16 @@ impl fmt::Display for UnderSplitLane {
     }
 }
 
-/// Why a lane is not cut, or cut into fewer slices.
+/// Why a lane cannot be cut, or only into fewer slices than requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SplitObstacle {
     /// The input is a pipe, a device or the standard input.
     #[error("it is not a regular file, so it can only be read from its start")]
     NotRegular,
-    /// The input is gzip but not BGZF.
+    /// The input is gzip but not BGZF, so it has no random access.
     #[error("gzip that is not BGZF can only be read from its start: compress the file with bgzip")]
     Gzip,
-    /// The input is BAM, CRAM or BINSEQ, in which mates may be anywhere.
+    /// The input is BAM, CRAM or BINSEQ, where mates may be anywhere in the file.
     #[error("it has aligned reads, whose mates may be anywhere in the file")]
     Aligned,
     /// The input is FASTA or another format.
@@ -98,22 +98,24 @@ pub enum SplitObstacle {
     /// The file is too small for more slices.
     #[error("it is too small for more")]
     TooSmall,
-    /// There are no records of four lines near the ideal position.
+    /// There are no FASTQ records near the ideal position of a cut.
     #[error("there are no records of four lines where it would be divided")]
     NoRecords,
-    /// Consecutive reads have the same name.
+    /// Consecutive reads have equal names, so that mates cannot be recognised.
     #[error(
         "read names are not unique where it would be divided, so the same pair cannot be found in both files, or mates cannot be recognised"
     )]
     EqualNames,
-    /// The names of the first file are not found in the second, or consecutive reads are not mates.
+    /// The read names at a cut of the first file are not found in the second file, or consecutive reads of an
+    /// interleaved file are not mates.
     #[error("the mates of the reads where it would be divided are not in the same order, or too far away")]
     MatesNotFound,
 }
 
-/// Divides lanes into `n` shards (at least one), each with a nearly equal share, in bytes on disk, of every lane that
-/// can be cut. Lanes with fewer slices, or none, are assigned to the smallest shard, the largest first. There are
-/// fewer than `n` shards if there are not enough slices. The result depends only on the files and `n`.
+/// Divides lanes into `n` shards (at least one). A lane that can be cut into `n` slices of nearly equal size on disk
+/// gives one slice to each shard. Whole lanes, and slices of lanes that can only be cut into fewer, are assigned one
+/// by one to the shard that is then the smallest, the largest first. There are fewer than `n` shards if there are not
+/// enough slices. The result depends only on the files and `n`.
 ///
 /// ```
 /// use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, split_into_shards};
@@ -162,13 +164,13 @@ pub fn split_into_shards(lanes: &[Lane], n: usize) -> Result<ShardPlan, Error> {
 /// A lane or a slice of a lane, with its size.
 #[derive(Debug, Clone)]
 struct SizedLane {
-    /// Index of the input lane.
+    /// Index of the lane in the input.
     lane_index: usize,
     disk_bytes: u64,
     lane: Lane,
 }
 
-/// A shard that takes lane slices until it is large enough.
+/// A shard to which lanes and slices are added, and its size.
 #[derive(Debug, Clone, Default)]
 struct ShardBuilder {
     disk_bytes: u64,
@@ -188,8 +190,8 @@ impl ShardBuilder {
     }
 }
 
-/// Cuts a lane into `n` slices, or fewer with the reason. A lane that names files of another lane stays whole, without a
-/// reason.
+/// Cuts a lane into `n` slices, or into fewer and returns the reason. A lane of a reference genome, and any lane if
+/// `n` is 1, stays whole without a reason.
 fn slice_lane(lane: &Lane, n: usize) -> Result<(Vec<Lane>, Option<SplitObstacle>), Error> {
     let whole = |why| Ok((vec![lane.clone()], why));
     if n == 1 {
@@ -223,8 +225,8 @@ fn open_cuttable(path: &Path, span: Option<FileSpan>) -> Result<Result<CuttableF
     CuttableFile::open(path, span).map_err(unreadable)
 }
 
-/// Finds the positions, in each file of a lane, that cut the lane into `slices` slices; fewer positions, with the
-/// reason, if not all are found.
+/// Finds the positions, in each file of a lane, that cut the lane into `slices` slices. Returns fewer positions, with
+/// the reason, if some cannot be found.
 fn find_cuts(
     lane: &Lane,
     parts: &[CuttableFile],
@@ -272,7 +274,7 @@ fn find_cut(
     Ok(Err(why))
 }
 
-/// Finds a position in each file near the given fraction of the first file.
+/// Finds a position in each file for a cut near the fraction `share` of the first file.
 fn find_cut_near(
     lane: &Lane,
     parts: &[CuttableFile],
@@ -298,7 +300,7 @@ fn find_cut_near(
     found.map_err(unreadable)
 }
 
-/// Divides a lane at its cuts, at least one, into slices.
+/// Divides a lane at its cuts, of which there is at least one, into slices.
 fn lanes_between_cuts(lane: &Lane, parts: &[CuttableFile], cuts: &[Vec<VirtualOffset>]) -> Vec<Lane> {
     let span = |file: usize, slice: usize| {
         let whole = parts.get(file)?.span();

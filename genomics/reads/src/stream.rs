@@ -41,10 +41,10 @@ pub enum StreamLane {
     Single(PathBuf),
     /// Read 1 and read 2 in two files, in the same order.
     Pair(PathBuf, PathBuf),
-    /// Read 1 and read 2 alternate in one file.
+    /// Read 1 and read 2 of each pair alternate in one file.
     Interleaved(PathBuf),
-    /// BAM, CRAM or BINSEQ. Pairs come in the order of the records that complete them; reads without mates come in
-    /// separate batches.
+    /// BAM, CRAM or BINSEQ, whose reads may be unaligned. Pairs are delivered in the order of the records that
+    /// complete them, reads without mates in separate batches.
     Aligned(AlignedInput),
 }
 
@@ -71,26 +71,26 @@ impl StreamLane {
     }
 }
 
-/// Limit at which a batch ends. A batch also ends with its lane, and never between two mates.
+/// Limits at which a batch ends. A batch also ends at the end of its lane, and never between two mates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchLimits {
     /// Number of bases at which a batch ends, if it has at least `min_reads` reads.
     pub target_bases: u64,
-    /// Maximum number of reads of a batch.
+    /// Number of reads at which a batch ends.
     pub max_reads: usize,
-    /// Minimum number of reads of a batch that ends at `target_bases`.
+    /// Minimum number of reads of a batch that ends because of `target_bases`.
     pub min_reads: usize,
-    /// Maximum number of bases of a batch.
+    /// Number of bases at which a batch ends even if it has fewer than `min_reads` reads.
     pub max_bases: u64,
 }
 
 impl BatchLimits {
-    /// Ends batches at a number of bases, like the option `-K` of minibwa and, for pairs, of bwa.
+    /// Batches end at this number of bases, as with the option `-K` of minibwa and, for pairs, of bwa.
     pub fn with_num_bases(bases: u64) -> Self {
         BatchLimits { target_bases: bases, max_reads: usize::MAX, min_reads: 0, max_bases: bases }
     }
 
-    /// Ends batches at a number of reads.
+    /// Batches end at this number of reads.
     pub fn with_num_reads(reads: usize) -> Self {
         BatchLimits { target_bases: u64::MAX, max_reads: reads, min_reads: 0, max_bases: u64::MAX }
     }
@@ -104,9 +104,9 @@ impl BatchLimits {
 /// Options of a [`ReadStream`].
 #[derive(Debug, Clone)]
 pub struct StreamOptions {
-    /// Number of bases or reads after which a batch is full.
+    /// Numbers of bases and reads at which a batch ends.
     pub batch_limit: BatchLimits,
-    /// Number of batches that are prepared ahead, at least one. One more is kept in memory.
+    /// Number of batches that are prepared ahead, at least one. One more batch is in memory.
     pub batches_ahead: usize,
     /// Number of threads that decompress BGZF, divided among the files of a lane. With fewer than two per file, the
     /// reader of the file decompresses, as for any other gzip.
@@ -114,15 +114,16 @@ pub struct StreamOptions {
     /// Whether the name of a read is its whole header line without `@` or `>`, instead of the first word. Then the
     /// comment is empty.
     pub whole_headers: bool,
-    /// The tags of BAM and CRAM records that come with the reads ([`ReadRef::tags`]), if any.
+    /// The tags of BAM and CRAM records that are delivered with the reads ([`ReadRef::tags`]); `None` for no tags.
     pub carried_tags: Option<Arc<CarriedTags>>,
-    /// Counts bytes, reads and pairs. The total number of bytes stays 0 if one of the files is a pipe.
+    /// Counts the bytes, reads and pairs that have been read. The expected number of bytes stays 0 if one of the files
+    /// is a pipe.
     pub progress: Arc<ProgressCounters>,
 }
 
 impl StreamOptions {
-    /// Options with two batches prepared ahead and with no decompressing threads besides one thread per open file and
-    /// the pairing thread.
+    /// Options with two batches prepared ahead. No thread only decompresses: the reading thread of each file also
+    /// decompresses it.
     pub fn new(cut: BatchLimits) -> Self {
         StreamOptions {
             batch_limit: cut,
@@ -155,14 +156,14 @@ impl StreamOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ReadStream {
-    /// The running reader thread; `None` after the end of the reads or after an error.
+    /// The running threads; `None` after the end of the reads or after an error.
     running: Option<Running>,
 }
 
 struct Running {
     full_batches: Receiver<Result<ReadBatch, Error>>,
     empty_batches: SyncSender<ReadBatch>,
-    /// Dropped to wake threads that wait for a pipe.
+    /// End of a pipe. When it is dropped, threads that wait for input wake up.
     stop: PipeWriter,
     thread: JoinHandle<()>,
 }
@@ -172,7 +173,7 @@ impl ReadStream {
     ///
     /// # Errors
     /// A file is missing, unreadable, empty or of an unsupported format; a file is given twice, also under another
-    /// name, as a link, or as a copy. Errors in pipes are reported by [`ReadStream::fill`].
+    /// name, as a link, or as a copy. Errors in pipes are reported by [`ReadStream::fill_batch`].
     pub fn open(lanes: &[StreamLane], options: StreamOptions) -> Result<Self, Error> {
         let (wake, stop) = io::pipe().map_err(Error::Io)?;
         let access = FileAccess { pipe_stop: Some(Arc::new(wake)), ..FileAccess::default() };
@@ -247,7 +248,7 @@ impl Drop for ReadStream {
     }
 }
 
-/// Checks everything that does not need bytes of a pipe, and sets the total number of bytes.
+/// Checks all that can be checked without reading bytes of a pipe, and sets the expected number of bytes.
 fn check_inputs(lanes: &[StreamLane], access: &FileAccess, progress: &ProgressCounters) -> Result<(), Error> {
     let paths = || lanes.iter().flat_map(StreamLane::paths);
     let aligned: Vec<&AlignedInput> = (lanes.iter())
@@ -281,7 +282,7 @@ fn check_inputs(lanes: &[StreamLane], access: &FileAccess, progress: &ProgressCo
 
 /// Why the pairing thread stops before the end of the reads.
 enum StopReason {
-    /// The consumer dropped the stream, so reading ends early without an error.
+    /// The owner of the stream dropped it.
     Dropped,
     Failed(Error),
 }
@@ -292,7 +293,7 @@ impl From<Error> for StopReason {
     }
 }
 
-/// State of the thread that pairs the reads of each lane and fills batches.
+/// Data of the thread that pairs the reads of each lane and fills batches.
 struct PairingThread {
     options: StreamOptions,
     access: FileAccess,
@@ -383,12 +384,12 @@ impl PairingThread {
     }
 }
 
-/// The error that a thread could not be started.
+/// Creates the error for a thread that could not be started.
 fn thread_start_error(source: io::Error) -> Error {
     Error::Io(io::Error::new(source.kind(), format!("cannot start a thread to read: {source}")))
 }
 
-/// Divides a file into blocks until the file ends or the consumer is dropped.
+/// Divides a file into blocks and sends them, until the file ends or the receiver is dropped.
 fn read_blocks(
     path: &Path,
     terms: &FastqOptions,
@@ -415,7 +416,7 @@ fn read_blocks(
     }
 }
 
-/// Delivers the records of a file one at a time.
+/// Delivers the records of the blocks of a file one at a time.
 struct RecordReader<'a> {
     path: &'a Path,
     blocks: Receiver<FastqBlock>,
@@ -426,7 +427,7 @@ struct RecordReader<'a> {
 }
 
 impl<'a> RecordReader<'a> {
-    /// Creates the reader of records, and the channels for the thread that reads the file.
+    /// Creates the reader, and the channels for the thread that reads the blocks of the file.
     fn new(path: &'a Path) -> (Self, SyncSender<FastqBlock>, Receiver<FastqBlock>) {
         let (filled, blocks) = sync_channel(BLOCKS_PER_FILE);
         let (used, emptied) = sync_channel(BLOCKS_PER_FILE);
@@ -462,19 +463,19 @@ impl<'a> RecordReader<'a> {
         FastqRecordPosition { block: &self.block, path: self.path, index: self.next - 1 }
     }
 
-    /// Number of records of the file up to and including the current one.
+    /// Number of records of the file up to and including the current record.
     fn num_read(&self) -> u64 {
         self.block.records_before() + self.next as u64
     }
 }
 
-/// Fills the batches of one lane and sends them to the consumer.
+/// Fills the batches of one lane and sends them to the owner of the stream.
 struct BatchWriter<'a> {
     pairing: &'a PairingThread,
     batch: ReadBatch,
     lane_index: u32,
     is_paired: bool,
-    /// Number of reads of the lane in earlier batches.
+    /// Number of reads of the lane in the batches that have been sent.
     reads_before: &'a Cell<u64>,
 }
 
@@ -493,7 +494,7 @@ impl<'a> BatchWriter<'a> {
         Ok(())
     }
 
-    /// Sends the batch to the consumer.
+    /// Sends the batch to the owner of the stream and takes an empty one.
     fn send_batch(&mut self) -> Result<(), StopReason> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.reads_before = self.reads_before.get();
@@ -506,7 +507,7 @@ impl<'a> BatchWriter<'a> {
         self.pairing.full_batches.send(Ok(batch)).map_err(|_| StopReason::Dropped)
     }
 
-    /// Sends the last batch of the lane if it has reads.
+    /// Sends the last batch of the lane, if it has reads.
     fn finish(mut self) -> Result<(), StopReason> {
         if self.batch.is_empty() { Ok(()) } else { self.send_batch() }
     }

@@ -1,34 +1,36 @@
-//! Tags of BAM records (SAM specification, section 4.2.4), and the tags that are carried from the records of the input
-//! to those of an aligner.
+//! Tags of BAM records (SAM specification, section 4.2.4), and carried tags: tags of the input that are copied to the
+//! records of an aligner.
 
 use std::ops::Range;
 
 use crate::dna::complement_iupac;
 use crate::error::RecordFault;
 
-/// Tags that an aligner writes, or that hold another field of the record. They cannot be carried.
+/// Tags that an aligner writes itself, or that describe another field of the record. They cannot be carried.
 const WRITTEN_TAGS: [&[u8; 2]; 12] =
     [b"NM", b"MD", b"MC", b"MQ", b"AS", b"XS", b"SA", b"XA", b"pa", b"ms", b"RG", b"CG"];
-/// Further tags of the SAM tags specification that describe the alignment of the input or refer to its header. They are
-/// carried only if they are named.
+/// Further tags of the SAM tags specification that describe the alignment of the input or refer to its header. They
+/// are carried only if the user names them.
 const ALIGNMENT_TAGS: [&[u8; 2]; 20] = [
     b"AM", b"BQ", b"CC", b"CM", b"CP", b"H0", b"H1", b"H2", b"HI", b"IH", b"LB", b"NH", b"OC", b"OP", b"PG", b"PQ",
     b"PT", b"PU", b"SM", b"UQ",
 ];
-/// Tags with a value for each base, in the order of `SEQ`: original and second qualities, as in Picard's
-/// MergeBamAlignment, offsets to base alignment qualities, and depths, errors and qualities of fgbio's consensus reads.
+/// Tags whose value has one element for each base, in the order of `SEQ`: original and second qualities (as in Picard
+/// MergeBamAlignment), offsets of base alignment qualities, and depths, errors and qualities of the consensus reads of
+/// fgbio. They are reversed in records on the reverse strand.
 const REVERSED_TAGS: [&[u8; 2]; 11] = [b"OQ", b"U2", b"BQ", b"cd", b"ce", b"ad", b"ae", b"bd", b"be", b"aq", b"bq"];
-/// Tags with a base for each base, on the strand of `SEQ`, from the same sources.
+/// Tags whose value has one base for each base, on the strand of `SEQ`, of the same programs. They are
+/// reverse-complemented in records on the reverse strand.
 const COMPLEMENTED_TAGS: [&[u8; 2]; 4] = [b"E2", b"SQ", b"ac", b"bc"];
 /// Tags of base modifications. They refer to the whole read as it was sequenced (SAM tags specification, section 1.7),
-/// so that a record with a part of the bases cannot have them.
+/// so a record with only a part of the bases cannot have them.
 const WHOLE_READ_TAGS: [&[u8; 2]; 5] = [b"MM", b"ML", b"MN", b"Mm", b"Ml"];
 
-/// A tag in the form of BAM: name, type, value.
+/// A tag as it is encoded in a BAM record: name, type, value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BamTag<'a>(&'a [u8]);
 
-/// The tags of a record were not valid.
+/// Error: the bytes of a record's tags are not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidTags;
 
@@ -38,12 +40,12 @@ impl From<InvalidTags> for RecordFault {
     }
 }
 
-/// The tags in the bytes of a record, one after the other; ends after the first that is not valid.
+/// Iterates over the tags in the bytes of a record. Ends after the first tag that is not valid.
 #[derive(Debug, Clone)]
 pub struct BamTags<'a>(&'a [u8]);
 
 impl<'a> BamTags<'a> {
-    /// The tags in `bytes`, which end with the last tag.
+    /// Creates the iterator. `bytes` are the tags of one record and nothing else.
     pub fn new(bytes: &'a [u8]) -> BamTags<'a> {
         BamTags(bytes)
     }
@@ -63,7 +65,7 @@ impl<'a> Iterator for BamTags<'a> {
     }
 }
 
-/// Number of bytes of the first of some tags; `None` if its type is not valid or a part of its value is missing.
+/// Size in bytes of the first tag in `tags`; `None` if its type is not valid or a part of its value is missing.
 fn tag_bytes(tags: &[u8]) -> Option<usize> {
     let (head, value) = tags.split_first_chunk::<3>()?;
     let value_bytes = match head[2] {
@@ -78,7 +80,7 @@ fn tag_bytes(tags: &[u8]) -> Option<usize> {
     Some(head.len() + value_bytes)
 }
 
-/// Size in bytes of a number of a type.
+/// Size in bytes of a number of BAM type `kind`; `None` for other types.
 fn number_bytes(kind: u8) -> Option<usize> {
     match kind {
         b'c' | b'C' => Some(1),
@@ -99,17 +101,17 @@ impl<'a> BamTag<'a> {
         [self.0[0], self.0[1]]
     }
 
-    /// Type and value.
+    /// Type and value, as encoded in BAM.
     pub fn typed_value(self) -> &'a [u8] {
         &self.0[2..]
     }
 
-    /// Number of bytes with name and type.
+    /// Size of the tag in bytes, with name and type.
     pub(crate) fn len_bytes(self) -> usize {
         self.0.len()
     }
 
-    /// The elements of an array or the letters of a text, and the number of bytes of each; `None` for other types.
+    /// The elements of an array or the characters of a text, and the size in bytes of each; `None` for other types.
     fn elements(self) -> Option<(&'a [u8], usize)> {
         match self.0[2] {
             b'B' => Some((&self.0[8..], number_bytes(self.0[3])?)),
@@ -118,8 +120,8 @@ impl<'a> BamTag<'a> {
         }
     }
 
-    /// Why SAM and CRAM cannot hold the tag, if they cannot: tabs separate the tags of SAM lines and the text tags of
-    /// CRAM blocks.
+    /// Why SAM and CRAM cannot represent the tag; `None` if they can. For example, tabs separate the tags of SAM lines
+    /// and the text tags of CRAM blocks.
     fn invalid_part(self) -> Option<&'static str> {
         let letters = match self.0[2] {
             b'A' => &self.0[3..],
@@ -138,37 +140,39 @@ impl<'a> BamTag<'a> {
     }
 }
 
-/// What of the read a record of the input has, and on which strand.
+/// Strand of an input record, and whether it lacks bases of its read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RecordStrand {
     pub(crate) is_reverse: bool,
-    /// Whether bases of the read are missing in the record.
+    /// Whether the record lacks hard-clipped bases of its read.
     pub(crate) is_hard_clipped: bool,
 }
 
-/// Relation of the value of a tag to the bases of its record.
+/// How the value of a tag depends on the strand of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueOrder {
-    /// The same on both strands.
+    /// The value is the same on both strands.
     Independent,
-    /// Reversed when the bases are.
+    /// The elements are in the order of `SEQ`, so that they are reversed on the reverse strand.
     Reversed,
-    /// Reversed and complemented when the bases are.
+    /// The elements are bases on the strand of `SEQ`, so that they are reverse-complemented on the reverse strand.
     Complemented,
 }
 
-/// The tags of BAM and CRAM records that are carried to the records of an aligner.
+/// Which tags of BAM and CRAM records are copied to the records of an aligner, and how their values depend on the
+/// strand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CarriedTags {
-    /// `None` for all tags that do not describe an alignment.
+    /// Names of the tags; `None` for all tags that neither an aligner writes nor describe an alignment.
     names: Option<Vec<[u8; 2]>>,
-    /// Tags of the caller in addition to the built-in ones.
+    /// Tags that the user lists as reversed, in addition to [`REVERSED_TAGS`]. `complemented` are those that the user
+    /// lists as reverse-complemented.
     reversed: Vec<[u8; 2]>,
     complemented: Vec<[u8; 2]>,
 }
 
 impl CarriedTags {
-    /// All tags except those that an aligner writes or that describe the alignment of the input.
+    /// All tags except those that an aligner writes itself or that describe the alignment of the input.
     pub fn all() -> CarriedTags {
         CarriedTags::default()
     }
@@ -176,7 +180,7 @@ impl CarriedTags {
     /// Parses a list of tags such as `RX,QX`, or `all`.
     ///
     /// # Errors
-    /// An item is no tag, or is a tag that an aligner writes itself.
+    /// An item is not a tag name, or is a tag that an aligner writes itself.
     pub fn parse(list: &str) -> Result<CarriedTags, String> {
         if list == "all" {
             return Ok(CarriedTags::all());
@@ -189,11 +193,12 @@ impl CarriedTags {
         Ok(CarriedTags { names: Some(names), ..CarriedTags::default() })
     }
 
-    /// Adds tags whose values are reversed, and tags whose values are reversed and complemented, in records on the
-    /// reverse strand.
+    /// Adds tags whose values are reversed, and tags whose values are reverse-complemented, in records on the reverse
+    /// strand.
     ///
     /// # Errors
-    /// A tag is in both lists, is not carried, or refers to the read as it was sequenced.
+    /// A tag is in both lists, is not carried, or is a tag of base modifications, whose value is the same on both
+    /// strands.
     pub fn with_base_order_tags(
         self,
         reversed: Vec<[u8; 2]>,
@@ -237,10 +242,10 @@ impl CarriedTags {
         }
     }
 
-    /// Checks that the tags of a record are valid, and that records of any format can hold those that are carried.
+    /// Checks that the tags of a record are valid, and that SAM, BAM and CRAM can represent those that are carried.
     ///
     /// # Errors
-    /// The first tag that is not.
+    /// The first tag for which this is not true.
     pub(crate) fn check_tags(&self, tags: &[u8]) -> Result<(), RecordFault> {
         for tag in BamTags::new(tags) {
             let tag = tag?;
@@ -251,10 +256,10 @@ impl CarriedTags {
         Ok(())
     }
 
-    /// Appends the carried tags of a record to `out`, with values in the order of sequencing. The tags must be those
-    /// that [`CarriedTags::check_tags`] accepts; the first that is not valid ends them.
+    /// Appends the carried tags of a record to `out`, with values in the order of sequencing.
+    /// [`CarriedTags::check_tags`] must have accepted the tags.
     ///
-    /// A hard-clipped record has lost bases of its read, so that its tags of base modifications are left out.
+    /// Tags of base modifications of a hard-clipped record are left out, because the record lacks bases of its read.
     pub(crate) fn append_as_sequenced(&self, tags: &[u8], strand: RecordStrand, out: &mut Vec<u8>) {
         for tag in BamTags::new(tags).map_while(Result::ok).filter(|tag| self.contains(tag.name())) {
             if !(strand.is_hard_clipped && WHOLE_READ_TAGS.contains(&&tag.name())) {
@@ -263,11 +268,12 @@ impl CarriedTags {
         }
     }
 
-    /// Appends tags of a read, which have values in the order of sequencing, to `out` as a record needs them that has
-    /// the bases `bases` of a read of `read_length` bases. `reverse`: the record is on the reverse strand.
+    /// Appends the tags of a read of `read_length` bases, whose values are in the order of sequencing, to a record
+    /// (`out`) that has the bases `bases` of the read. `reverse` is whether the record is on the reverse strand.
     ///
-    /// Values with an element for each base get the elements of these bases; a record without bases does not get these
-    /// tags. A record without some of the bases gets no tags of base modifications, which refer to all of them.
+    /// Of a value with an element for each base, only the elements of `bases` are written; a record without bases does
+    /// not get such a tag. A record with only a part of the bases gets no tags of base modifications, which refer to
+    /// all bases.
     pub fn append_for_record(
         &self,
         tags: &[u8],
@@ -285,7 +291,8 @@ impl CarriedTags {
         }
     }
 
-    /// Appends a tag, with its elements reversed if `reverse`, and only the elements in a range of a read of a length.
+    /// Appends a tag, with its elements reversed (or reverse-complemented) if `reverse`. `part` is the length of the
+    /// read and the range of bases whose elements are written; `None` writes all.
     fn append_tag(&self, tag: BamTag<'_>, reverse: bool, part: Option<(usize, &Range<usize>)>, out: &mut Vec<u8>) {
         let order = self.order(tag.name());
         let Some((elements, size)) = tag.elements().filter(|_| order != ValueOrder::Independent) else {
@@ -316,7 +323,7 @@ fn is_tag_name([first, second]: [u8; 2]) -> bool {
     first.is_ascii_alphabetic() && second.is_ascii_alphanumeric()
 }
 
-/// Parses the name of a tag.
+/// Parses the name of a SAM tag, such as `RX`.
 ///
 /// # Errors
 /// The name is not a letter followed by a letter or digit.

@@ -29,12 +29,12 @@ impl Target {
     }
 }
 
-/// The targets of a file, by contig and position, without overlaps.
+/// The target intervals of a file, sorted by contig and position, without overlaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Targets {
-    /// Intervals by contig and position; overlapping ones are merged.
+    /// Intervals, sorted by contig and position. Overlapping intervals are merged.
     pub intervals: Vec<Target>,
-    /// Number of intervals in the file, before overlapping ones were merged.
+    /// Number of intervals in the file, before overlapping intervals were merged.
     pub num_intervals_read: usize,
 }
 
@@ -81,13 +81,13 @@ impl Targets {
         Targets { intervals, num_intervals_read }
     }
 
-    /// Total number of bases.
+    /// Total number of bases in the targets.
     pub fn num_bases(&self) -> u64 {
         self.intervals.iter().map(|target| target.num_bases() as u64).sum()
     }
 
-    /// Whether the bases `start..end` of a contig have a base in common with a target that is extended by
-    /// `padding_bp` on both sides.
+    /// Whether some base of `start..end` of a contig is in a target that is extended by `padding_bp` bases on both
+    /// sides.
     pub fn overlaps(&self, contig: usize, start: usize, end: usize, padding_bp: usize) -> bool {
         // As targets do not overlap, their ends are sorted too.
         let first =
@@ -99,7 +99,7 @@ impl Targets {
 struct TargetParser<'a> {
     contigs: &'a [(String, usize)],
     index: HashMap<&'a str, usize>,
-    /// Whether the file has a SAM header.
+    /// Whether the file is an interval list of Picard: it has a SAM header.
     is_interval_list: bool,
     intervals: Vec<Target>,
 }
@@ -141,7 +141,7 @@ impl TargetParser<'_> {
         Ok(())
     }
 
-    /// Compares the length of a contig in the header of an interval list with the reference.
+    /// Checks that a contig has the same length in an `@SQ` line of an interval list and in the reference.
     fn check_header_line(&self, line: &str) -> Result<(), TargetFault> {
         let field = |tag: &str| line.split('\t').skip(1).find_map(|field| field.strip_prefix(tag));
         let (Some(name), Some(length)) = (field("SN:"), field("LN:").and_then(|length| length.trim().parse().ok()))
@@ -156,7 +156,8 @@ impl TargetParser<'_> {
         }
     }
 
-    /// The name of a contig of the reference that differs in the prefix `chr`, or in the name of the mitochondrion.
+    /// Name of a contig of the reference that differs from `name` only in the prefix `chr`, or in the name of the
+    /// mitochondrion.
     fn similar_name(&self, name: &str) -> Option<String> {
         let bare = name.strip_prefix("chr").unwrap_or(name);
         let bare = if matches!(bare, "M" | "MT") { ["M", "MT"] } else { [bare, bare] };

@@ -7,11 +7,11 @@ use genuma_work::ProgressCounters;
 use crate::error::{Error, FileFault};
 use crate::inflate::{DecompressError, Decompressor, FileAccess};
 
-/// Bytes per read call.
+/// Number of bytes per read call.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Calls `parse` with the number, counted from 1, and the text of each line of a file. `damaged_gzip` makes the error
-/// of a damaged gzip stream from the number of the line and a description.
+/// Reads a file and calls `parse` with the number (from 1) and the text of each line. `damaged_gzip` creates the error
+/// for a damaged gzip stream from the number of the line and a description.
 ///
 /// # Errors
 /// The file cannot be read or is damaged, and the errors of `parse`.

@@ -1,10 +1,10 @@
 //! Trimming of read ends that are not sequence of the sample: adapters after short fragments, tails of failed
 //! quality, and poly-G tails, which two-colour sequencers write where they detect no light.
 //!
-//! If a fragment is shorter than its reads, each mate starts with the reverse complement of the other's end of the
-//! fragment. The overlap gives the exact length of the fragment, whatever the adapter. Known adapters are searched
-//! for as well, for mates whose quality is too low to compare. Nothing is removed from the start or the middle of a
-//! read.
+//! If a fragment is shorter than its reads, the part of each mate before the adapter is the reverse complement of that
+//! of the other mate. This overlap gives the exact length of the fragment, whatever the adapter. Known adapters are
+//! searched for as well, because low-quality mates may differ too much to show the overlap. Nothing is removed from
+//! the start or the middle of a read.
 
 use genuma_machine::processor::run_with_widest_simd;
 use serde::{Deserialize, Serialize};
@@ -13,17 +13,17 @@ use crate::dna;
 use crate::packed_bases::{BaseCodes, PackedBases, WORD_BASES, reverse_complement_16};
 use crate::pair_batch::{Mate, ReadPair};
 
-/// Length in bases of the seeds that find the overlap of two mates.
+/// Length in bases of the seeds (exact matches) by which the overlap of two mates is found.
 const SEED_BASES: usize = 16;
 /// Maximum number of bases after the end of a fragment that are removed even if they are not similar to a known
 /// adapter.
 const MAX_UNKNOWN_TAIL_BASES: usize = 8;
-/// Number of bases at the start of a known adapter by which it is found.
+/// Number of bases at the start of a known adapter that must match exactly.
 const ADAPTER_PREFIX_BASES: usize = 12;
-/// Number of bases of a known adapter with which a match is verified.
+/// Number of bases of a known adapter that are compared to verify a match.
 const ADAPTER_BASES: usize = 20;
-/// Minimum length of a poly-G tail in bases. In a genome, runs of this length are rare, and rarer at the very end of
-/// a read.
+/// Minimum length of a poly-G tail in bases. In a genome, runs of this length are rare, particularly at the very end
+/// of a read.
 const MIN_POLY_G_BASES: usize = 12;
 /// Quality byte up to which a base counts as failed: Phred 2, which Illumina writes for failed tails.
 const MAX_FAILED_QUALITY: u8 = b'#';
@@ -39,29 +39,30 @@ const ADAPTERS: [&[u8; ADAPTER_BASES]; 6] = [
     b"TGGAATTCTCGGGTGCCAAG",
 ];
 
-/// Numbers of pairs and bases that trimming removed, by reason.
+/// Numbers of pairs and bases that trimming has removed, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrimCounts {
-    /// Number of pairs that were examined.
+    /// Number of pairs that were processed.
     pub pairs: u64,
-    /// Number of pairs whose fragment is shorter than a read.
+    /// Number of pairs that have adapter sequence, because the fragment is shorter than a read.
     pub pairs_with_adapter: u64,
-    /// Number of adapter bases removed after the ends of fragments that are shorter than a read.
+    /// Number of bases removed as adapter: those after the end of the fragment.
     pub adapter_bases: u64,
-    /// Number of bases removed as tails of failed quality.
+    /// Number of bases removed as tails of failed quality (Phred 2 or less).
     pub low_quality_bases: u64,
     /// Number of bases removed as poly-G tails.
     pub poly_g_bases: u64,
     /// Number of fold-back reads: mates whose end is the reverse complement of an earlier part. They are not trimmed.
     pub fold_back_mates: u64,
-    /// The sequences at which fold-back reads turn back: a bit for each hash value of them that occurred.
+    /// Bit set by which the different fold-back sites are counted: the bases at the turning point of each fold-back
+    /// read are hashed, and the bit of the hash value is set.
     pub fold_back_turns: [u64; FOLD_BACK_HASHES / 64],
 }
 
-/// Number of hash values into which the sequences at which fold-back reads turn are hashed.
+/// Number of hash values, and of bits, for the bases at the turning points of fold-back reads.
 const FOLD_BACK_HASHES: usize = 1024;
-/// Minimum number of hash values that must be unused for an estimate of the number of sequences. Chosen: the estimate's
-/// standard deviation is then a tenth of it.
+/// Minimum number of unset bits for an estimate of the number of fold-back sites. Chosen: the standard deviation of
+/// the estimate is then a tenth of the estimate.
 const MIN_UNUSED_HASHES: u32 = 16;
 
 impl TrimCounts {
@@ -78,9 +79,10 @@ impl TrimCounts {
         }
     }
 
-    /// Estimated number of different sequences at which fold-back reads turn back (linear counting, Whang et al. 1990).
-    /// A hairpin of the genome is one, however deep it is sequenced; artefacts of a library are all different. The number
-    /// of fold-back reads if there are too many sequences to estimate.
+    /// Estimated number of fold-back sites: different sequences at the turning points of fold-back reads (linear
+    /// counting, Whang et al. 1990). A hairpin of the genome is one site however deep it is sequenced, but artefacts
+    /// of a library are all at different sites. If there are too many sites for an estimate, the number of fold-back
+    /// reads.
     pub fn fold_back_sites(&self) -> f64 {
         let unused: u32 = self.fold_back_turns.iter().map(|turns| turns.count_zeros()).sum();
         let reads = self.fold_back_mates as f64;
@@ -91,18 +93,18 @@ impl TrimCounts {
         (hashes * (hashes / f64::from(unused)).ln()).min(reads)
     }
 
-    /// Number of different sequences at which reads fold back, divided by the number of mates.
+    /// Estimated number of fold-back sites divided by the number of mates (see [`TrimCounts::fold_back_sites`]).
     pub fn fold_back_sites_per_mate(&self) -> f64 {
         self.fold_back_sites() / (2 * self.pairs).max(1) as f64
     }
 
-    /// Total number of removed bases.
+    /// Total number of bases that trimming has removed.
     pub fn trimmed_bases(&self) -> u64 {
         self.adapter_bases + self.low_quality_bases + self.poly_g_bases
     }
 }
 
-/// Trims read pairs and counts what it removes. Reuses its memory for all pairs.
+/// Trims read pairs and counts what is removed. The memory is reused for all pairs.
 #[derive(Debug, Default)]
 pub struct Trimmer {
     counts: TrimCounts,
@@ -113,12 +115,12 @@ fn truncate_mate(mate: Mate<'_>, len: usize) -> Mate<'_> {
     Mate { seq: &mate.seq[..len], qual: &mate.qual[..len] }
 }
 
-/// Number of bases before the tail of failed quality.
+/// Number of bases of a mate before its tail of failed quality.
 fn len_before_low_quality_tail(mate: Mate<'_>) -> usize {
     mate.qual.iter().rposition(|&q| q > MAX_FAILED_QUALITY).map_or(0, |last| last + 1)
 }
 
-/// Number of bases before the poly-G tail: a run of G at the end, in which one base in eight may differ.
+/// Number of bases of a read before its poly-G tail: a run of G at the end, of which one base in eight may differ.
 fn len_before_poly_g(seq: &[u8]) -> usize {
     // Score from the end: +1 for G, -7 for other bases. The tail starts where the score is highest; a negative score
     // ends the search.
@@ -156,7 +158,7 @@ const ADAPTER_PREFIXES: [u32; ADAPTERS.len()] = {
     marks
 };
 
-/// Whether two sequences of codes differ in at most one of six positions, compared without gaps.
+/// Whether two sequences of base codes, compared without gaps, differ in at most one of six positions.
 fn is_similar<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -> bool {
     let (mut all, mut differing) = (0, 0);
     for (a, b) in a.zip(b) {
@@ -172,7 +174,7 @@ fn seed_at(read: PackedBases<'_>, at: usize) -> u32 {
     (read.word_at(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
 }
 
-/// Seeds to search for in a mate.
+/// Seeds that are searched for in a mate.
 #[derive(Debug, Clone, Copy)]
 struct SeedSearch {
     /// Reverse complements of the first two seeds of the other mate.
@@ -181,7 +183,7 @@ struct SeedSearch {
     fold_back_seed: Option<u32>,
 }
 
-/// Seeds that may occur in a mate. `false` means that the seed certainly does not occur; `true` is verified later.
+/// Which seeds may occur in a mate. `false` means that the seed does not occur; `true` must be verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SeedHits {
     has_mate_seed: bool,
@@ -201,8 +203,8 @@ impl SeedSearch {
         }
     }
 
-    /// Searches all bases of a mate for the seeds and the adapter prefixes, with the widest vector instructions.
-    /// Matches that extend over the end of the mate are included.
+    /// Searches a mate for the seeds and the adapter prefixes, with the widest vector instructions of the CPU. Seeds
+    /// that extend beyond the end of the mate are included.
     fn search(&self, mate: &BaseCodes) -> SeedHits {
         let mut hits = SeedHits { has_mate_seed: false, has_fold_back_seed: false, has_adapter_prefix: false };
         run_with_widest_simd(
@@ -212,7 +214,7 @@ impl SeedSearch {
         hits
     }
 
-    /// [`SeedSearch::search`] without choosing vector instructions.
+    /// Like [`SeedSearch::search`], without a choice of vector instructions.
     #[inline(always)]
     fn search_scalar(&self, mate: &BaseCodes) -> SeedHits {
         let (read, bases) = (mate.packed(), mate.codes().len());
@@ -241,13 +243,13 @@ impl SeedSearch {
 }
 
 impl Trimmer {
-    /// Counts of the pairs and bases that were trimmed so far.
+    /// Numbers of the pairs and bases that have been trimmed so far.
     pub fn counts(&self) -> TrimCounts {
         self.counts
     }
 
-    /// Returns the pair without the ends of its mates that are not sequence of the fragment: adapters, low-quality
-    /// tails and poly-G tails. A mate may become empty.
+    /// Removes the ends of the mates of `pair` that are not sequence of the fragment: adapters, low-quality tails and
+    /// poly-G tails. Returns the remaining pair. A mate may become empty.
     pub fn trim_pair<'a>(&mut self, pair: ReadPair<'a>) -> ReadPair<'a> {
         let counts = &mut self.counts;
         counts.pairs += 1;
@@ -297,7 +299,7 @@ impl Trimmer {
         ReadPair { mates, ..pair }
     }
 
-    /// The bases of the last pair before adapters and poly-G tails were removed.
+    /// The bases of the last pair that was trimmed, packed, before its adapters and poly-G tails were removed.
     pub fn packed_untrimmed_mates(&self) -> [PackedBases<'_>; 2] {
         self.reads.each_ref().map(BaseCodes::packed)
     }
@@ -314,7 +316,7 @@ fn find_fragment_length(seeds: [u32; 2], mate: &BaseCodes, read: &BaseCodes) -> 
     })
 }
 
-/// Whether both mates show one fragment of the given length, followed by adapters.
+/// Whether both mates show a fragment of `fragment` bases that is followed by adapters.
 fn is_fragment(one: &[u8], two: &[u8], fragment: usize) -> bool {
     if fragment >= one.len().max(two.len()) {
         return false;
@@ -337,8 +339,8 @@ fn is_fragment(one: &[u8], two: &[u8], fragment: usize) -> bool {
 /// Maximum unit length in bases of a tandem repeat, whose reverse complement may match by chance.
 const MAX_REPEAT_UNIT_BASES: usize = 6;
 
-/// The bases at the turning point of a read that folds back on itself: the reverse complement of its last bases (`end`)
-/// occurs earlier in the read. `None` if it does not fold back.
+/// Returns the bases at the turning point of a fold-back read: the reverse complement of its last bases (`end`) occurs
+/// earlier in the read. `None` if the read does not fold back.
 fn find_fold_back(end: u32, read: &BaseCodes) -> Option<u32> {
     let codes = read.codes();
     let last = codes.len().checked_sub(SEED_BASES).filter(|&last| last >= SEED_BASES)?;
@@ -354,7 +356,7 @@ fn find_fold_back(end: u32, read: &BaseCodes) -> Option<u32> {
     is_fold.then(|| seed_at(read.packed(), middle - SEED_BASES / 2))
 }
 
-/// Hash value of the bases at a turning point, the same for both strands.
+/// Hash value of the bases at a turning point; equal for both strands.
 fn hash_of_turn(turn: u32) -> usize {
     // Multiplicative hashing with the golden ratio (Knuth).
     let hash = turn.min(reverse_complement_16(turn)).wrapping_mul(0x9E37_79B9);

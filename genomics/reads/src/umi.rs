@@ -11,18 +11,18 @@ use twox_hash::XxHash3_64;
 
 use crate::dna::encode_base;
 
-/// Minimum number of bases of the UMIs of a pair. Chosen: shorter suffixes of names may be other information.
+/// Minimum total number of UMI bases of a pair. Chosen: a shorter suffix of a name may be other information.
 pub const MIN_UMI_BASES: usize = 4;
-/// Maximum number of bases of the UMIs of a pair that a key holds; further bases are ignored.
+/// Maximum total number of UMI bases of a pair that a UMI key holds. Further bases are ignored.
 const MAX_UMI_BASES: usize = 31;
-/// Text in a read name before the identifier of its molecule.
+/// Text in a read name before the molecule identifier.
 const MOLECULE_ID_MARK: &[u8] = b":mi=";
-/// Bit of the keys of molecule identifiers; keys of bases have lower bits only.
+/// Bit that is set in the keys of molecule identifiers and not set in the keys of UMI bases.
 const MOLECULE_ID_KEY: u64 = 1 << 63;
 
 /// Key of the UMIs in a read name: their bases at two bits each, after a leading 1. The same for both strands of a
-/// duplex, whose two UMIs are swapped. A molecule identifier gives a hash with the highest bit. 0 if the name has
-/// neither.
+/// duplex, whose two UMIs are swapped. The key of a molecule identifier is a hash with the highest bit set. 0 if the
+/// name has neither a UMI nor a molecule identifier.
 ///
 /// The UMI is the last field of the name, after `:` or `_`, if it has only the letters of bases. Two UMIs are separated
 /// by `+` or `-`, or are the last two fields after `_`.
@@ -39,7 +39,8 @@ pub fn umi_key_of_name(name: &[u8]) -> u64 {
     if has_two_fields { key_of_two_umis(before, last) } else { umi_key(last) }
 }
 
-/// A UMI key and all keys that differ from it in one base; only the key itself for molecule identifiers and 0.
+/// The UMI key itself and all keys of UMIs that differ from it in one base. Molecule identifiers and the key 0 have no
+/// similar keys.
 pub fn similar_umi_keys(key: u64) -> impl Iterator<Item = u64> {
     let bases = if key & MOLECULE_ID_KEY == 0 { key.checked_ilog2().map_or(0, |bits| bits / 2) } else { 0 };
     let other_bases = move |at: u32| (1..4).map(move |change| key ^ (change << (2 * at)));
@@ -50,7 +51,7 @@ fn is_bases(letters: &[u8]) -> bool {
     letters.iter().all(|letter| b"ACGTN".contains(letter))
 }
 
-/// Key of one UMI, or of two with `+` or `-` between them; 0 if the text is no UMI.
+/// Key of one UMI, or of two separated by `+` or `-`; 0 if the text is not a UMI.
 fn umi_key(text: &[u8]) -> u64 {
     match text.iter().position(|letter| b"+-".contains(letter)) {
         Some(at) => key_of_two_umis(&text[..at], &text[at + 1..]),
@@ -74,7 +75,7 @@ pub(crate) enum UmiTag<'a> {
     Missing,
     /// Value of `RX`: the bases of one UMI, or of two with a hyphen.
     Bases(&'a [u8]),
-    /// Value of `MI` without the strand: the identifier of the molecule in its file.
+    /// Value of `MI` without the strand: the identifier of the molecule, unique in its file.
     MoleculeId(&'a [u8]),
 }
 
@@ -90,7 +91,7 @@ impl<'a> UmiTag<'a> {
         }
     }
 
-    /// The two parts of the end of the read name; empty if there is no UMI.
+    /// The end of the read name for this UMI, in two parts; both are empty if there is no UMI.
     pub(crate) fn name_suffix(self) -> [&'a [u8]; 2] {
         match self {
             UmiTag::Missing => [&[], &[]],

@@ -1,4 +1,4 @@
-//! Reads a whole file into newly mapped pages.
+//! Reads a whole file into anonymous memory (mmap).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,8 +16,8 @@ pub(super) struct FileInMemory {
 }
 
 impl FileInMemory {
-    /// Reads a file. The calling thread touches all pages first, so that its memory policy decides where the pages
-    /// are.
+    /// Reads a file into memory. The calling thread is the first to write to the pages, so that its memory policy
+    /// decides on which NUMA nodes they are.
     pub(super) fn read_file(path: &Path) -> Result<FileInMemory, Error> {
         let file = File::open(path).map_err(Error::io(path))?;
         let size = file.metadata().map_err(Error::io(path))?.len();

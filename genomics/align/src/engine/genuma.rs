@@ -1,8 +1,8 @@
 //! The engine `genuma`: the mapper of [`genuma_mapper`] with its index in memory, with SAM records like those of bwa
-//! mem. Reads longer than 2,000 bp become unmapped records, and are counted.
+//! mem. Reads longer than 2,000 bp get unmapped records and are counted.
 //!
 //! Records have the tags of bwa mem (`NM MD MC MQ AS XS SA XA`), and `ms` for duplicate marking. The index is one
-//! file, `PREFIX.gnm`, of about 1.1 bytes per base. It must have a seal that matches.
+//! file, `PREFIX.gnm`, of about 1.1 bytes per base. The seal of the index ([`super::seal`]) must match it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,34 +26,35 @@ mod records;
 
 pub use genuma_mapper::options::{MAX_READ_BP, ScoringOptions};
 
-/// Name and version of the mapper; the version is that of its index.
+/// Name and version of the mapper. The version is that of the index format.
 const PROGRAM: AlignerProgram = AlignerProgram { name: "genuma-mapper", version: "1" };
-/// Number of bases (bp) in a block of pairs unless the options say otherwise. Chosen.
+/// Number of bases (bp) in a block of pairs, if the options do not set it. Chosen.
 const DEFAULT_BLOCK_BASES: u64 = 25_000_000;
 
-/// The kind of skipped reads ([`Engine::skipped_reads`]) that are longer than [`MAX_READ_BP`] and so unmapped. They are
-/// not among the kind `reads`.
+/// Kind of skipped reads ([`Engine::skipped_reads`]): reads longer than [`MAX_READ_BP`], which are not mapped. They
+/// are not counted in the kind `reads`.
 pub const TOO_LONG_READS_LABEL: &str = "reads_longer_than_2000_bp";
 
-/// Options of the engine; the letters are those of bwa mem's command line.
+/// Options of the engine. The letters are the options of bwa mem with the same meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenumaEngineOptions {
     /// Alignment scores and penalties (`-A -B -O -E -L -U -T`).
     pub scores: ScoringOptions,
-    /// Report all alignments, those at other positions as secondary records (`-a`).
+    /// Whether all alignments are reported, those at other positions as secondary records (`-a`).
     pub report_all: bool,
-    /// Mark the further segments of a split read as secondary instead of supplementary (`-M`).
+    /// Whether the further segments of a split read are marked as secondary instead of supplementary (`-M`).
     pub supplementary_as_secondary: bool,
-    /// Soft-clip supplementary records, so that they keep all bases (`-Y`).
+    /// Whether supplementary records are soft-clipped, so that they keep all bases (`-Y`).
     pub soft_clip_supplementary: bool,
-    /// Maximum number of other placements that are listed in `XA`, without and with placements on ALT contigs (`-h`).
-    /// With more placements `XA` is omitted.
+    /// Maximum number of other placements listed in `XA`: if none of them is on an ALT contig, and if some are (`-h`).
+    /// If there are more placements, `XA` is omitted.
     pub max_xa_placements: [usize; 2],
-    /// Treat ALT contigs like other sequences, even if `PREFIX.alt` exists (`-j`).
+    /// Whether ALT contigs are treated like other sequences, even if `PREFIX.alt` exists (`-j`).
     pub ignore_alt: bool,
-    /// Append the comments of the reads, which must be SAM tags, to the records (`-C`).
+    /// Whether the comments of the reads, which must be SAM tags, are appended to the records (`-C`).
     pub copy_comments: bool,
-    /// How the values of carried tags ([`ReadRef::tags`](genuma_reads::ReadRef::tags)) follow the bases of a record.
+    /// The carried tags: which of their values ([`ReadRef::tags`](genuma_reads::ReadRef::tags)) are reversed or
+    /// complemented in records on the reverse strand.
     pub carried_tags: Arc<CarriedTags>,
     /// Read group IDs of the lanes (`-R`); a lane without ID gets no `RG` tag.
     pub read_groups: Vec<String>,
@@ -86,7 +87,7 @@ pub struct GenumaEngine {
     vectors: SimdLevel,
 }
 
-/// Buffers that a worker reuses for mapping, pairing and records, and its count of reads that are too long.
+/// Buffers that a worker reuses for mapping, pairing and records, and its number of reads that are too long.
 #[derive(Default)]
 pub struct WorkerState {
     mapping: mapper::MappingBuffers,
@@ -103,18 +104,18 @@ pub struct MappedBatch {
     insert_sizes: InsertSizesByOrientation,
 }
 
-/// Path of the index at `prefix`.
+/// Path of the index file: `prefix` with `.gnm` appended.
 pub fn index_path(prefix: &Path) -> PathBuf {
     append_extension(prefix, "gnm")
 }
 
-/// Path of the file that lists the ALT contigs of the reference at `prefix`; the file is optional.
+/// Path of the optional file that lists the ALT contigs of the reference: `prefix` with `.alt` appended.
 pub(crate) fn alt_path(prefix: &Path) -> PathBuf {
     append_extension(prefix, "alt")
 }
 
-/// Builds the index of `reference` (FASTA, plain or gzip) at `prefix`, and its seal. The files get their final names
-/// when they are complete. Memory: 1.8 bytes per base in total.
+/// Builds the index of `reference` (FASTA, plain or gzip) and writes it with its seal to files whose names begin with
+/// `prefix`. The files get their final names when they are complete. Memory: 1.8 bytes per base of the reference.
 ///
 /// # Errors
 /// The reference is not FASTA, is too long, or changes during the build; or a file cannot be written.
@@ -155,9 +156,9 @@ impl From<index::Error> for IndexBuildError {
 }
 
 impl GenumaEngine {
-    /// Loads the index at `prefix`, which was built from `reference`, on the calling thread; `threads` threads check
-    /// it. The file [`alt_path`] lists the ALT contigs. A warning reports names in it that the reference does not
-    /// have.
+    /// Loads the index that was built from `reference` and whose file names begin with `prefix`. The calling thread
+    /// reads it, `threads` threads compute its checksum. Also reads the ALT contigs from the file [`alt_path`], and
+    /// logs a warning if the reference lacks some of them.
     ///
     /// # Errors
     /// The index is missing, has no seal, cannot be read, is damaged, or is not the index of `reference` (if that
@@ -188,7 +189,7 @@ impl GenumaEngine {
         Ok(GenumaEngine { index, contigs, options, vectors: SimdLevel::widest_available() })
     }
 
-    /// Returns the engine with the vector instructions `vectors` instead of those chosen for the machine.
+    /// Returns the engine with the vector instructions `vectors` instead of the widest that the CPU has.
     pub fn with_simd_level(self, vectors: SimdLevel) -> Self {
         GenumaEngine { vectors, ..self }
     }

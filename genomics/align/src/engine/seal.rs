@@ -1,7 +1,8 @@
 //! The seal of an index: a small text file, stored with the index, that contains the checksums of the index and of
 //! its reference.
 //!
-//! A damaged or foreign index gives wrong alignments. So building an index also writes `NAME.seal`, and loading an index checks it:
+//! A damaged index, or the index of another reference, gives wrong alignments. So building an index also writes
+//! `NAME.seal`, and loading an index checks it:
 //!
 //! ```text
 //! genuma-seal 2
@@ -11,8 +12,8 @@
 //! ```
 //!
 //! The numbers are the size (bytes) and the CRC-32 of a whole file: of the reference as it is on disk, and of the
-//! index as it was in memory when it was written. Version 1 had checksums of a sample of the reference only, which
-//! missed changes.
+//! index as it was in memory when it was written. Version 1 had a checksum of only a part of the reference, so that
+//! some changes were not detected.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -33,7 +34,7 @@ const CHECKSUM_RANGE_BYTES: u64 = 16 << 20;
 /// Number of bytes that are read from a file at a time.
 const READ_BUFFER_BYTES: usize = 1 << 20;
 
-/// Path of the seal of the index whose first file is `file`.
+/// Path of the seal of an index: `file`, the first file of the index, with `.seal` appended.
 pub fn seal_path(file: &Path) -> PathBuf {
     append_extension(file, "seal")
 }
@@ -103,7 +104,7 @@ impl Checksum {
     }
 }
 
-/// A file that is written atomically, with the checksum of the bytes given to it.
+/// Writes a file that is published atomically, and computes the checksum of the bytes written.
 pub(super) struct ChecksummingWriter {
     path: PathBuf,
     file: AtomicFile,
@@ -114,7 +115,7 @@ pub(super) struct ChecksummingWriter {
 }
 
 impl ChecksummingWriter {
-    /// Creates the temporary file of `path`, with the checksum of no bytes.
+    /// Creates the temporary file that will be published as `path`.
     pub(super) fn create(path: &Path) -> Result<ChecksummingWriter, Error> {
         let (file, unwritten) = (AtomicFile::create(path)?, Vec::with_capacity(2 * READ_BUFFER_BYTES));
         Ok(ChecksummingWriter { path: path.to_path_buf(), file, unwritten, size: 0, hasher: crc32fast::Hasher::new() })
@@ -139,7 +140,7 @@ impl ChecksummingWriter {
         Ok(())
     }
 
-    /// Completes the file and adds it to `set`. Returns its path and the checksum of the bytes given to it.
+    /// Completes the file and adds it to `set`. Returns its path and the checksum of all bytes written.
     pub(super) fn finish_into_set(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
         self.flush()?;
         set.add_file(self.file.flush_buffer()?);
@@ -169,8 +170,8 @@ pub(super) struct IndexSeal {
 }
 
 impl IndexSeal {
-    /// Writes the seal of the index `files`, and publishes it together with the files in `set`. The first file gives
-    /// the seal its name.
+    /// Writes the seal of an index that consists of `files`, and publishes it together with the files in `set`. The
+    /// name of the seal is that of the first file with `.seal` appended.
     ///
     /// # Errors
     /// The seal cannot be written.
@@ -242,7 +243,7 @@ impl IndexSeal {
         Some(IndexSeal { path: path.to_path_buf(), engine, reference, files })
     }
 
-    /// Checks that the reference is the one that was indexed. A missing reference file is no error.
+    /// Compares the checksum of the reference file with that in the seal. A missing reference file is no error.
     ///
     /// # Errors
     /// The reference cannot be read, or has changed.
@@ -256,7 +257,7 @@ impl IndexSeal {
         Err(index_error(&self.path, format!("not an index of {} as it is now", reference.display())))
     }
 
-    /// Compares the checksum of an index file with that in the seal.
+    /// Compares the checksum `found` of an index file with that in the seal.
     ///
     /// # Errors
     /// The checksums differ, or the seal does not list the file.

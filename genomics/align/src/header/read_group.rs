@@ -1,4 +1,4 @@
-//! Read groups as they are given on the command line.
+//! Read groups as they are given on the command line (`-R`).
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ pub struct ReadGroup {
     pub(super) line: String,
 }
 
-/// A read group description that is not valid, with the reason.
+/// Why a read group description is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("read group '{text}' {problem}: write its fields as ID:lane1\\tSM:sample1")]
 pub struct ReadGroupError {

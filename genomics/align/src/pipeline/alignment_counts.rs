@@ -30,11 +30,11 @@ pub struct AlignmentCounts {
     pub secondary_records: u64,
     /// Number of records of further segments of split reads (flag 0x800).
     pub supplementary_records: u64,
-    /// Number of proper pairs by insert size (bp).
+    /// Number of proper pairs for each insert size (bp), which is the index.
     insert_size_counts: Vec<u64>,
 }
 
-/// Insert sizes of proper pairs (bp).
+/// Median, mean and standard deviation of the insert sizes of proper pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InsertSizeStatistics {
     /// Median insert size (bp).
@@ -94,8 +94,8 @@ impl AlignmentCounts {
         }
     }
 
-    /// Median, mean and standard deviation of the insert sizes of proper pairs up to 10 kbp; `None` without such
-    /// pairs.
+    /// Computes median, mean and standard deviation of the insert sizes of proper pairs up to 10 kbp; `None` without
+    /// such pairs.
     pub fn insert_sizes(&self) -> Option<InsertSizeStatistics> {
         let all: u64 = self.insert_size_counts.iter().sum();
         if all == 0 {

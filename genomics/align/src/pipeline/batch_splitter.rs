@@ -1,16 +1,16 @@
-//! Splits the batches of a read stream where the engine's blocks end.
+//! Splits the batches of a read stream at the block boundaries of the engine.
 
 use genuma_reads::{Error, ReadBatch, ReadStream};
 
 use crate::engine::BlockRule;
 
-/// Splits the batches of a read stream at block boundaries.
+/// Splits the batches of a read stream at the block boundaries of the engine.
 pub(super) struct BatchSplitter {
     stream: ReadStream,
-    /// Rule for the blocks of each lane.
+    /// The block rule of each lane.
     block_rules: Vec<BlockRule>,
     batch: ReadBatch,
-    /// Number of reads of `batch` that have been passed on.
+    /// Index in `batch` of the next read to be moved to the output.
     next_read: usize,
     /// Lane of the current block, and whether its reads have mates; `None` if the next read begins a block.
     open_block: Option<(u32, bool)>,
@@ -18,12 +18,12 @@ pub(super) struct BatchSplitter {
     open_block_bases: u64,
 }
 
-/// Whether a batch is a whole block or a part of one.
+/// Whether a batch is a whole block or a part of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BatchRole {
     WholeBlock,
-    /// The block has several batches: whether this batch is the first, and whether it is known to be the last. A
-    /// block also ends when the next block begins, and at the end of the reads.
+    /// A part of a block: whether the batch is the first of the block, and whether it is known to be the last. A block
+    /// also ends where the next block begins, and at the end of the reads.
     PartOfBlock {
         is_first: bool,
         is_last: bool,
@@ -31,7 +31,7 @@ pub(super) enum BatchRole {
 }
 
 impl BatchSplitter {
-    /// Creates a splitter of a stream from which the batch `first` was already taken.
+    /// Creates a splitter. `first` is the batch that was already taken from `stream`.
     pub(super) fn new(stream: ReadStream, first: ReadBatch, block_rules: Vec<BlockRule>) -> Self {
         BatchSplitter { stream, block_rules, batch: first, next_read: 0, open_block: None, open_block_bases: 0 }
     }
@@ -73,7 +73,8 @@ impl BatchSplitter {
         Ok(true)
     }
 
-    /// Moves reads from the current batch to `out`, up to the end of the block. Returns whether that end was reached.
+    /// Moves reads from the current batch to `out`, up to the end of the block. Returns whether the end of the block
+    /// was reached.
     fn move_reads(&mut self, out: &mut ReadBatch, limit: Option<u64>) -> bool {
         let reached = |bases| limit.is_some_and(|limit| bases >= limit);
         let all = self.open_block_bases + self.batch.num_bases();

@@ -1,4 +1,4 @@
-//! The master's part of the pipeline: hands out tasks and takes the results.
+//! The part of the pipeline that runs on the master of the farm: hands out tasks and takes their results.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use super::worker::{BatchInProgress, WorkStep, WorkerTask};
 use super::{AlignOutput, Error};
 use crate::engine::Engine;
 
-/// Number of blocks of which batches are read before the first block is completely mapped.
+/// Maximum number of blocks of which batches are mapped at the same time.
 const MAX_BLOCKS_IN_PROGRESS: usize = 2;
 
-/// A block whose batches are being mapped.
+/// A block some of whose batches are not mapped yet.
 struct MappingBlock<E: Engine> {
     num_batches_handed_out: usize,
     /// Whether all batches of the block have been handed out.
     has_all_batches: bool,
-    /// The mapped batches, in order.
+    /// The batches of the block that have been mapped, in order.
     mapped_batches: Vec<Box<BatchInProgress<E>>>,
 }
 
@@ -31,13 +31,13 @@ pub(super) struct Scheduler<'e, 'o, E: Engine> {
     engine: &'e E,
     batch_splitter: BatchSplitter,
     output: AlignOutput<'o>,
-    /// Blocks that are being mapped, in order.
+    /// Blocks some of whose batches are not mapped yet, in order.
     mapping_blocks: VecDeque<MappingBlock<E>>,
-    /// Batches whose records can be written, in order.
+    /// Batches whose records can be written, because the insert sizes of their block have been estimated; in order.
     batches_to_finish: VecDeque<BatchToFinish<E>>,
-    /// A batch that is a whole block. It waits until all earlier batches are handed out.
+    /// A batch that is a whole block. It is handed out when all blocks before it have been mapped.
     pending_whole_block: Option<Box<BatchInProgress<E>>>,
-    /// Batches to be reused.
+    /// Batches whose records have been written; their memory is reused.
     recycled_batches: Vec<Box<BatchInProgress<E>>>,
     /// Whether the end of the reads was reached.
     input_ended: bool,
@@ -64,22 +64,22 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
         }
     }
 
-    /// Number of blocks so far.
+    /// Number of blocks whose first batch has been read.
     pub(super) fn num_blocks(&self) -> u64 {
         self.num_blocks
     }
 
-    /// Time spent waiting for reads.
+    /// Time that the scheduler has waited for reads.
     pub(super) fn read_wait_time(&self) -> Duration {
         self.read_wait_time
     }
 
-    /// Time spent on writing SAM text or on passing sorted blocks to the sorter.
+    /// Time that the scheduler has needed to write SAM text or to pass sorted blocks to the sorter.
     pub(super) fn write_time(&self) -> Duration {
         self.write_time
     }
 
-    /// Hands out the next task. Tasks that write records come before tasks that map reads, because they free batches.
+    /// Fills `task` with the next step of work. Writing records comes before mapping reads, because it frees batches.
     pub(super) fn next_task(&mut self, task: &mut WorkerTask<E>) -> Result<SourceStatus, Error> {
         loop {
             if let Some((batch, estimate)) = self.batches_to_finish.pop_front() {
@@ -107,7 +107,8 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
         }
     }
 
-    /// Reads a batch. Returns it if it is one of several batches of the last block in progress.
+    /// Reads the next batch and returns it if it is a part of a block. A batch that is a whole block is stored in
+    /// `pending_whole_block`. `None` also at the end of the reads.
     fn read_batch(&mut self) -> Result<Option<Box<BatchInProgress<E>>>, Error> {
         let mut batch = self.recycled_batches.pop().unwrap_or_default();
         let start = Instant::now();
@@ -144,7 +145,7 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
         }
     }
 
-    /// Marks the last block as complete: it has no more batches.
+    /// Marks the last block as complete: all its batches have been handed out.
     fn close_last_block(&mut self) {
         if let Some(block) = self.mapping_blocks.back_mut() {
             block.has_all_batches = true;

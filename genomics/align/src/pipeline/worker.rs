@@ -1,4 +1,4 @@
-//! The worker's part of the pipeline: passes one batch through the engine.
+//! The part of the pipeline that runs on the workers: maps the reads of a batch and writes its records.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::sam::{split_bam_records, write_sam_line};
 use crate::sort::markdup::MarkdupOptions;
 use crate::sort::{BlockSorter, SortedBlock};
 
-/// A batch of reads and its mapping result.
+/// A batch of reads and the result of mapping them.
 pub(super) struct BatchInProgress<E: Engine> {
     pub(super) reads: ReadBatch,
     pub(super) mapped: E::MappedBatch,
@@ -24,10 +24,10 @@ impl<E: Engine> Default for BatchInProgress<E> {
     }
 }
 
-/// The next processing step of a batch.
+/// The next step of work on a batch.
 #[derive(Default)]
 pub(super) enum WorkStep<E: Engine> {
-    /// Nothing.
+    /// No work: the task has no batch.
     #[default]
     Idle,
     /// Map each read separately.
@@ -38,10 +38,10 @@ pub(super) enum WorkStep<E: Engine> {
     MapAndFinish(Box<BatchInProgress<E>>),
 }
 
-/// A task of the farm. Carries a work step to the worker, and the result back.
+/// A task of the farm: carries a step of work to a worker and the result back.
 pub(super) struct WorkerTask<E: Engine> {
     pub(super) step: WorkStep<E>,
-    /// SAM lines, if SAM is written.
+    /// SAM lines, if the output is SAM text.
     pub(super) sam_text: Vec<u8>,
     /// Sorted records, if the output is sorted.
     pub(super) sorted_block: Option<SortedBlock>,
@@ -60,7 +60,7 @@ pub(super) enum OutputFormat {
     SortedBlocks(Option<Arc<MarkdupOptions>>),
 }
 
-/// Counts and times of a worker; those of all workers are added up at the end.
+/// Counts and times of one worker, or the sum over all workers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WorkerTotals {
     pub(super) counts: AlignmentCounts,
@@ -70,7 +70,7 @@ pub(super) struct WorkerTotals {
     pub(super) skipped_reads: BTreeMap<&'static str, u64>,
 }
 
-/// A worker with its engine and buffers.
+/// Maps batches and writes their records, on one thread.
 pub(super) struct AlignmentWorker<'a, E: Engine> {
     /// The copy of the engine that is nearest to the worker.
     engine: &'a E,

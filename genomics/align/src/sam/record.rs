@@ -2,7 +2,7 @@
 
 use super::{BASE_LETTERS, Error, MAX_CIGAR_OPS};
 
-/// Reference number and position of a record without a position (SAM: RNAME `*`, POS 0).
+/// Index of the reference sequence and position of a record without a position (SAM: RNAME `*`, POS 0).
 pub(crate) const NO_POSITION: (i32, i32) = (-1, -1);
 
 /// 4-bit BAM code of each base letter. Lower case is accepted, U counts as T, every unknown letter counts as N.
@@ -38,10 +38,10 @@ pub(super) const FIXED_FIELDS_BYTES: usize = 36;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FixedFields {
     pub flag: u16,
-    /// Reference number and 0-based position, or [`NO_POSITION`].
+    /// Index of the reference sequence and 0-based position, or [`NO_POSITION`].
     pub position: (i32, i32),
     pub mapq: u8,
-    /// Reference number and 0-based position of the mate, or [`NO_POSITION`].
+    /// Index of the reference sequence and 0-based position of the mate, or [`NO_POSITION`].
     pub mate_position: (i32, i32),
     pub(crate) template_length: i32,
 }
@@ -96,7 +96,7 @@ impl<'a> RecordBuilder<'a> {
         }
     }
 
-    /// Appends the bases (ASCII), reverse-complemented if `reverse` is set.
+    /// Appends the bases (ASCII); reverse-complemented if `reverse` is set.
     pub(crate) fn push_bases(&mut self, seq: &[u8], reverse: bool) {
         self.num_bases = seq.len();
         let at = self.out.len();
@@ -116,8 +116,8 @@ impl<'a> RecordBuilder<'a> {
         }
     }
 
-    /// Appends the qualities (Phred + 33). They are reversed if `reverse` is set: the record is of the reverse strand.
-    /// Qualities whose number differs from that of the bases are written as missing (0xff).
+    /// Appends the qualities (Phred + 33); in reverse order if `reverse` is set. If their number differs from that of
+    /// the bases, they are written as missing (0xff).
     pub(crate) fn push_qualities(&mut self, qual: &[u8], reverse: bool) {
         if qual.len() != self.num_bases || qual.is_empty() {
             self.out.resize(self.out.len() + self.num_bases, 0xff);
@@ -149,7 +149,7 @@ impl<'a> RecordBuilder<'a> {
         self.out.push(0);
     }
 
-    /// The output buffer, to which the caller may append a tag of another type.
+    /// The output buffer, to which the caller may append a tag that has no function here.
     pub(crate) fn buffer_mut(&mut self) -> &mut Vec<u8> {
         self.out
     }
@@ -210,7 +210,8 @@ pub(super) fn push_int_value(out: &mut Vec<u8>, value: i64) {
     }
 }
 
-/// The smallest bin that contains `span` bases from `start` (section 5.3). A record without a position has bin 4680.
+/// Number of the smallest BAI bin that contains the `span` bases from `start` on (section 5.3); 4680 for a record
+/// without a position.
 fn smallest_bin(start: i64, span: i64) -> u16 {
     let end = start + span - 1;
     let level = |shift: u32, first: i64| (start >> shift == end >> shift).then_some(first + (start >> shift));

@@ -148,7 +148,7 @@ fn write_cigar(cigar: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The bytes of the CIGAR in the tag `CG`, if the record has this tag.
+/// The bytes of the CIGAR in the tag `CG`; `None` if the record does not have this tag.
 fn find_cg_tag(mut tags: FieldCursor<'_>) -> Result<Option<&[u8]>, Error> {
     while !tags.0.is_empty() {
         let tag: [u8; 3] = tags.take_array()?;
@@ -168,7 +168,7 @@ fn find_cg_tag(mut tags: FieldCursor<'_>) -> Result<Option<&[u8]>, Error> {
     Ok(None)
 }
 
-/// Number of bytes of a tag value of a numeric or letter type.
+/// Number of bytes of a tag value whose BAM type is a number or a character.
 fn tag_value_bytes(kind: u8) -> Result<usize, Error> {
     match kind {
         b'A' | b'c' | b'C' => Ok(1),

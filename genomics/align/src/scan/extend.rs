@@ -29,10 +29,10 @@ const REALIGNED_BP: usize = 24;
 /// Score of a matrix cell that no alignment reaches.
 const UNREACHABLE: i32 = i32::MIN / 2;
 
-/// A range of bases of a sequence that aligns to the reference without gaps, and its score.
+/// A range of bases of a sequence that is aligned to the reference without gaps, and the score of this alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ScoredRange {
-    /// First base and end (exclusive). 32 bits each, because there are many ranges.
+    /// First base; `to` is the end (exclusive). Both have 32 bits to save memory.
     from: u32,
     to: u32,
     pub(super) score: i32,
@@ -62,14 +62,14 @@ fn base_score(one: u8, other: u8) -> i32 {
     if is_match(one, other) { MATCH_SCORE } else { -MISMATCH_PENALTY }
 }
 
-/// Number of aligned bases that are equal to the reference.
+/// Number of positions at which two sequences of the same length have equal bases.
 pub(super) fn count_matching_bases(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).filter(|(one, other)| is_match(**one, **other)).count()
 }
 
 /// Number of bases that are compared at once.
 const WORD_BASES: usize = 8;
-/// A word with `byte` in each of its bytes.
+/// A 64-bit word each of whose bytes is `byte`.
 const fn repeat_byte(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; WORD_BASES])
 }
@@ -86,8 +86,8 @@ fn mismatch_bits(one: u64, other: u64) -> u64 {
 }
 
 /// Extends an alignment over pairs of bases, from the first one on or, if `BACKWARDS`, from the last one backwards.
-/// Returns the number of pairs with the best score, and that score. `reaches_query_end`: the farthest pair is at the
-/// end of the sequence. Takes one step per difference and one per [`WORD_BASES`] bases.
+/// Returns the number of pairs with the best score, and that score. `reaches_query_end`: whether the farthest pair is
+/// at the end of the sequence. Takes one step per difference and one per [`WORD_BASES`] bases.
 #[inline(always)]
 fn extend_one_way<const BACKWARDS: bool>(one: &[u8], other: &[u8], reaches_query_end: bool) -> (usize, i32) {
     let n = one.len().min(other.len());
@@ -154,8 +154,8 @@ pub(super) struct GappedAlignment {
     pub(super) equal: usize,
 }
 
-/// Extends an ungapped range with gaps at the ends where bases of the sequence are unaligned. `left` is the reference
-/// position of base 0 of the sequence.
+/// Extends an ungapped alignment at both ends with gaps, where bases of the sequence are unaligned. `left` is the
+/// reference position of base 0 of the sequence, `stretch` are the aligned bases.
 pub(super) fn extend_gapped(query: &[u8], reference: &[u8], left: i64, stretch: ScoredRange) -> GappedAlignment {
     let std::ops::Range { start: from, end: to } = stretch.bases();
     let on = |q: usize| (left + q as i64) as usize;

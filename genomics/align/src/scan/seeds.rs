@@ -1,4 +1,4 @@
-//! Seeds (closed syncmers) of the sequences, and their lookup by the seeds of a reference.
+//! Seeds (closed syncmers) of the sequences, and lookup of the seeds of a reference among them.
 
 use genuma_machine::processor::prefetch;
 use genuma_reads::dna::{NOT_A_BASE_CODE, encode_base};
@@ -15,7 +15,8 @@ const SEED_MASK: u64 = (1 << (2 * SEED_BP)) - 1;
 const SMER_MASK: u64 = (1 << (2 * SMER_BP)) - 1;
 /// Odd multiplier of the hash function; distinct k-mers get distinct hashes.
 const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Bits of the filter per distinct seed. Of k-mers that are not seeds, about one in this number passes the filter.
+/// Number of bits per distinct seed of the filter (one-hash Bloom filter) that is tested before the index. About one
+/// in this number of k-mers that are not in the index passes the filter.
 const FILTER_BITS_PER_SEED: usize = 16;
 /// Mean number of distinct seeds in a bucket.
 const SEEDS_PER_BUCKET: usize = 4;
@@ -25,13 +26,13 @@ const SEEDS_PER_BUCKET: usize = 4;
 pub(super) struct Seed {
     /// Hash of the canonical k-mer, equal on both strands.
     pub(super) hash: u64,
-    /// Position of the first base.
+    /// Position of the first base of the seed in the bases that were searched.
     pub(super) at: u32,
-    /// Whether the reverse complement is the canonical k-mer.
+    /// Whether the canonical k-mer is the reverse complement of the seed.
     pub(super) reverse: bool,
 }
 
-/// Number of seeds that are passed on together.
+/// Number of seeds that are passed to the callback together.
 const SEEDS_PER_BATCH: usize = 256;
 
 /// Passes all seeds of `bases` to `each`, in order and in batches. k-mers with an unknown base are skipped.
@@ -72,7 +73,7 @@ pub(super) fn for_each_seed_batch(bases: &[u8], mut each: impl FnMut(&[Seed])) {
 pub(super) struct SeedPosition {
     hash: u64,
     /// Position of the first base in the concatenated sequences, shifted left by one. The lowest bit is set if the
-    /// reverse complement is the canonical k-mer.
+    /// canonical k-mer is the reverse complement.
     at: u32,
     sequence: u32,
 }
@@ -93,7 +94,7 @@ impl SeedPosition {
         (self.at >> 1) as usize
     }
 
-    /// Whether the reverse complement is the canonical k-mer.
+    /// Whether the canonical k-mer is the reverse complement of the seed in the sequence.
     pub(super) fn is_canonical_reverse(self) -> bool {
         self.at & 1 == 1
     }
@@ -115,7 +116,7 @@ pub(super) struct SeedIndex {
     filter_bits: u32,
 }
 
-/// Reusable buffers of a lookup.
+/// Buffers of one thread for looking up seeds.
 #[derive(Debug, Default)]
 pub(super) struct SeedLookupBuffers {
     passed: Vec<Seed>,
@@ -156,9 +157,11 @@ impl SeedIndex {
         self.hashes.len()
     }
 
-    /// Passes each seed of `bases` that is in the index to `each`, with its number among the distinct seeds.
+    /// Calls `each` for each seed of `bases` that is in the index, with the number of the seed among the distinct
+    /// seeds of the index.
     ///
-    /// Many seeds go through the stages together, and each stage prefetches the memory of the next one.
+    /// Each stage of the lookup is done for many seeds before the next stage, and prefetches the memory that the next
+    /// stage needs.
     #[inline(always)]
     pub(super) fn look_up_seeds(
         &self,

@@ -20,7 +20,7 @@ use crate::indexed::{self, IndexBuilder, IndexedFormat, RecordPosition};
 const BLOCKS_PER_BATCH: usize = 4;
 
 /// A BAM file that is being written, with its index (`.bai`, or `.csi` if a sequence is too long for BAI). Both files
-/// get their final names when the file set that [`super::Sorter::write_bam`] adds them to is published.
+/// are added to a file set by [`super::Sorter::write_bam`], and get their final names when the file set is published.
 pub struct BamFile {
     path: PathBuf,
     data: AtomicFile,
@@ -38,7 +38,8 @@ impl BamFile {
         Ok(BamFile { path: path.to_owned(), data, header, level })
     }
 
-    /// Writes all records that `next` appends, in order, and adds both files to `set`.
+    /// Writes all records and adds the file and its index to `set`. `next` appends the next record to a buffer and
+    /// returns whether there was one.
     pub(super) fn write_records(
         self,
         threads: usize,
@@ -101,12 +102,12 @@ pub(super) fn write_bam_stream<'a, W: Write + Send>(
     })
 }
 
-/// Complete records that share no block with other batches. Passed between the threads and reused.
+/// Whole records in BGZF blocks. No block has bytes of two batches. Batches are passed between the threads and reused.
 #[derive(Debug, Default)]
 struct BlockBatch {
     number: usize,
     data: Vec<u8>,
-    /// End of each block in `data`.
+    /// End of each block in `data`, before compression.
     block_ends: Vec<usize>,
     deflated: Vec<u8>,
     /// Compressed size of each block (bytes).
@@ -183,7 +184,7 @@ fn split_full_blocks(data: &[u8], mut begin: usize, ends: &mut Vec<usize>) -> us
     begin
 }
 
-/// Compresses batches and collects their index entries.
+/// Compresses batches and completes their index entries.
 fn deflate_batches(level: CompressionLevel, to_do: &Receiver<BlockBatch>, done: &Sender<BlockBatch>) {
     let mut deflater = BlockCompressor::with_level(level);
     for mut batch in to_do {
@@ -246,7 +247,7 @@ impl BamIndexBuilder<'_> {
     }
 }
 
-/// Writes batches in their order.
+/// Writes batches in the order of their numbers.
 struct OrderedWriter<'a, W> {
     out: W,
     index: Option<BamIndexBuilder<'a>>,

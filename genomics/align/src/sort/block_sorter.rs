@@ -7,7 +7,7 @@ use super::loser_tree::{SortItem, TEMPLATE_ORDINAL_BYTES};
 use super::markdup::{MarkdupOptions, TemplateEnds};
 use super::record::{self, Record, flag};
 
-/// Encoding of a BAM record that is sorted: the ordinal of its template, then the record.
+/// Sort item of a BAM record: the ordinal of its template, then the encoded record.
 #[derive(Debug)]
 pub(crate) struct AlignmentItem;
 
@@ -24,7 +24,8 @@ impl SortItem for AlignmentItem {
     }
 }
 
-/// The sorted records of consecutive templates. Made by a [`BlockSorter`] for [`super::Sorter::push_block`].
+/// The sorted records of consecutive templates, and their read ends for duplicate marking. A [`BlockSorter`] makes it
+/// for [`super::Sorter::push_block`].
 #[derive(Debug)]
 pub struct SortedBlock {
     /// Sort items of the records. The template ordinals count from 0.
@@ -34,7 +35,7 @@ pub struct SortedBlock {
     pub(super) num_templates: u64,
 }
 
-/// Sorts the records of batches; each worker has its own.
+/// Sorts the records of batches. Each worker has its own.
 #[derive(Debug)]
 pub struct BlockSorter {
     marking: Option<Arc<MarkdupOptions>>,
@@ -72,7 +73,8 @@ impl<'a> TemplateRecords<'a> {
 }
 
 impl BlockSorter {
-    /// Creates a sorter of batches. `marking` must be the options of the [`super::Sorter`].
+    /// Creates a sorter of batches. `marking` must be the duplicate marking options of the [`super::Sorter`] that gets
+    /// the blocks.
     pub fn new(marking: Option<Arc<MarkdupOptions>>) -> BlockSorter {
         BlockSorter { marking, sort_keys: Vec::new(), record_offsets: Vec::new() }
     }

@@ -1,5 +1,5 @@
-//! External merge sort: keeps sorted items in memory as long as they fit, and spills runs to the spill file beyond
-//! that.
+//! External merge sort: keeps sorted runs of items in memory as long as they fit, and writes them to the spill file
+//! beyond that.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::spill_file::{RunExtent, SortedRunFile};
 /// Maximum number of bytes that are compressed and written together.
 const MAX_CHUNK_BYTES: usize = 256 << 10;
 
-/// How a memory budget (bytes) is divided; see [`ExternalSorter`].
+/// Division of a memory budget (bytes); see [`ExternalSorter`].
 #[derive(Debug, Clone, Copy)]
 struct MemoryShares {
-    /// Items in memory beyond this size are written to the spill file.
+    /// Size (bytes) of the items in memory above which items are written to the spill file.
     max_held_bytes: usize,
-    /// Minimum size of a run.
+    /// Minimum size (bytes) of a run in the spill file.
     min_run_bytes: usize,
-    /// Size of the chunks that are compressed and written together.
+    /// Size (bytes) of the chunks that are compressed and written together.
     chunk_bytes: usize,
     /// Number of sorted runs of one level that are merged into one run of the next level.
     max_runs_per_level: usize,
@@ -44,7 +44,7 @@ impl MemoryShares {
     }
 }
 
-/// Takes sorted pieces of items and returns all items in sort order.
+/// Takes sorted runs of items and merges them.
 ///
 /// A quarter of the memory budget is for the items that are being written to the spill file, three quarters are for
 /// the items in memory. In the final merge each run in the file needs two chunks of memory. To keep that below an
@@ -55,7 +55,7 @@ pub(crate) struct ExternalSorter<I: SortItem> {
     threads: usize,
     in_memory_runs: VecDeque<InMemoryRun>,
     held_bytes: usize,
-    /// Runs in the spill file with their levels; the levels do not rise.
+    /// Runs in the spill file, each with its merge level; from run to run the level stays equal or decreases.
     runs: Vec<(u32, SpilledRun)>,
     writing: Option<JoinHandle<Result<SpilledRun, Error>>>,
     item: std::marker::PhantomData<I>,
@@ -76,7 +76,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
         }
     }
 
-    /// Adds sorted items. They come after all equal items that were added before.
+    /// Adds a sorted run. In the merge, its items come after all equal items of earlier runs.
     pub(crate) fn push_run(&mut self, run: InMemoryRun) -> Result<(), Error> {
         if run.items.is_empty() {
             return Ok(());
@@ -89,7 +89,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
         Ok(())
     }
 
-    /// Starts writing the oldest items to the spill file, after waiting for the run that is being written.
+    /// Waits for the run that is being written, and starts to write the oldest items in memory to the spill file.
     fn write_run(&mut self) -> Result<(), Error> {
         self.wait_for_run()?;
         let mut oldest = Vec::new();
@@ -107,7 +107,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
         Ok(())
     }
 
-    /// Waits for the run that is being written, and merges the runs of a level if there are too many.
+    /// Waits until the run that is being written is complete, and merges the runs of a level if there are too many.
     fn wait_for_run(&mut self) -> Result<(), Error> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
         let run = writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -123,7 +123,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
         Ok(())
     }
 
-    /// Starts the final merge of all items.
+    /// Starts the final merge of all items, in memory and in the spill file.
     pub(crate) fn merge_runs(mut self) -> Result<LoserTree<I>, Error> {
         self.wait_for_run()?;
         let runs = self.runs.into_iter().map(|(_, run)| run).collect();

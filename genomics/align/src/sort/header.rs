@@ -14,8 +14,8 @@ pub struct SortedFileHeader {
 }
 
 impl SortedFileHeader {
-    /// Makes the header of a sorted file from header lines as SAM text. All lines are kept except `@HD`, which then
-    /// says that the records are sorted by coordinate.
+    /// Makes the header of a sorted file from the header lines `sam`. All lines are kept except `@HD`, which is
+    /// replaced by a line for records sorted by coordinate.
     ///
     /// # Errors
     /// An `@SQ` line has no name, or no length that BAM can hold.
@@ -61,8 +61,8 @@ impl SortedFileHeader {
         groups.filter_map(|line| line.split('\t').find_map(|field| field.strip_prefix("ID:")))
     }
 
-    /// The header lines for CRAM: adds the MD5 sum (`M5`) of each sequence and the reference file (`UR`) where they
-    /// are missing.
+    /// The header lines for CRAM. To `@SQ` lines that lack them, adds the MD5 sum (`M5`) from `sums` and the path of
+    /// the reference file (`UR`).
     pub(super) fn cram_header_text(&self, sums: &[[u8; 16]], path: Option<&Path>) -> String {
         let path = path.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         let mut text = String::with_capacity(2 * self.text.len());
@@ -94,7 +94,7 @@ impl SortedFileHeader {
         self.sequences.iter().map(|s| s.1 as usize).max().unwrap_or(0)
     }
 
-    /// The header as the bytes that begin a BAM file.
+    /// The header encoded as the first bytes of a BAM file.
     pub(super) fn encode_bam_header(&self) -> Vec<u8> {
         let number = |n: usize| (n as u32).to_le_bytes();
         let mut out = b"BAM\x01".to_vec();

@@ -1,5 +1,5 @@
-//! Merges sorted runs of items with a tree of losers (Knuth, The Art of Computer Programming, volume 3, section
-//! 5.4.1). Items with equal keys come out in the order of their sources.
+//! Merges sorted runs of items with a loser tree (Knuth, The Art of Computer Programming, volume 3, section 5.4.1).
+//! Items with equal keys come out in the order of their sources.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -10,13 +10,13 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use super::Error;
 use super::spill_file::{RunExtent, SortedRunFile};
 
-/// A kind of item that can be sorted. Its bytes begin with the ordinal of its template: 8 bytes, little-endian.
+/// An item that can be sorted, encoded as bytes. They begin with the ordinal of its template: 8 bytes, little-endian.
 pub(crate) trait SortItem {
     type Key: Copy + Ord;
-    /// A key not below any other; exhausted sources have it.
+    /// The maximum key. It is used for sources without further items.
     const MAX_KEY: Self::Key;
 
-    /// Length (bytes) of the first item in `bytes`.
+    /// Length (bytes) of the first item in `bytes`, which has one or more items.
     fn encoded_len(bytes: &[u8]) -> usize;
 
     fn key(item: &[u8]) -> Self::Key;
@@ -30,7 +30,7 @@ pub(crate) fn template_ordinal_of_item(item: &[u8]) -> u64 {
     item[..TEMPLATE_ORDINAL_BYTES].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b))
 }
 
-/// A sorted run of items in memory. The ordinals in the items count from `first_ordinal`.
+/// A sorted run of items in memory. `first_ordinal` must be added to the template ordinals in the items.
 #[derive(Debug)]
 pub(crate) struct InMemoryRun {
     pub(crate) items: Vec<u8>,
@@ -43,10 +43,10 @@ pub(crate) struct SpilledRun {
     pub(crate) extents: VecDeque<RunExtent>,
 }
 
-/// An extent that is to be read ahead, and the channel for its items.
+/// An extent that is to be read ahead, and the channel for the items read from it.
 type ReadRequest = (RunExtent, Sender<Result<Vec<u8>, Error>>);
 
-/// Threads that read and decompress extents ahead of the merge. The threads end when the merge is dropped.
+/// Threads that read and decompress extents before the merge needs them. The threads end when the merge is dropped.
 #[derive(Debug)]
 struct ReadAheadThreads(Sender<ReadRequest>);
 
@@ -94,16 +94,17 @@ pub(crate) struct MergedItem<'a> {
     pub(crate) item: &'a [u8],
 }
 
-/// A contestant of the tournament: its key, and its source or [`EXHAUSTED`].
+/// The next item of a source, as it competes in the tournament: its key, and the index of the source or [`EXHAUSTED`].
 type Contestant<K> = (K, u32);
 
-/// Source number of a source without further items; loses against every other source.
+/// Source index of a contestant whose source has no further items. It loses against all others.
 const EXHAUSTED: u32 = u32::MAX;
 
-/// Merges sorted runs by a tournament of their next items (loser tree; Knuth, The Art of Computer Programming, 5.4.1).
+/// Merges sorted runs: repeatedly returns the smallest of the next items of all runs (loser tree; Knuth, The Art of
+/// Computer Programming, volume 3, section 5.4.1).
 pub(crate) struct LoserTree<I: SortItem> {
     sources: Vec<MergeSource>,
-    /// The winner at index 0, then the losers of the inner nodes.
+    /// The winner (the smallest item) at index 0, then the losers of the inner nodes.
     tree: Vec<Contestant<I::Key>>,
     read_ahead: Option<ReadAheadThreads>,
     /// The source of the last item, which must be advanced before the next item is returned.
@@ -112,7 +113,7 @@ pub(crate) struct LoserTree<I: SortItem> {
 }
 
 impl<I: SortItem> LoserTree<I> {
-    /// Starts a merge of `runs`, then `pieces`, as sources. Up to `threads` threads read ahead.
+    /// Starts a merge. Its sources are `runs`, then `pieces`. Up to `threads` threads read ahead.
     pub(crate) fn start_merge(
         runs: Vec<SpilledRun>,
         pieces: Vec<InMemoryRun>,
@@ -153,7 +154,7 @@ impl<I: SortItem> LoserTree<I> {
         Ok(merge)
     }
 
-    /// The next contestant of source `s`: the key of the source's next item, or [`EXHAUSTED`] after the last item.
+    /// Reads the key of the next item of source `s`; [`EXHAUSTED`] after the last item.
     fn next_contestant(&mut self, s: usize) -> Result<Contestant<I::Key>, Error> {
         let source = &mut self.sources[s];
         while source.offset == source.items.len() {
@@ -197,7 +198,7 @@ impl<I: SortItem> LoserTree<I> {
     }
 }
 
-/// Sorts items by key. Items with equal keys keep their order.
+/// Sorts encoded items by key. Items with equal keys keep their order.
 pub(crate) fn sort_items_by_key<I: SortItem>(items: &[u8]) -> Vec<u8> {
     let mut order = Vec::new();
     let mut rest = items;

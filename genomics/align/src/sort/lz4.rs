@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Compresses with LZ4; each thread has its own.
+/// Compresses with LZ4. Each thread has its own.
 #[derive(Debug, Default)]
 pub(crate) struct Lz4Compressor;
 

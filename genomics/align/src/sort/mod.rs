@@ -51,7 +51,7 @@ pub enum Error {
     /// A file or a stream cannot be written. The message names the file.
     #[error(transparent)]
     Write(#[from] io::Error),
-    /// The spill file cannot be written or read, or its content has changed.
+    /// The spill file cannot be written or read, or its content is damaged.
     #[error(transparent)]
     Spill(#[from] genuma_work::spill::Error),
     /// A record of the aligner that is not valid BAM.
@@ -74,14 +74,14 @@ pub enum Error {
     ReadAheadStopped,
 }
 
-/// Memory, work folder and threads for sorting, and what is done with duplicates.
+/// Memory, work folder and threads for sorting, and options of duplicate marking.
 #[derive(Debug, Clone)]
 pub struct SortOptions {
     /// Memory (bytes) for records and for the read ends of duplicate marking.
     pub memory_bytes: usize,
-    /// Number of threads that compress. The merge takes one more thread.
+    /// Number of threads that compress. The merge runs on one more thread.
     pub threads: usize,
-    /// Folder of the spill file.
+    /// Folder in which the spill file is created.
     pub work_dir: PathBuf,
     /// Options of duplicate marking; `None` marks no duplicates.
     pub markdup: Option<Arc<MarkdupOptions>>,
@@ -144,7 +144,7 @@ impl Sorter {
         self.alignments.push_run(InMemoryRun { items: block.items, first_ordinal })
     }
 
-    /// Writes all records to `file`, and adds the file and its index to `set`.
+    /// Writes all records, sorted, to the BAM file `file`, and adds the file and its index to `set`.
     ///
     /// # Errors
     /// A file cannot be written, or a record is beyond the end of its sequence.
@@ -155,7 +155,7 @@ impl Sorter {
         Ok(SortSummary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
-    /// Writes all records to the CRAM file `file`, and adds the file and its index to `set`.
+    /// Writes all records, sorted, to the CRAM file `file`, and adds the file and its index to `set`.
     ///
     /// # Errors
     /// A file cannot be written, or the reference cannot be read.
@@ -198,7 +198,7 @@ impl Sorter {
     }
 }
 
-/// All records in sort order, with the duplicates marked.
+/// Iterates over all records in sort order and sets their duplicate flags.
 struct MarkedRecords {
     merge: LoserTree<AlignmentItem>,
     marks: Option<DuplicateFlags>,

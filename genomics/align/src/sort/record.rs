@@ -37,7 +37,7 @@ const FIXED_FIELDS_BYTES: usize = 36;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a>(&'a [u8]);
 
-/// A CIGAR operation: length and operation code.
+/// A CIGAR operation: length (bp) and operation code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CigarOpCode {
     pub(crate) len: u32,
@@ -69,7 +69,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Length (bytes) of the first record in `bytes`, `block_size` included.
+/// Length (bytes) of the first record in `bytes`, with its `block_size`.
 pub(crate) fn record_bytes(bytes: &[u8]) -> usize {
     4 + u32_at(bytes, 0) as usize
 }
@@ -217,8 +217,8 @@ impl<'a> Record<'a> {
         self.tags().map_while(|tag| tag).find(|(tag, _)| *tag == name).map(|(_, value)| value)
     }
 
-    /// All tags, each with its type and value as encoded. The last item is `None` if the remaining bytes cannot be
-    /// read.
+    /// All tags, each with its type and value as encoded. The last item is `None` if a tag is damaged; the tags after
+    /// it are lost.
     pub(crate) fn tags(self) -> impl Iterator<Item = Option<([u8; 2], &'a [u8])>> {
         let at = self.cigar_offset() + 4 * self.num_cigar_ops() + self.num_bases().div_ceil(2) + self.num_bases();
         BamTags::new(&self.0[at..]).map(|tag| tag.ok().map(|tag| (tag.name(), tag.typed_value())))

@@ -1,4 +1,4 @@
-//! The spill file of sorting: sorted runs, compressed, that do not fit into memory.
+//! The spill file of the sorter: sorted runs that do not fit into memory, compressed.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use genuma_work::spill::{self, SpillBlock};
 use super::Error;
 use super::lz4::{Lz4Compressor, decompress};
 
-/// Temporary file for compressed parts of sorted runs. Freed space is used again.
+/// Temporary file for compressed parts (extents) of sorted runs. The space of extents that have been read is reused.
 #[derive(Debug)]
 pub(crate) struct SortedRunFile(spill::SpillFile);
 
-/// Location in the spill file of one part of a sorted run.
+/// Location in the spill file of one extent: a compressed part of a sorted run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunExtent {
     packed: SpillBlock,
@@ -20,7 +20,7 @@ pub(crate) struct RunExtent {
 }
 
 impl SortedRunFile {
-    /// Creates a spill file in `folder`. The file itself is created at the first write.
+    /// Prepares a spill file in `folder`. The file is created at the first write.
     pub(crate) fn in_folder(folder: &Path) -> SortedRunFile {
         SortedRunFile(spill::SpillFile::create_unnamed("sorting", folder))
     }
@@ -30,7 +30,7 @@ impl SortedRunFile {
         self.0.written_bytes()
     }
 
-    /// Compresses `items` and writes them to free space of the file. `scratch` is a reusable buffer.
+    /// Compresses `items` and writes them to the file, as one extent. `scratch` is a reusable buffer.
     pub(crate) fn write_extent(
         &self,
         items: &[u8],

@@ -12,12 +12,12 @@ use super::header::{self, AlignedHeader, HeaderSequence};
 use super::record_buffer::{FIXED_FIELDS_BYTES, RecordBuffer};
 
 pub(super) const BAM_MAGIC: &[u8] = b"BAM\x01";
-/// The empty block at the end of a file (SAM specification, section 4.1.2).
+/// The empty BGZF block at the end of a file (SAM specification, section 4.1.2).
 const EOF_BLOCK: [u8; 28] =
     [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0, 0x1b, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-/// Target size of the records in one record buffer, in bytes.
+/// Size in bytes of the records at which a record buffer is full.
 const CHUNK_BYTES: usize = 512 << 10;
-/// Bytes decompressed per call.
+/// Number of bytes that are decompressed per call.
 const INFLATE_BYTES: usize = 128 << 10;
 /// Maximum size of a record in bytes. A damaged length is thus detected before it fills the memory.
 const MAX_RECORD_BYTES: usize = 512 << 20;
@@ -30,14 +30,14 @@ pub(super) struct BamFile<M> {
     decompressor: Decompressor<M>,
     /// Decompressed bytes after the last whole record.
     carry_over: Vec<u8>,
-    /// Number of records delivered so far.
+    /// Number of records read so far.
     records: u64,
     /// Samples and reference sequences.
     pub(super) header: AlignedHeader,
 }
 
 impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
-    /// Opens a file and reads its header.
+    /// Opens a BAM file and reads its header.
     ///
     /// # Errors
     /// The file cannot be read, is not BAM, or has no end-of-file marker; its header is damaged.
@@ -75,7 +75,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
         Ok(bam)
     }
 
-    /// The next `n` bytes of the header.
+    /// Reads the next `n` bytes of the header.
     fn header_bytes(&mut self, n: usize) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; n];
         let filled = self.decompressor.fill_buffer(&mut bytes).map_err(|damage| self.decompression_error(damage))?;
@@ -94,7 +94,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
         Ok(number)
     }
 
-    /// The next reference sequence of the header.
+    /// Reads the next reference sequence of the header.
     fn header_sequence(&mut self) -> Result<HeaderSequence, Error> {
         let mut left = self.header_number()?;
         let mut name = Vec::new();

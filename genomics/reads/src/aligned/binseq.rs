@@ -1,5 +1,5 @@
-//! Common parts of the formats of the crate `binseq` 0.11 (CBQ, VBQ, BQ): blocks, zstd decompression, and the
-//! conversion of their reads into a record buffer.
+//! Functions for all formats of the crate `binseq` 0.11 (CBQ, VBQ, BQ): blocks, zstd decompression, and the conversion
+//! of their reads into a record buffer.
 
 use std::fmt::Write as _;
 use std::io::{self, BufReader, Read as _};
@@ -19,7 +19,7 @@ use crate::record_counts::RecordCounts;
 
 /// Maximum size in bytes of a column or index. A damaged length is thus detected before it fills the memory.
 pub(super) const MAX_COLUMN_BYTES: u64 = 1 << 30;
-/// Bytes per read call.
+/// Number of bytes per read call.
 const DISK_CHUNK_BYTES: usize = 256 << 10;
 
 /// Little-endian 64-bit number at byte `at`.
@@ -36,7 +36,7 @@ pub(super) struct BinseqFile<M> {
 }
 
 impl<M: Deref<Target = ProgressCounters>> BinseqFile<M> {
-    /// Opens a file at its first byte.
+    /// Opens a file; reading starts at its first byte.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -57,7 +57,7 @@ impl<M: Deref<Target = ProgressCounters>> BinseqFile<M> {
     }
 
     /// Replaces `bytes` by up to `most` bytes of the file and returns their number. Allocates only for bytes that
-    /// exist, whatever length the file claims.
+    /// exist, even if a damaged length `most` is larger.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -75,17 +75,17 @@ impl<M: Deref<Target = ProgressCounters>> BinseqFile<M> {
         if self.read_up_to(wanted, bytes)? < wanted { Err(self.truncated_error()) } else { Ok(()) }
     }
 
-    /// The error that the file ends inside the next record.
+    /// Returns the error for a file that ends inside the next record.
     pub(super) fn truncated_error(&self) -> Error {
         Error::error_in_record(&self.path, self.records_read + 1, RecordFault::Truncated)
     }
 
-    /// The error that the data from the next record on are damaged.
+    /// Returns the error for a file whose data are damaged from the next record on. `what` describes the damage.
     pub(super) fn corrupt_error(&self, what: &'static str) -> Error {
         Error::error_in_record(&self.path, self.records_read + 1, RecordFault::RecordCorrupt(what))
     }
 
-    /// Bytes that were read from disk and not used yet.
+    /// Number of bytes that were read from disk and not used yet.
     pub(super) fn read_ahead_bytes(&self) -> u64 {
         self.reader.buffer().len() as u64
     }
@@ -102,8 +102,8 @@ pub(super) fn decompress_exact(packed: &[u8], bytes: usize, out: &mut Vec<u8>) -
     (found == bytes).then_some(())
 }
 
-/// Decompresses data of unknown size. Returns all data, or the first `most` + 1 bytes if there are more than `most`
-/// bytes; `None` if the data are damaged.
+/// Decompresses data whose uncompressed size is unknown. Returns all data, or the first `most` + 1 bytes if there are
+/// more than `most` bytes; `None` if the data are damaged.
 pub(super) fn decompress_up_to(mut packed: &[u8], most: u64) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     // I/O error ignored: the input is in memory, and the error means damage.
@@ -111,30 +111,32 @@ pub(super) fn decompress_up_to(mut packed: &[u8], most: u64) -> Option<Vec<u8>> 
     (out.len() as u64 > most || packed.is_empty()).then_some(out)
 }
 
-/// A cursor over bytes.
+/// Reads fields from the front of a byte slice. Its functions return `None` if too few bytes are left.
 pub(super) struct ByteCursor<'a>(pub(super) &'a [u8]);
 
 impl<'a> ByteCursor<'a> {
+    /// Takes the next `n` bytes.
     pub(super) fn take_bytes(&mut self, n: usize) -> Option<&'a [u8]> {
         let (skipped, after) = self.0.split_at_checked(n)?;
         self.0 = after;
         Some(skipped)
     }
 
+    /// Takes a little-endian 64-bit number.
     pub(super) fn read_u64(&mut self) -> Option<u64> {
         self.take_bytes(8).map(|bytes| little_endian_u64_at(bytes, 0))
     }
 
-    /// Reads a list of values of `size` bytes each, which is preceded by the number of values.
+    /// Takes a list of values of `size` bytes each, which is preceded by the number of values (64 bits).
     pub(super) fn read_list(&mut self, size: usize) -> Option<&'a [u8]> {
         let values = usize::try_from(self.read_u64()?).ok()?;
         self.take_bytes(values.checked_mul(size)?)
     }
 }
 
-/// One read of a block.
+/// One read of a BINSEQ block.
 pub(super) struct BinseqRead<'a, 'b> {
-    /// The whole header; `None` if the file has no headers.
+    /// The header as in FASTQ, without `@`; `None` if the file has no headers.
     pub(super) header: Option<&'a [u8]>,
     pub(super) seq: &'b [u8],
     /// Qualities as in FASTQ (Phred + 33); empty if the file has no qualities.
@@ -154,7 +156,7 @@ pub(super) struct ReadPusher<'a> {
 }
 
 impl<'a> ReadPusher<'a> {
-    /// Creates a writer that appends reads to `buffer`. `paired` is whether the file at `path` contains pairs.
+    /// Creates a pusher of reads to `buffer`. `paired` is whether the file at `path` has pairs.
     pub(super) fn new(
         path: &'a Path,
         paired: bool,
@@ -164,8 +166,8 @@ impl<'a> ReadPusher<'a> {
         ReadPusher { path, paired, buffer, counts, first_name: b"", record_name: String::new(), scores: Vec::new() }
     }
 
-    /// Appends read 1 (`mate` 0) or read 2 (`mate` 1) of a record. Reads without names are named by the number of
-    /// their record in the file.
+    /// Appends read 1 (`mate` 0) or read 2 (`mate` 1) of a record. A read without a name gets the number of its record
+    /// in the file as its name.
     ///
     /// # Errors
     /// The read is invalid, or its name differs from that of its mate.

@@ -22,7 +22,7 @@ use crate::record_counts::RecordCounts;
 pub(super) const CBQ_MAGIC: &[u8] = b"CBQFILE";
 /// The first bytes of the index, and the last bytes of the file.
 const INDEX_MAGIC: &[u8; 8] = b"CBQINDEX";
-/// The supported version of files and blocks.
+/// The supported version of the file format and of the block format.
 const VERSION: u8 = 1;
 const FILE_HEADER_BYTES: usize = 64;
 const BLOCK_HEADER_BYTES: usize = 96;
@@ -36,13 +36,13 @@ pub(super) struct CbqFile<M> {
     paired: bool,
 }
 
-/// A block that still has to be decompressed.
+/// A block whose columns are still compressed.
 #[derive(Default)]
 pub(super) struct EncodedBlock {
     paired: bool,
     records_before: u64,
     bytes: Vec<u8>,
-    /// Compressed bytes of each column.
+    /// Compressed size in bytes of each column.
     column_bytes: [usize; NUM_COLUMNS],
     num_bases: usize,
     /// Size in bytes of the column with the positions of N.
@@ -51,7 +51,7 @@ pub(super) struct EncodedBlock {
     decoded: DecodedColumns,
 }
 
-/// Decompressed columns; reused for every block.
+/// Decompressed columns of a block; the memory is reused for all blocks.
 #[derive(Default)]
 struct DecodedColumns {
     columns: [Vec<u8>; NUM_COLUMNS],
@@ -59,7 +59,7 @@ struct DecodedColumns {
 }
 
 impl<M: Deref<Target = ProgressCounters>> CbqFile<M> {
-    /// Opens a file at its first block.
+    /// Opens a file and reads its header, so that the first block comes next.
     ///
     /// # Errors
     /// The file cannot be read, has an unsupported version, or has no end-of-file marker.
@@ -126,7 +126,7 @@ impl<M: Deref<Target = ProgressCounters>> CbqFile<M> {
         self.file.read_exact(&mut [0; 16])
     }
 
-    /// Bytes of the file that were read ahead and are not in a block yet.
+    /// Number of bytes of the file that were read ahead and are not in a block yet.
     pub(super) fn read_ahead_bytes(&self) -> u64 {
         self.file.read_ahead_bytes()
     }
@@ -204,7 +204,7 @@ impl EncodedBlock {
         Ok(())
     }
 
-    /// Appends all reads to a record buffer. An error comes with the index of its record.
+    /// Appends all reads to a record buffer. The error comes with the index of the record at which it occurred.
     fn push_reads(
         &self,
         path: &Path,
@@ -235,9 +235,10 @@ impl EncodedBlock {
     }
 }
 
-/// Decodes an Elias-Fano sequence of numbers as written by `sucds` 0.9 (P. Elias, Efficient storage and retrieval by
-/// content and address of static files, 1974): each number has `low_len` low bits, stored consecutively, and its high
-/// part is the number of zeros before its one bit. `None` if the data end too early or `each` returns `None`.
+/// Calls `each` with the position of each N: decodes an Elias-Fano sequence of numbers as written by `sucds` 0.9 (P.
+/// Elias, Efficient storage and retrieval by content and address of static files, 1974): each number has `low_len` low
+/// bits, stored consecutively, and its high part is the number of zeros before its one bit. `None` if the data end too
+/// early or `each` returns `None`.
 fn for_each_n_position(bytes: &[u8], mut each: impl FnMut(u64) -> Option<()>) -> Option<()> {
     let mut rest = ByteCursor(bytes);
     let high = rest.read_list(8)?;

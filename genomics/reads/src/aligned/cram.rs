@@ -1,4 +1,4 @@
-//! CRAM 3.0 and 3.1 (CRAM format specification): containers, each decoded by the thread that has it.
+//! CRAM 3.0 and 3.1 (CRAM format specification). Each container is decoded by the thread that takes it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -42,14 +42,14 @@ const EOF_CONTAINER: [u8; 38] = [
     0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xe0, 0x45, 0x4f, 0x46, 0, 0, 0, 0, 1, 0, 5, 0xbd, 0xd9, 0x4f, 0, 1,
     0, 6, 6, 1, 0, 1, 0, 1, 0, 0xee, 0x63, 1, 0x4b,
 ];
-/// Maximum number of reference sequences in memory.
+/// Maximum number of reference sequences that are kept in memory.
 const MAX_CACHED_SEQUENCES: usize = 3;
 /// Number of N that follow each reference sequence, for reads that extend beyond its end. Chosen: more than a short read
 /// with its deletions has.
 const BASES_BEYOND_END: usize = 1 << 16;
-/// Quality that a base gets if only other bases of its read have qualities; the value of htslib.
+/// Quality (Phred) of a base without a stored quality if other bases of its read have one; the value of htslib.
 const DEFAULT_QUALITY: u8 = 30;
-/// Bytes per read call.
+/// Number of bytes per read call.
 const DISK_CHUNK_BYTES: usize = 256 << 10;
 
 /// A CRAM file from which containers are read.
@@ -58,15 +58,15 @@ pub(super) struct CramFile<M> {
     reader: Reader<BufReader<RawInputFile<M>>>,
     context: Arc<DecodeContext>,
     records_read: u64,
-    /// Bytes of the last container.
+    /// Bytes of the container that was read last.
     container_bytes: Vec<u8>,
 }
 
-/// Header and reference, which decoding of every container needs.
+/// Header of the file and reference, which are needed to decode its containers.
 struct DecodeContext {
     header: Header,
     reference: Repository,
-    /// Stands in for the reference where records store all their bases: the decoder wants one all the same.
+    /// Replaces the reference where records store all their bases, because the decoder requires a reference even then.
     blank_reference: Repository,
     genome: CramReference,
 }
@@ -80,8 +80,8 @@ pub(super) struct EncodedContainer {
     first_record: u64,
 }
 
-/// Provides reference sequences to the decoder: from the FASTA file or, without one, by MD5 sum from the folders of
-/// `REF_CACHE` and `REF_PATH`.
+/// Provides reference sequences to the decoder: from the FASTA file or, if there is none, by MD5 sum from the folders
+/// of `REF_CACHE` and `REF_PATH`.
 struct ReferenceAdapter {
     genome: CramReference,
     cache: ReferenceCache,
@@ -105,7 +105,7 @@ impl fasta::repository::Adapter for ReferenceAdapter {
     }
 }
 
-/// Provides sequences of the right lengths without bases. Their memory is not touched.
+/// Provides sequences of the right lengths that consist of zero bytes. Their memory is never touched.
 struct BlankAdapter {
     /// Lengths of the sequences in the header of the file.
     lengths: HashMap<Vec<u8>, usize>,
@@ -230,7 +230,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         Ok(true)
     }
 
-    /// Bytes of the file that were read ahead and are not in a container yet.
+    /// Number of bytes of the file that were read ahead and are not in a container yet.
     pub(super) fn read_ahead_bytes(&self) -> u64 {
         self.reader.get_ref().buffer().len() as u64
     }
@@ -338,7 +338,7 @@ fn decode_container(
         .unwrap_or_else(|_| Err(fault_in_record(number, RecordFault::RecordCorrupt("it cannot be decoded"))))
 }
 
-/// Appends a tag in the form of BAM.
+/// Appends a tag encoded as in BAM.
 ///
 /// # Errors
 /// A value cannot be decoded, or a text has a zero byte, which would end it in BAM.
@@ -378,7 +378,7 @@ fn encode_tag((tag, value): (Tag, Value<'_>), out: &mut Vec<u8>) -> io::Result<(
     Ok(())
 }
 
-/// Appends type and value of an array tag of elements of the type `kind`.
+/// Appends the type and value of an array tag with elements of the type `kind`, encoded as in BAM.
 fn encode_array<T, const N: usize>(
     kind: u8,
     numbers: impl Iterator<Item = io::Result<T>>,
@@ -395,9 +395,9 @@ fn encode_array<T, const N: usize>(
     Ok(())
 }
 
-/// Replaces `qual` by the qualities of a record with `bases` bases. A record without bases has none. If the qualities
-/// are not stored for all bases, the decoder gives 0 where there is none: a record without any gets none, and in a
-/// record with some the others are [`DEFAULT_QUALITY`], as in htslib.
+/// Replaces `qual` by the qualities of a record with `bases` bases. If a record does not store all its qualities
+/// (`is_stored` is false), the decoder returns 0 for each missing quality. As in htslib, `qual` is then empty if all
+/// are 0; otherwise each 0 becomes [`DEFAULT_QUALITY`].
 fn collect_qualities(
     record: &noodles_cram::Record<'_>,
     bases: usize,
@@ -434,7 +434,8 @@ fn prepare_embedded_reference(slice: &SliceLayout, blocks: &mut [(i32, Cow<'_, [
     Ok(())
 }
 
-/// Converts an error of the decoder: damage of the container, or a wrong reference.
+/// Converts an error of the decoder to an error of a damaged container or of a wrong reference. `first` is the number
+/// of the first record of the container.
 fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
     let message = error.to_string();
     if message.starts_with("reference sequence checksum mismatch") {
@@ -449,8 +450,8 @@ fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
 }
 
 impl DecodeContext {
-    /// Compares the MD5 sums of these reference sequences with those of the header (`@SQ M5`), where it has them.
-    /// Slices with several sequences have no sums of their own.
+    /// Compares the MD5 sums of the reference sequences with the indices `ids` with those of the header (`@SQ M5`),
+    /// where the header has them. Called for slices with records of several sequences, which store no MD5 sum.
     fn check_reference_md5(&self, ids: BTreeSet<usize>) -> io::Result<()> {
         for id in ids {
             let Some((name, map)) = self.header.reference_sequences().get_index(id) else { continue };
@@ -460,7 +461,8 @@ impl DecodeContext {
         Ok(())
     }
 
-    /// Removes reference sequences from memory if containers have one sequence each and too many are kept.
+    /// Removes the reference sequences from memory if there are more than [`MAX_CACHED_SEQUENCES`], unless the
+    /// container has records of several sequences.
     fn limit_cached_sequences(&self, container: &Container) {
         for reference in [&self.reference, &self.blank_reference] {
             if !container.header().reference_sequence_context().is_many() && reference.len() > MAX_CACHED_SEQUENCES {

@@ -1,6 +1,6 @@
 //! Layout of CRAM containers (CRAM format specification, sections 7 to 10): reads a container as bytes, and checks the
-//! sizes and offsets in its headers before the decoder trusts them. Also finds what the decoder does not report: the
-//! checksums of reference sequences, and which records store their qualities.
+//! sizes and offsets in its headers before the decoder trusts them. Also reads what the decoder does not provide: the
+//! MD5 sums of reference sequences, and which records store their qualities.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
@@ -9,12 +9,12 @@ use std::ops::Range;
 use flate2::Crc;
 use flate2::bufread::GzDecoder;
 
-/// Maximum number of bytes that the blocks of one slice may have after decompression. Chosen: ten times the largest
-/// slice of samtools' profile `archive` with reads of 250 bases.
+/// Maximum total size in bytes of the decompressed blocks of one slice. Chosen: ten times the largest slice that
+/// samtools writes with its profile `archive` for reads of 250 bases.
 const MAX_SLICE_BYTES: u64 = 1 << 29;
 
-/// Number of records that any slice may have; a larger slice may have [`MAX_RECORDS_PER_BYTE`] records per byte of its
-/// decompressed blocks. A record takes less than a byte only if it has no name, qualities or bases. Chosen.
+/// Number of records that any slice may have. A larger slice may have [`MAX_RECORDS_PER_BYTE`] records per byte of its
+/// decompressed blocks: a record takes less than a byte only if it has no name, qualities and bases. Chosen.
 const MIN_RECORD_LIMIT: u64 = 1 << 16;
 /// Maximum number of records per byte of the decompressed blocks of a slice.
 const MAX_RECORDS_PER_BYTE: u64 = 8;
@@ -24,21 +24,21 @@ const LENGTH_BYTES: usize = 4;
 /// Number of bytes of a container or block header's CRC32.
 const CRC_BYTES: usize = 4;
 
-/// Bit of a record's CRAM flags: all its qualities are stored.
+/// Bit of the CRAM flags of a record: all its qualities are stored.
 const QUALITIES_ARE_STORED: i32 = 1;
 
-/// Properties of a container, from its headers.
+/// Properties of a container that its headers state.
 #[derive(Debug, Default)]
 pub(super) struct ContainerLayout {
     pub(super) slices: Vec<SliceLayout>,
     /// Whether bases are stored as differences from a reference that is not in the file.
     pub(super) requires_reference: bool,
     record_flags: RecordFlagsEncoding,
-    /// Content IDs of the blocks that data series are in.
+    /// Content IDs of the blocks that have data series.
     block_ids: Vec<i32>,
 }
 
-/// Properties of a slice, from its header.
+/// Properties of a slice that its header states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SliceLayout {
     /// MD5 sum of the bases of the reference that the slice covers. `None` if it is not stored, as in slices with records
@@ -49,25 +49,25 @@ pub(super) struct SliceLayout {
     num_records: usize,
 }
 
-/// Storage of the CRAM flags of records.
+/// Where the CRAM flags of the records are stored.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum RecordFlagsEncoding {
-    /// One value for all records.
+    /// All records have this value.
     Constant(i32),
-    /// In an external block of this content ID, which has no other data.
+    /// In the external block with this content ID, which has no other data.
     Block(i32),
-    /// Not stored, in a block with other data series, or in another encoding.
+    /// They are not stored, share a block with another data series, or have another encoding.
     #[default]
     Unknown,
 }
 
-/// An error that names a contradiction in a container.
+/// The error for a container whose headers contradict each other.
 fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
-/// Reads the bytes of the next container, header and blocks, into `bytes`, which grows with the bytes that the input
-/// has, whatever the header says.
+/// Reads the next container, header and blocks, into `bytes`. Allocates only for bytes that the input has, even if the
+/// header states a larger size.
 ///
 /// # Errors
 /// The input cannot be read, or ends inside the container.
@@ -116,7 +116,7 @@ fn read_ltf8_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<
     read_exactly(input, u64::from(bytes[start].leading_ones()), bytes)
 }
 
-/// The fields of a header, read one after the other.
+/// Reads the fields of a header one after the other.
 struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -139,7 +139,7 @@ impl<'a> Fields<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// An ITF8 number: the number of leading ones of the first byte is the number of further bytes.
+    /// Reads an ITF8 number: the number of leading one bits in the first byte is the number of further bytes.
     fn itf8(&mut self) -> io::Result<i32> {
         let first = self.byte()?;
         let further = first.leading_ones().min(4);
@@ -151,7 +151,7 @@ impl<'a> Fields<'a> {
         Ok(number as i32)
     }
 
-    /// An ITF8 number that must not be negative.
+    /// Reads an ITF8 number that must not be negative.
     fn size(&mut self) -> io::Result<usize> {
         let number = self.itf8()?;
         usize::try_from(number).map_err(|_| invalid(format!("a size of {number}")))
@@ -165,7 +165,7 @@ impl<'a> Fields<'a> {
 
 /// The header of a CRAM container, and the blocks that follow it.
 struct ContainerHeader<'a> {
-    /// The numbers between the length and the landmarks.
+    /// The bytes of the numbers between the length and the landmarks.
     numbers: &'a [u8],
     /// Offsets in bytes at which the slices begin within the blocks of the container.
     landmarks: Vec<usize>,
@@ -205,7 +205,7 @@ impl<'a> BlockHeader<'a> {
         Ok(BlockHeader { method, decompressed_bytes, data })
     }
 
-    /// The data of a block that is stored as it is or as gzip; `None` for other methods.
+    /// The data of a block that is uncompressed or compressed with gzip; `None` for other methods.
     fn data(&self) -> io::Result<Option<Cow<'a, [u8]>>> {
         const GZIP: u8 = 1;
         match self.method {
@@ -222,7 +222,7 @@ impl<'a> BlockHeader<'a> {
 }
 
 impl ContainerLayout {
-    /// Reads the headers in the bytes of a container. The layout of the last container of a file is empty.
+    /// Reads the headers in the bytes of a container. The layout of the end-of-file container is empty.
     ///
     /// # Errors
     /// An offset or a size is not inside the container, or a slice has more bytes or records than any real one.
@@ -258,8 +258,9 @@ impl ContainerLayout {
         }
     }
 
-    /// For each record of a slice, whether its qualities are stored. `blocks` are the decompressed external blocks of the
-    /// slice by their content ID. `None` if the flags are encoded in an unusual way.
+    /// Returns for each record of a slice whether all its qualities are stored. `blocks` are the decompressed external
+    /// blocks of the slice by content ID. `None` if this cannot be determined, for example because of an unusual
+    /// encoding.
     pub(super) fn which_records_have_qualities(
         &self,
         slice: &SliceLayout,
@@ -332,12 +333,12 @@ fn requires_reference(compression_header: &[u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Encoding of a data series (CRAM specification, section 13).
+/// A data series and its encoding (CRAM specification, section 13).
 struct DataSeries<'a> {
     key: &'a [u8],
-    /// Content ID of its block, if it is in an external block as it is.
+    /// Content ID of the external block with its values, if the values are stored there one after the other.
     block_id: Option<i32>,
-    /// Its only value, if it has one.
+    /// The value of all records, if it is constant.
     constant: Option<i32>,
 }
 
@@ -378,8 +379,8 @@ impl RecordFlagsEncoding {
 }
 
 /// Adds the data series for bases and qualities (`BA`, `QS`) to the compression header of a container that lacks them,
-/// and returns the new bytes of the container: a writer leaves them out if no record has bases, and the decoder wants
-/// them all the same. `None` if the container has them.
+/// and returns the new bytes of the container. Writers omit these series if no record has bases, but the decoder
+/// requires them. `None` if the container has them.
 ///
 /// # Errors
 /// The headers contradict themselves.
@@ -422,7 +423,8 @@ pub(super) fn add_base_and_quality_series(bytes: &[u8]) -> io::Result<Option<Vec
     Ok(Some(new))
 }
 
-/// A compression header with these series after its own; `count` is their number together.
+/// Returns a compression header to which the data series `added` are appended. `count` is the number of all series,
+/// old and new.
 fn with_series(header: &[u8], count: usize, added: &[(&[u8; 2], &[u8])]) -> io::Result<Vec<u8>> {
     let mut fields = Fields::new(header);
     let preservation_map = fields.size()?;
@@ -442,7 +444,7 @@ fn with_series(header: &[u8], count: usize, added: &[(&[u8; 2], &[u8])]) -> io::
     Ok(new)
 }
 
-/// Appends a number as ITF8. It is less than 2^28, as sizes inside of a container are.
+/// Appends a number as ITF8. It must be less than 2^28, as all sizes within a container are.
 fn push_itf8(bytes: &mut Vec<u8>, number: usize) {
     let number = number as u32;
     match number {
@@ -453,7 +455,7 @@ fn push_itf8(bytes: &mut Vec<u8>, number: usize) {
     }
 }
 
-/// Appends the CRC32 of the bytes.
+/// Appends the CRC32 of all bytes before it.
 fn push_crc(bytes: &mut Vec<u8>) {
     let mut crc = Crc::new();
     crc.update(bytes);

@@ -14,13 +14,14 @@ use crate::checksum::md5_hex;
 use crate::error::FileFault;
 use crate::fasta::Reference;
 
-/// A FASTA file that CRAM files refer to. All clones share the open file and its index.
+/// The FASTA file of the reference that CRAM files refer to, if there is one. Clones share the open file and its
+/// index.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct CramReference {
     path: Option<PathBuf>,
     #[serde(skip)]
     sequences_cache: Arc<Mutex<Option<Arc<Sequences>>>>,
-    /// Names of sequences, with the MD5 sums that their bases were found to have.
+    /// Names of sequences and MD5 sums for which [`CramReference::check_md5`] has succeeded.
     #[serde(skip)]
     checked_md5: Arc<Mutex<HashSet<NamedMd5>>>,
 }
@@ -36,32 +37,33 @@ impl Eq for CramReference {}
 /// Name of a sequence, and its MD5 sum in lower-case hexadecimal digits.
 type NamedMd5 = (Vec<u8>, String);
 
-/// Source of the bases of a sequence.
+/// Where the bases of a sequence are read from.
 #[derive(Debug)]
 enum Sequences {
-    /// From a plain file with an index.
+    /// A plain FASTA file with a FASTA index (`.fai`).
     Indexed { file: File, index: HashMap<Vec<u8>, fai::Record> },
-    /// From memory: a gzip file has no random access.
+    /// Memory: a gzip file has no random access and is read as a whole.
     InMemory(HashMap<Vec<u8>, Arc<Vec<u8>>>),
 }
 
 impl CramReference {
-    /// A reference in a FASTA file, plain or gzip, or no reference.
+    /// Creates the reference from a FASTA file, plain or gzip, which is opened when it is needed; `None` for no
+    /// reference.
     pub fn new(path: Option<PathBuf>) -> CramReference {
         CramReference { path, sequences_cache: Arc::default(), checked_md5: Arc::default() }
     }
 
-    /// Path of the FASTA file.
+    /// Path of the FASTA file; `None` without a reference.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Path of the FASTA file, which may be changed before the file is opened.
+    /// Path of the FASTA file. The caller may change it before the file is opened.
     pub fn path_mut(&mut self) -> Option<&mut PathBuf> {
         self.path.as_mut()
     }
 
-    /// Bases of a sequence in upper case, whose length must be `length`.
+    /// Reads the bases of a sequence, in upper case. Their number must be `length`.
     ///
     /// # Errors
     /// There is no reference, the file cannot be read, or the sequence is missing or has another length.
@@ -94,7 +96,8 @@ impl CramReference {
         if bases.len() == length && !bases.contains(&b'>') { Ok(bases) } else { Err(differs(bases.len())) }
     }
 
-    /// Checks that the bases of a sequence have this MD5 sum (hexadecimal digits), once for each sequence and sum.
+    /// Checks that the bases of a sequence have the MD5 sum `expected` (hexadecimal digits). The sum is computed only
+    /// once for each sequence and expected sum.
     ///
     /// # Errors
     /// They have another sum; and as for [`CramReference::read_sequence`].

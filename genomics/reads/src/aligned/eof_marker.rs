@@ -8,9 +8,9 @@ use std::path::Path;
 use crate::error::{Error, FileFault};
 use crate::pipe::is_regular_file;
 
-/// Checks that a file ends with the marker of its format. Without this check, a file truncated between two blocks
-/// would go unnoticed, or be noticed only after hours. Files shorter than the marker are recognised by their first
-/// bytes. The end of a pipe is checked when it is read.
+/// Checks that a regular file ends with the marker `mark` of its format. Otherwise a file that is truncated between
+/// two blocks would be detected late or never. Files that are shorter than the marker pass this check, but their
+/// header is incomplete. The end of a pipe is checked when it is read.
 pub(super) fn check_eof_marker(path: &Path, mark: &[u8]) -> Result<(), Error> {
     if is_regular_file(path).is_ok_and(|regular| !regular) {
         return Ok(());

@@ -15,22 +15,22 @@ use super::cram_reference::CramReference;
 use super::{bam, cbq, cram, vbq};
 use crate::record_counts::{RecordCounts, SharedRecordCounts};
 
-/// Maximum number of leading bytes that are read to recognise the format.
+/// Maximum number of bytes at the start of a file that are read to recognise the format.
 const MAX_HEAD_BYTES: u64 = 4096;
 
-/// Format of a file of aligned reads or of binary sequences.
+/// Format of a BAM, CRAM or BINSEQ file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AlignedFormat {
     Bam,
     Cbq,
     Cram,
-    /// VBQ and BQ.
+    /// The formats VBQ and BQ.
     Vbq,
 }
 
 impl AlignedFormat {
-    /// Recognises the format by the first bytes of a file, or of a pipe as soon as there are enough; `None` for other
-    /// formats. CBQ, VBQ and BQ are not supported in pipes.
+    /// Recognises the format by the first bytes of a file, or of a pipe as soon as enough bytes have arrived; `None`
+    /// for other formats. CBQ, VBQ and BQ are not supported in pipes.
     pub(super) fn detect_format(path: &Path) -> io::Result<Option<AlignedFormat>> {
         if !is_regular_file(path)? {
             let head = peek_first_bytes(path, |head| AlignedFormat::from_head(head).is_some())?;
@@ -71,17 +71,17 @@ impl AlignedFormat {
     }
 }
 
-/// Whether `head` may be the start of a gzip file.
+/// Whether a file that begins with `head` may be gzip.
 fn may_be_gzip(head: &[u8]) -> bool {
     [0x1f, 0x8b].iter().zip(head).all(|(a, b)| a == b)
 }
 
-/// A BAM, CRAM, CBQ, VBQ or BQ file, and the options for reading it.
+/// A BAM, CRAM, CBQ, VBQ or BQ file, whose reads may be unaligned, and the options for reading it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlignedInput {
     /// Path of the file.
     pub path: PathBuf,
-    /// How to read the file.
+    /// Options for reading the file.
     pub options: AlignedOptions,
     #[serde(skip)]
     counts: SharedRecordCounts,
@@ -90,29 +90,30 @@ pub struct AlignedInput {
 /// Options for reading BAM, CRAM and BINSEQ files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlignedOptions {
-    /// Whether mates are paired. If not, each read is delivered as an unpaired read.
+    /// Whether mates are paired. If not, each read is delivered as a read without a mate.
     pub pair_mates: bool,
-    /// Folder for spilled waiting mates; `None` for the folder for temporary files (`TMPDIR`).
+    /// Folder for waiting mates that do not fit into memory; `None` for the folder for temporary files (`TMPDIR`).
     pub temp_folder: Option<PathBuf>,
     /// The reference that CRAM files refer to.
     pub reference: CramReference,
 }
 
 impl Default for AlignedOptions {
-    /// Mates are paired; no reference.
+    /// Mates are paired, and CRAM has no reference.
     fn default() -> Self {
         AlignedOptions { pair_mates: true, temp_folder: None, reference: CramReference::default() }
     }
 }
 
 impl AlignedInput {
-    /// A file with options.
+    /// A file to be read with these options. Does not access the file.
     pub fn new(path: impl Into<PathBuf>, options: AlignedOptions) -> AlignedInput {
         AlignedInput { path: path.into(), options, counts: SharedRecordCounts::default() }
     }
 
-    /// Whether the path is a BAM, CRAM or BINSEQ file, recognised by its first bytes, or a pipe of BAM or CRAM; waits
-    /// for the first bytes of a pipe. A missing file is none; that is reported when the file is opened.
+    /// Whether the path is a BAM, CRAM or BINSEQ file (aligned or not), or a pipe with BAM or CRAM, recognised by the
+    /// first bytes. Waits for the first bytes of a pipe. False for a missing file, which is reported when it is
+    /// opened.
     ///
     /// # Errors
     /// The file exists and cannot be read.
@@ -125,7 +126,7 @@ impl AlignedInput {
         }
     }
 
-    /// Whether the records of the file have tags: those of BAM and CRAM have, those of BINSEQ have not.
+    /// Whether the format of the file has tags: true for BAM and CRAM, false for BINSEQ.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -135,12 +136,12 @@ impl AlignedInput {
         Ok(matches!(format, Some(AlignedFormat::Bam | AlignedFormat::Cram)))
     }
 
-    /// Record counts of the file, available after the file was read to its end.
+    /// Record counts of the file; `None` until the file has been read to its end.
     pub fn record_counts(&self) -> Option<&RecordCounts> {
         self.counts.get()
     }
 
-    /// Sets the record counts; each reading of the file gives the same counts.
+    /// Sets the record counts. Reading the file again does not change them.
     pub(super) fn set_record_counts(&self, counts: RecordCounts) {
         self.counts.set(counts);
     }

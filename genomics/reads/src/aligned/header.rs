@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-/// Sample names and reference sequences in the header of a file of aligned reads. Both are empty for BINSEQ and for
+/// Sample names and reference sequences in the header of a BAM or CRAM file. Both are empty for BINSEQ files and for
 /// pipes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlignedHeader {
     /// Sample names in the read groups (`@RG`, `SM`).
     pub sample_names: BTreeSet<String>,
-    /// Sequencing platforms in the read groups (`@RG`, `PL`), in upper case. A group without one adds an empty string.
+    /// Sequencing platforms of the read groups (`@RG`, `PL`), in upper case; an empty string stands for read groups
+    /// without `PL`.
     pub platforms: BTreeSet<String>,
-    /// The reference sequences (`@SQ`); none if the reads are unaligned.
+    /// The reference sequences (`@SQ`); empty if the reads are unaligned.
     pub sequences: Vec<HeaderSequence>,
-    /// Whether the reference is needed to decode the bases of the reads (CRAM).
+    /// Whether a reference is needed to decode the bases of the reads, as in most CRAM files.
     pub is_decoded_by_reference: bool,
 }
 
@@ -23,7 +24,7 @@ pub struct HeaderSequence {
     pub name: String,
     /// Length in bases (`LN`).
     pub length: u64,
-    /// MD5 sum of the bases in upper case (`M5`), in hexadecimal digits as in the file, if it is there.
+    /// MD5 sum of the bases in upper case (`M5`), in hexadecimal digits as in the file; `None` if the header has none.
     pub md5: Option<String>,
 }
 
@@ -33,7 +34,8 @@ pub(super) fn parse_sample_names(text: &[u8]) -> BTreeSet<String> {
     groups.filter_map(|line| field_value(line, b"SM:")).collect()
 }
 
-/// Sequencing platforms of the read groups of a header text, in upper case; an empty string for a group without one.
+/// Sequencing platforms of the read groups of a header text, in upper case; an empty string stands for read groups
+/// without `PL`.
 pub(super) fn parse_platforms(text: &[u8]) -> BTreeSet<String> {
     let groups = lines_of_type(text, b"@RG\t");
     groups.map(|line| field_value(line, b"PL:").unwrap_or_default().to_ascii_uppercase()).collect()
@@ -50,7 +52,7 @@ fn lines_of_type<'a>(text: &'a [u8], record_type: &'static [u8]) -> impl Iterato
     text.split(|&byte| byte == b'\n').filter(move |line| line.starts_with(record_type))
 }
 
-/// The value of the first field with this tag in a header line.
+/// Value of the first field with this tag in a header line; `None` if there is none.
 fn field_value(line: &[u8], tag: &[u8]) -> Option<String> {
     let value = line.split(|&byte| byte == b'\t').find_map(|field| field.strip_prefix(tag))?;
     Some(String::from_utf8_lossy(value).trim_end_matches(['\r', '\0']).to_owned())

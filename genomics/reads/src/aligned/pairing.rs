@@ -12,32 +12,32 @@ use super::record_buffer::{ReadLocation, ReadNumber, RecordBuffer, check_no_equa
 use super::waiting_mates::{self, MateSearch, RemainingReads, WaitingMates, WaitingRead};
 use crate::record_counts::RecordCounts;
 
-/// A read, or two mates.
+/// The reads of one template: one read or two mates.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TemplateReads<'a> {
     pub(crate) name: &'a [u8],
-    /// UMI from the tags of the first record that has it.
+    /// UMI from the tags of the first record of the template that has one.
     pub(crate) umi: UmiTag<'a>,
-    /// The carried tags of read 1 and of read 2 in the form of BAM, with values in the order of sequencing.
+    /// The carried tags of read 1 and of read 2, encoded as in BAM, with values in the order of sequencing.
     pub(crate) tags: [&'a [u8]; 2],
-    /// Read 1 and read 2, as far as they are present; an unpaired read comes first.
+    /// Read 1 and read 2, if they are present. An unpaired read (without the SAM flag 0x1) is the first item.
     pub(crate) mates: [Option<Mate<'a>>; 2],
 }
 
-/// Location of a read of a template.
+/// Where the bases of a read are.
 #[derive(Debug, Clone, Copy)]
 enum MateLocation {
     Missing,
-    /// Index of the read in the record buffer.
+    /// In the current record buffer: index of the read.
     InChunk(u32),
-    /// Range of bytes in the buffer of mates that had waited.
+    /// Among the mates that had waited: range of bytes in the buffer of found mates.
     InWaiting(u32, u32),
 }
 
-/// A template that is complete with a read of the current record buffer.
+/// A template whose reads are complete with the current record buffer.
 #[derive(Debug, Clone, Copy)]
 struct CompleteTemplate {
-    /// Index of the read that completes the template.
+    /// Index of the later read of the template in the record buffer.
     last_read: u32,
     mates: [MateLocation; 2],
 }
@@ -47,15 +47,15 @@ struct CompleteTemplate {
 struct UnmatchedRead {
     hash: u64,
     read_index: u32,
-    /// Range of the bytes of the read in the buffer of packed reads.
+    /// Bytes of the packed read in `packed_unmatched`: `start..end`.
     start: u32,
     end: u32,
 }
 
-/// Buffers of one thread for pairing; reused for every record buffer.
+/// Matches reads with their mates. Its buffers belong to one thread and are reused for all record buffers.
 #[derive(Debug, Default)]
 pub(super) struct MatePairing {
-    /// Hash table by read name: index + 1 of reads whose mates were not found yet.
+    /// Hash table by read name: index + 1 of each read whose mate has not been found yet; 0 is an empty slot.
     slots: Vec<u32>,
     hashes: Vec<u64>,
     is_matched: Vec<bool>,
@@ -75,7 +75,7 @@ struct TemplateBuffers {
 }
 
 impl TemplateBuffers {
-    /// Unpacks a read that had waited.
+    /// Unpacks mate `i` (0 or 1) of a template from a read that had waited.
     fn unpack_waiting(&mut self, i: usize, read: &WaitingRead<'_>) {
         self.tags[i].clear();
         self.tags[i].extend_from_slice(read.tags);
@@ -94,15 +94,15 @@ impl TemplateBuffers {
         [mate(0), mate(1)]
     }
 
-    /// Tags of the mates; those of a missing mate are of an earlier template and have no meaning.
+    /// Tags of both mates. The tags of a missing mate are left over from an earlier template and must not be used.
     fn tags(&self) -> [&[u8]; 2] {
         [&self.tags[0], &self.tags[1]]
     }
 }
 
 impl MatePairing {
-    /// Delivers the templates that are complete with the reads of `buffer`, in the order of their last reads. Without
-    /// `mates`, each read is delivered as a template.
+    /// Delivers the templates that are complete with the reads of `buffer`, in the order of their last reads. If
+    /// `mates` is `None`, each read is delivered as a template of its own.
     ///
     /// # Errors
     /// Two reads with the same name and read number; bases that are not letters; the spill file cannot be written;
@@ -220,7 +220,8 @@ impl MatePairing {
         Ok(())
     }
 
-    /// Matches the remaining reads with the waiting reads of earlier record buffers.
+    /// Searches the mates of the reads that are still unmatched among the waiting reads of earlier record buffers.
+    /// Reads without a waiting mate are added to the waiting reads.
     fn match_across_chunks(&mut self, buffer: &RecordBuffer, path: &Path, mates: &WaitingMates) -> Result<(), Error> {
         let MatePairing {
             complete: done,
@@ -275,8 +276,8 @@ impl MatePairing {
         same.map_or(Ok(()), |read| Err(duplicate_primary_error(buffer, &buffer.reads[read as usize], path)))
     }
 
-    /// Delivers up to `max_templates` of the reads that waited until the end of the file; false if there are none
-    /// left.
+    /// Delivers up to `max_templates` of the reads in `rest`, which still wait at the end of the file; false if none
+    /// are left.
     ///
     /// # Errors
     /// Errors of `each`.
@@ -306,7 +307,7 @@ impl MatePairing {
     }
 }
 
-/// The first UMI that is not missing.
+/// The first UMI that is not [`UmiTag::Missing`].
 fn first_umi<'a>(mut umis: impl Iterator<Item = UmiTag<'a>>) -> UmiTag<'a> {
     umis.find(|umi| *umi != UmiTag::Missing).unwrap_or_default()
 }

@@ -28,33 +28,34 @@ use super::vbq::{self, VbqFile};
 use super::waiting_mates::{MAX_WAITING_MATES_BYTES, RemainingReads, WaitingMates};
 use crate::record_counts::RecordCounts;
 
-/// Maximum number of unmatched templates that are delivered in one batch.
+/// Maximum number of templates with a missing mate that are delivered in one batch.
 const TEMPLATES_PER_BATCH: usize = 1024;
 
 /// Resources for reading a file in addition to the reading threads.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadResources {
-    /// Number of threads that decompress the file.
+    /// Number of threads that decompress the file, in addition to the reading threads.
     inflate_threads: usize,
-    /// If present, pipes are accepted. Waiting for a pipe ends when the other end of this pipe is dropped.
+    /// If present, the input may be a pipe. A thread that waits for input is woken when the other end of this internal
+    /// pipe is dropped.
     pipe_stop: Option<Arc<PipeReader>>,
 }
 
 impl ReadResources {
-    /// Divides the decompressing threads among `files` files, all of which `threads` workers read together.
-    /// Decompression is about a third of the work of reading. A single decompressing thread per file is no gain,
-    /// because a worker would wait for it.
+    /// Divides `threads` workers among `files` files that they read together: each file gets as many decompressing
+    /// threads as are useful. Decompression is about a third of the work of reading. A single decompressing thread per
+    /// file is no gain, because a worker would wait for it.
     pub(crate) fn for_files(threads: usize, files: usize) -> ReadResources {
         ReadResources::with_threads(threads / (3 * files.max(1)))
     }
 
-    /// Resources with `threads` decompressing threads per file. With fewer than two, the reading thread decompresses,
-    /// because a single decompressing thread saves no time. Pipes are not accepted.
+    /// Resources with `threads` decompressing threads. With fewer than two, the reading thread decompresses, because a
+    /// single decompressing thread saves no time. Pipes are not accepted.
     pub(crate) fn with_threads(threads: usize) -> ReadResources {
         ReadResources { inflate_threads: if threads < 2 { 0 } else { threads }, pipe_stop: None }
     }
 
-    /// Accepts pipes as well, if `pipes` is present.
+    /// Also accepts pipes if `pipes` is present (see [`ReadResources::pipe_stop`]).
     pub(crate) fn with_pipes(self, pipes: Option<Arc<PipeReader>>) -> ReadResources {
         ReadResources { pipe_stop: pipes, ..self }
     }
@@ -90,7 +91,7 @@ struct RecordChunk {
 /// Records that still have to be decoded into the record buffer.
 #[derive(Default)]
 enum EncodedRecords {
-    /// None: BAM records are read directly into the record buffer.
+    /// BAM records, which are read directly into the record buffer.
     #[default]
     None,
     Cram(Option<cram::EncodedContainer>),
@@ -99,7 +100,7 @@ enum EncodedRecords {
 }
 
 impl RecordChunk {
-    /// Finds the reads among the records, and counts the records.
+    /// Decodes the records if necessary, finds the reads among them, and counts the records.
     fn find_reads(&mut self, path: &Path, counts: &mut RecordCounts) -> Result<(), Error> {
         match &mut self.encoded {
             EncodedRecords::Cram(Some(container)) => container.decode_reads(path, &mut self.chunk, counts),
@@ -110,7 +111,7 @@ impl RecordChunk {
     }
 }
 
-/// An open file of BAM, CRAM or BINSEQ records.
+/// An open BAM, CRAM or BINSEQ file.
 enum AlignedRecordFile<M> {
     Bam(Box<BamFile<M>>),
     Cbq(Box<CbqFile<M>>),
@@ -171,7 +172,7 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
         }
     }
 
-    /// Bytes of the file that were read ahead and are not in a record buffer yet, as far as known.
+    /// Number of bytes of the file that were read ahead and are not in a record buffer yet, as far as known.
     fn read_ahead_bytes(&self) -> u64 {
         match self {
             AlignedRecordFile::Bam(_) => 0,
@@ -183,8 +184,8 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
 }
 
 impl AlignedInput {
-    /// Samples and reference sequences in the header; empty for a pipe, from which nothing may be removed before it is
-    /// read.
+    /// Opens the file and reads the samples and reference sequences in its header. The result is empty for a pipe,
+    /// whose bytes can be read only once.
     ///
     /// # Errors
     /// The file cannot be read, or its header is damaged.
@@ -206,8 +207,8 @@ pub(crate) fn check_file(file: &AlignedInput) -> Result<(), Error> {
     AlignedRecordFile::open(file, &ProgressCounters::default(), &ReadResources::with_threads(0)).map(drop)
 }
 
-/// Counts reads, bases, bytes of the packed reads, and bytes of the file, in the first `max_bytes` bytes of the
-/// records of a file. `None` if the file cannot be read; the error is reported when the file is opened.
+/// Counts reads, bases, bytes of the packed reads, and bytes of the file, in about the first `max_bytes` bytes of the
+/// uncompressed records. `None` if the file cannot be read, which is reported when it is opened.
 pub(crate) fn estimate_contents(file: &AlignedInput, max_bytes: u64) -> Option<[u64; 4]> {
     let (path, progress) = (&file.path, ProgressCounters::default());
     let mut file = AlignedRecordFile::open(file, &progress, &ReadResources::with_threads(0)).ok()?;
@@ -245,18 +246,18 @@ fn new_waiting_mates(of: &AlignedInput) -> Result<WaitingMates, Error> {
     Ok(WaitingMates::new(size, MAX_WAITING_MATES_BYTES, nearest_existing_folder(&folder)))
 }
 
-/// The folder, or the nearest of its parents that exists. Files are checked before the work folder is created.
+/// The folder, or the nearest of its parents that exists. Input files are checked before the work folder is created.
 fn nearest_existing_folder(folder: &Path) -> &Path {
     let named = folder.ancestors().find(|parent| parent.is_dir());
     // The last parent of a relative path is empty.
     named.unwrap_or(if folder.is_absolute() { Path::new("/") } else { Path::new(".") })
 }
 
-/// One file that several workers read.
+/// Reader of one BAM, CRAM or BINSEQ file that several workers share.
 pub(crate) struct SharedReader<'a> {
     aligned: &'a AlignedInput,
     sample: u8,
-    /// Structures of reads that contain UMIs.
+    /// Structures of reads whose bases contain UMIs; `None` if UMIs are taken from tags.
     structures: Option<&'a ReadStructures>,
     progress: &'a ProgressCounters,
     resources: ReadResources,
@@ -264,16 +265,16 @@ pub(crate) struct SharedReader<'a> {
     state: Mutex<SharedState<'a>>,
     /// Notified when a worker has added the unmatched reads of its records to the waiting mates.
     worker_finished: Condvar,
-    /// The next partition of the waiting mates to deliver.
+    /// The next partition of the waiting mates that a worker delivers.
     next_partition: AtomicUsize,
     counts: Mutex<RecordCounts>,
 }
 
 struct SharedState<'a> {
     file: FileState<'a>,
-    /// Number of workers whose unmatched reads are not yet among the waiting mates.
+    /// Number of workers that hold records whose unmatched reads are not yet among the waiting mates.
     active_workers: usize,
-    /// Number of partitions of the waiting mates; known at the end of the file.
+    /// Number of partitions of the waiting mates; `None` until the end of the file has been reached.
     num_partitions: Option<usize>,
 }
 
@@ -283,7 +284,7 @@ enum FileState<'a> {
     Finished,
 }
 
-/// A guard for a worker that holds records which are not matched with their mates yet.
+/// Guard of a worker that holds records whose reads have not been matched with their mates yet.
 struct ActiveWorker<'s, 'a>(&'s SharedReader<'a>);
 
 impl Drop for ActiveWorker<'_, '_> {
@@ -294,8 +295,8 @@ impl Drop for ActiveWorker<'_, '_> {
 }
 
 impl<'a> SharedReader<'a> {
-    /// A reader of a file of the given sample. UMIs of tags, or those of bases that `structures` describe, are appended
-    /// to the names.
+    /// Creates a reader of a file of sample `sample`. UMIs of tags, or of the bases that `structures` describe, are
+    /// appended to the read names.
     pub(crate) fn new(
         of: &'a AlignedInput,
         sample: u8,
@@ -357,7 +358,8 @@ impl<'a> SharedReader<'a> {
         Ok(fetched)
     }
 
-    /// Reads the next records; `None` at the end of the file.
+    /// Reads the next records; `None` at the end of the file. The guard must live until the reads have been matched
+    /// with their mates.
     fn read_chunk(&self, cut: &mut RecordChunk) -> Result<Option<ActiveWorker<'_, 'a>>, Error> {
         let mut state = lock(&self.state);
         // An error is reported once: the file then counts as finished.
@@ -374,7 +376,8 @@ impl<'a> SharedReader<'a> {
         Ok(Some(ActiveWorker(self)))
     }
 
-    /// The next partition of unmatched reads, once all workers have matched their records.
+    /// Waits until all workers have matched their records, and returns the next partition of unmatched reads; `None`
+    /// after the last.
     fn next_unmatched(&self) -> Result<Option<RemainingReads>, Error> {
         let Some(mates) = &self.waiting_mates else { return Ok(None) };
         let mut state = lock(&self.state);
@@ -390,13 +393,13 @@ impl<'a> SharedReader<'a> {
         Ok(if number < parts { Some(mates.take_remaining_reads(number)?) } else { None })
     }
 
-    /// Publishes the record counts of the file, which all workers have read to its end.
+    /// Stores the record counts in the input file. To be called when the workers have read the file to its end.
     pub(crate) fn publish_record_counts(self) {
         self.aligned.set_record_counts(self.counts.into_inner().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-/// Appends a template with its UMI to a batch of pairs.
+/// Appends a template with its UMI to a batch of pairs. A read without qualities is an error.
 fn append_template(
     template: TemplateReads<'_>,
     path: &Path,
@@ -430,7 +433,7 @@ pub(crate) struct OrderedReader<M> {
 }
 
 impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
-    /// Opens a file that one worker reads in order, with these tags of its records, if any.
+    /// Opens a file that one thread reads in order. `carried_tags` are the tags that come with the reads.
     pub(crate) fn open(
         of: &AlignedInput,
         carried_tags: Option<Arc<CarriedTags>>,
@@ -451,7 +454,7 @@ impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
         })
     }
 
-    /// Passes the next templates, at least one, to `each`; false and no template at the end of the file.
+    /// Calls `each` with the next templates, at least one; returns false at the end of the file.
     pub(crate) fn next_templates<E: From<Error>>(
         &mut self,
         each: impl FnMut(TemplateReads<'_>) -> Result<(), E>,
@@ -478,7 +481,7 @@ impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
     }
 }
 
-/// Takes a lock even if its last holder panicked: the panic is passed on when the threads are joined.
+/// Locks a mutex even if a thread panicked while it held the lock: the panic is passed on when the threads are joined.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

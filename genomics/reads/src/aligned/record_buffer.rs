@@ -1,4 +1,4 @@
-//! Record buffers: consecutive whole records of one file, and which of them are reads.
+//! Record buffers: consecutive whole records of one BAM, CRAM or BINSEQ file, and the location of the reads in them.
 
 use std::ops::Range;
 use std::path::Path;
@@ -27,12 +27,12 @@ pub(super) mod flag {
     pub const SUPPLEMENTARY: u16 = 0x800;
 }
 
-/// Number of a read in its template: first, last or only read.
+/// Which read of its template a read is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ReadNumber {
     First,
     Second,
-    /// The only read of its template.
+    /// A read without a mate.
     Unpaired,
 }
 
@@ -49,29 +49,29 @@ impl ReadNumber {
 /// How bases and qualities are stored in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SequenceEncoding {
-    /// Encoding of BAM: two bases per byte, qualities without offset.
+    /// As in BAM: two bases per byte, qualities without offset. The bases are on the strand of the record.
     Bam(RecordStrand),
-    /// Encoding of FASTQ: one byte per base, qualities with offset 33.
+    /// As in FASTQ: one byte per base, qualities with offset 33, on the sequenced strand.
     Ascii,
 }
 
-/// The fields of a record that describe a read, on the strand of the reference.
+/// The fields of a record that describe a read; bases and qualities are on the strand of the record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SamFields<'a> {
     pub(super) flags: u16,
     pub(super) name: &'a [u8],
-    /// Whether bases were hard-clipped.
+    /// Whether the record lacks hard-clipped bases of the read.
     pub(super) is_hard_clipped: bool,
-    /// Bases as IUPAC base codes.
+    /// Bases as IUPAC codes (ASCII).
     pub(super) seq: &'a [u8],
     /// Qualities without offset; empty, or all 0xff, if there are none.
     pub(super) qual: &'a [u8],
     pub(super) umi: UmiTag<'a>,
-    /// The carried tags in the form of BAM, with values in the order of sequencing.
+    /// The carried tags, encoded as in BAM, with values in the order of sequencing.
     pub(super) tags: &'a [u8],
 }
 
-/// Location of the value of a [`UmiTag`] in [`RecordBuffer::bytes`].
+/// Location in [`RecordBuffer::bytes`] of the value of a [`UmiTag`]: start and length.
 #[derive(Debug, Clone, Copy)]
 enum UmiLocation {
     Missing,
@@ -80,7 +80,7 @@ enum UmiLocation {
 }
 
 impl UmiLocation {
-    /// Location of a tag whose value starts at `at`.
+    /// Location of the value of `umi`, which starts at byte `at`.
     fn new(umi: UmiTag<'_>, at: u32) -> UmiLocation {
         match umi {
             UmiTag::Missing => UmiLocation::Missing,
@@ -94,7 +94,7 @@ impl UmiLocation {
 /// Location of a read in [`RecordBuffer::bytes`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadLocation {
-    /// Index in the buffer of the record that has the read, from 0.
+    /// Index in the buffer of the record of this read, from 0.
     pub(super) record: u32,
     pub(super) read_number: ReadNumber,
     encoding: SequenceEncoding,
@@ -109,23 +109,24 @@ pub(super) struct ReadLocation {
     tags: (u32, u32),
 }
 
-/// Consecutive whole records of a file.
+/// Consecutive whole records of one BAM, CRAM or BINSEQ file, and the reads among them.
 #[derive(Debug, Default)]
 pub(crate) struct RecordBuffer {
-    /// Records as in BAM: each is its length followed by its bytes.
+    /// Records encoded as in BAM, each with its length before it; for CRAM and BINSEQ, the fields of the reads.
     pub(super) bytes: Vec<u8>,
-    /// Number of bytes of `bytes` in use; the rest is kept allocated.
+    /// Number of bytes of `bytes` that are in use. The rest is allocated memory for reuse.
     pub(super) used_bytes: usize,
     /// Number of records of the file before the buffer.
     pub(super) records_before: u64,
     pub(super) reads: Vec<ReadLocation>,
-    /// Whether UMIs of tags are looked up.
+    /// Whether UMIs are read from the tags `RX` and `MI`.
     pub(super) has_umi_lookup: bool,
-    /// The tags that are carried with the reads, if any.
+    /// The tags that are carried with the reads; `None` for no tags.
     pub(super) carried_tags: Option<Arc<CarriedTags>>,
 }
 
-/// The two bases in a byte, for the forward and the reverse strand, in the order of sequencing.
+/// The two bases in a byte of BAM bases, in the order of sequencing, for records on the forward and on the reverse
+/// strand.
 const BASES_OF_BYTE: [[[u8; 2]; 256]; 2] = {
     let (here, there) = (b"=ACMGRSVTWYHKDBN", b"=TGKCYSBAWRDMHVN");
     let mut letters = [[[0; 2]; 256]; 2];
@@ -146,11 +147,11 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Bytes of a BAM record before its name.
+/// Number of bytes of a BAM record before its name, without its length field.
 pub(super) const FIXED_FIELDS_BYTES: usize = 32;
 
 impl RecordBuffer {
-    /// Finds the reads among the records, and counts the records.
+    /// Finds the reads among the BAM records in the buffer, and counts the records.
     ///
     /// # Errors
     /// The first record that violates the specification.
@@ -169,6 +170,7 @@ impl RecordBuffer {
         Ok(())
     }
 
+    /// Number of bytes of the records in the buffer.
     pub(super) fn len_bytes(&self) -> usize {
         self.used_bytes.max(if self.used_bytes == 0 { self.bytes.len() } else { 0 })
     }
@@ -178,7 +180,7 @@ impl RecordBuffer {
         self.records_before + u64::from(record) + 1
     }
 
-    /// Parses a record; `None` if it is not a primary record.
+    /// Parses one record; `None` if it is secondary or supplementary.
     fn parse_read(
         &self,
         at: Range<usize>,
@@ -231,14 +233,14 @@ impl RecordBuffer {
         }))
     }
 
-    /// Removes all records; the next records follow the first `before` records of the file.
+    /// Removes all records. `before` is the number of records of the file before those that will be added next.
     pub(super) fn reset(&mut self, before: u64) {
         (self.used_bytes, self.records_before) = (0, before);
         self.bytes.clear();
         self.reads.clear();
     }
 
-    /// Appends the read of a record on the sequenced strand, if the record is primary.
+    /// Appends the read of a record, on the sequenced strand, unless the record is secondary or supplementary.
     ///
     /// # Errors
     /// The record violates the specification.
@@ -293,6 +295,7 @@ impl RecordBuffer {
         &self.bytes[read.name.0 as usize..][..usize::from(read.name.1)]
     }
 
+    /// UMI or molecule identifier of a read, from the tags of its record.
     pub(super) fn umi(&self, read: &ReadLocation) -> UmiTag<'_> {
         let value = |at: u32, len: u8| &self.bytes[at as usize..][..usize::from(len)];
         match read.umi {
@@ -342,6 +345,7 @@ impl RecordBuffer {
         }
     }
 
+    /// The error for a fault in this read, with the path and the number of its record.
     pub(super) fn error_in_read(&self, read: &ReadLocation, path: &Path, fault: RecordFault) -> Error {
         Error::error_in_record(path, self.record_number(read.record), fault)
     }
@@ -354,7 +358,7 @@ struct PrimaryRead<'a> {
     lacks_qualities: bool,
 }
 
-/// Counts a record by kind; returns its properties if the record is primary.
+/// Counts a record by kind. Returns name and read number of a primary record; `None` for other records.
 fn classify_record<'a>(
     flags: u16,
     name: &'a [u8],
@@ -403,7 +407,8 @@ fn classify_record<'a>(
     Ok(Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }))
 }
 
-/// Ranges of the values of the tags `RX` and `MI` in a BAM record whose tags start at `at`.
+/// Byte ranges of the values of the tags `RX` and `MI` in a BAM record whose tags start at byte `at`; `None` for a
+/// missing tag.
 fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 2], RecordFault> {
     let (mut rx, mut mi) = (None, None);
     for tag in BamTags::new(&record[at..]) {
@@ -421,7 +426,7 @@ fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 
     Ok([rx, mi])
 }
 
-/// Refuses `=` in a sequence, which means "same base as the reference"; the reference is not available here.
+/// Checks that a sequence has no `=`, which means "same base as the reference": the reference is not available here.
 pub(super) fn check_no_equals_sign(seq: &[u8]) -> Result<(), RecordFault> {
     if seq.contains(&b'=') { Err(RecordFault::InvalidBase(ByteForDisplay(b'='))) } else { Ok(()) }
 }

@@ -1,5 +1,5 @@
-//! Reference sequences in files that are named by the MD5 sums of their bases, as htslib keeps them: the environment
-//! variables `REF_CACHE` and `REF_PATH` of samtools. Nothing is fetched from the network.
+//! Reference sequences in files that are named by the MD5 sum of their bases, as htslib stores them. The environment
+//! variables `REF_CACHE` and `REF_PATH` of samtools name the folders. Nothing is fetched from the network.
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,22 +8,24 @@ use std::path::{Path, PathBuf};
 use crate::checksum::md5_hex;
 use crate::error::FileFault;
 
-/// Path templates, in the order of the search. `%s` stands for the sum in hexadecimal digits and `%2s` for its next two
-/// digits. The digits that no `%s` takes are the last component of the path.
+/// Paths in which a reference sequence is searched for, in this order, as templates. `%s` stands for the MD5 sum in
+/// hexadecimal digits, `%2s` for its next two digits. Digits that no `%s` contains become the last component of the
+/// path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ReferenceCache {
     templates: Vec<String>,
-    /// Entries of `REF_PATH` that are addresses on the network.
+    /// Entries of `REF_PATH` that are network addresses. They are only mentioned in messages.
     urls: Vec<String>,
 }
 
 impl ReferenceCache {
-    /// The templates of `REF_CACHE` and `REF_PATH`.
+    /// Reads the templates from the environment variables `REF_CACHE` and `REF_PATH`.
     pub(super) fn from_environment() -> ReferenceCache {
         ReferenceCache::new(std::env::var_os("REF_CACHE").as_deref(), std::env::var_os("REF_PATH").as_deref())
     }
 
-    /// `cache` is one template; `search_path` is a list of templates and addresses, separated by `:`.
+    /// Creates the list of templates. `cache` is one template; `search_path` is a list of templates and network
+    /// addresses, separated by `:`.
     fn new(cache: Option<&OsStr>, search_path: Option<&OsStr>) -> ReferenceCache {
         let mut found = ReferenceCache::default();
         found
@@ -35,12 +37,12 @@ impl ReferenceCache {
         found
     }
 
-    /// Whether there is no folder to search.
+    /// Whether there is no folder in which sequences could be searched for.
     pub(super) fn is_empty(&self) -> bool {
         self.templates.is_empty()
     }
 
-    /// Bases in upper case of the sequence with this MD5 sum and length.
+    /// Reads the bases, in upper case, of the sequence with this MD5 sum and length from the first path that exists.
     ///
     /// # Errors
     /// No file of that name exists, it cannot be read, or its bases have another sum or length.

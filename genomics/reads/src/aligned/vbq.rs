@@ -31,24 +31,24 @@ const INDEX_MAGIC: &[u8; 8] = b"VBQINDEX";
 /// Last bytes of a VBQ file.
 const INDEX_END: &[u8; 8] = b"INDEXEND";
 const VERSION: u8 = 1;
-/// Size in bytes of the header of a file, of a block and of the index, and of an index entry.
+/// Size in bytes of each header: of the file, of a block and of the index. An index entry has this size, too.
 const HEADER_BYTES: usize = 32;
-/// Maximum uncompressed size of a block of VBQ, and of a record of BQ, in bytes: offsets then fit into 32 bits, and a
-/// damaged length does not fill the memory.
+/// Maximum uncompressed size in bytes of a VBQ block, and of a BQ record: offsets then fit into 32 bits, and a damaged
+/// length does not fill the memory.
 const MAX_BLOCK_BYTES: u64 = MAX_COLUMN_BYTES / 8;
-/// Bytes of BQ that are processed together, unless a single record is longer.
+/// Number of bytes of a BQ file that are processed together, unless a single record is longer.
 const BQ_CHUNK_BYTES: u64 = 128 << 10;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct RecordLayout {
     is_paired: bool,
-    /// Whether bases have four bits (N is a base then) instead of two.
+    /// Whether bases have four bits, which can encode N, instead of two.
     has_four_bit_bases: bool,
     has_flags: bool,
     has_qualities: bool,
     has_names: bool,
-    /// Numbers of bases of read 1 and read 2 if they are the same in all records (BQ); `None` if each record stores
-    /// them (VBQ).
+    /// Numbers of bases of read 1 and read 2 if they are equal in all records (BQ); `None` if each record stores its
+    /// numbers (VBQ).
     fixed_lengths: Option<[u64; 2]>,
 }
 
@@ -57,12 +57,12 @@ impl RecordLayout {
         if self.is_paired { 2 } else { 1 }
     }
 
-    /// Bytes of the packed bases: whole words of 64 bits.
+    /// Size in bytes of packed bases, which occupy whole 64-bit words.
     fn packed_bytes(&self, bases: u64) -> u64 {
         8 * bases.div_ceil(if self.has_four_bit_bases { 16 } else { 32 })
     }
 
-    /// Minimum size of a record in bytes.
+    /// Smallest possible size of a record in bytes.
     fn min_record_bytes(&self) -> u64 {
         let flags = if self.has_flags { 8 } else { 0 };
         flags + self.fixed_lengths.map_or(16, |bases| bases.iter().map(|&bases| self.packed_bytes(bases)).sum())
@@ -73,7 +73,7 @@ impl RecordLayout {
 pub(super) struct VbqFile<M> {
     file: BinseqFile<M>,
     layout: RecordLayout,
-    /// Uncompressed size of a block of VBQ, or bytes of BQ that are processed together.
+    /// Uncompressed size in bytes of a VBQ block, or number of bytes of a BQ file that are processed together.
     block_bytes: u64,
     is_compressed: bool,
     /// Number of blocks read so far.
@@ -87,14 +87,14 @@ pub(super) struct EncodedBlock {
     records_before: u64,
     num_records: usize,
     bytes: Vec<u8>,
-    /// Uncompressed size in bytes if the block is compressed.
+    /// Uncompressed size in bytes; `None` if the block is not compressed.
     decompressed_bytes: Option<usize>,
     decompressed: Vec<u8>,
     letters: Vec<u8>,
 }
 
 impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
-    /// Opens a file at its first block.
+    /// Opens a file and reads its header, so that the first block comes next.
     ///
     /// # Errors
     /// The file cannot be read, has an unsupported version, or has no end-of-file marker.
@@ -193,8 +193,8 @@ impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
         Ok(true)
     }
 
-    /// Reads the index (start, size, number of records, and records before, of each block) and compares it with the
-    /// blocks and records that were read.
+    /// Reads the index (for each block: start, size, number of records, and number of records before it) and compares
+    /// it with the blocks and records that were read.
     fn check_index(&mut self) -> Result<(), Error> {
         let mut bytes = Vec::new();
         self.file.read_up_to(MAX_COLUMN_BYTES, &mut bytes)?;
@@ -216,7 +216,7 @@ impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
         Ok(())
     }
 
-    /// Bytes of the file that were read ahead and are not in a block yet.
+    /// Number of bytes of the file that were read ahead and are not in a block yet.
     pub(super) fn read_ahead_bytes(&self) -> u64 {
         self.file.read_ahead_bytes()
     }
@@ -313,7 +313,7 @@ impl RecordLayout {
     }
 }
 
-/// Placeholder for a code that is not a base.
+/// Letter for a code that is not a base.
 const INVALID_BASE: u8 = b'-';
 
 /// The four bases in a byte of two-bit bases, the lowest bits first.

@@ -1,6 +1,6 @@
 //! Reads that wait for their mates. They are packed and kept in memory up to a limit; beyond it they are spilled to
-//! disk, partitioned by the hash of the name, and matched at the end of the file. Mates may thus be anywhere in a
-//! file: near mates match in memory, distant mates on disk.
+//! disk, partitioned by the hash of the name, and matched at the end of the file. So mates may be anywhere in a file:
+//! most mates that are near each other are matched in memory, distant mates on disk.
 //!
 //! ```text
 //! a waiting read: flags (1: read 2; 2: no qualities; 4: molecule identifier, not UMI; 8: carried tags), lengths of the
@@ -25,15 +25,16 @@ use crate::umi::UmiTag;
 pub(super) const MAX_WAITING_MATES_BYTES: u64 = 8 << 20;
 /// Memory in bytes that a waiting read takes in addition to its own bytes.
 const READ_OVERHEAD_BYTES: u64 = 48;
-/// Number of parts of the waiting reads in memory; each has a lock.
+/// Number of groups into which the waiting reads in memory are divided by the hash of their names; each group has a
+/// lock.
 const NUM_SHARDS: usize = 16;
 /// Number of bytes of the input file per partition of the waiting reads on disk. Each partition is read into memory as
-/// a whole; for a 100 GB file with only distant mates it has 200 MB.
+/// a whole: 200 MB for a 100 GB file in which all mates are far apart.
 const FILE_BYTES_PER_PARTITION: u64 = 64 << 20;
 /// Minimum and maximum number of partitions of the waiting reads on disk.
 const MIN_MAX_PARTITIONS: [u64; 2] = [NUM_SHARDS as u64, 512];
 
-/// Range of the bytes of a read in a buffer.
+/// Range of the bytes of a waiting read in a buffer.
 type ByteRange = Range<usize>;
 
 /// A hasher that returns its input, for keys that are hashes.
@@ -57,16 +58,18 @@ pub(super) fn hash_name(name: &[u8]) -> u64 {
     XxHash3_64::oneshot(name)
 }
 
-/// Number of the partition, of `n`, to which a hash belongs. Partitions are ranges of hashes, in ascending order.
+/// Index of the partition, of `n`, to which a hash belongs. Each partition is a range of hashes; the ranges are in
+/// ascending order.
 fn partition_of_hash(hash: u64, n: usize) -> usize {
     ((u128::from(hash) * n as u128) >> 64) as usize
 }
 
+/// Index of the group of waiting reads in memory to which a hash belongs.
 pub(super) fn shard_of_hash(hash: u64) -> usize {
     partition_of_hash(hash, NUM_SHARDS)
 }
 
-/// The fields of a waiting read, borrowed from its encoded bytes.
+/// The fields of a waiting read, borrowed from its encoded bytes (see the module documentation).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaitingRead<'a> {
     pub(super) read_number: ReadNumber,
@@ -81,7 +84,8 @@ pub(super) struct WaitingRead<'a> {
 }
 
 impl<'a> WaitingRead<'a> {
-    /// Appends all of a waiting read but the packed read to `out`; the packed read must be appended next.
+    /// Appends all fields of a waiting read except the packed read to `out`. The caller must append the packed read
+    /// next.
     pub(super) fn write_header(
         which: ReadNumber,
         plain: bool,
@@ -103,7 +107,7 @@ impl<'a> WaitingRead<'a> {
         }
     }
 
-    /// Parses the bytes of a waiting read, which this module has written (checksummed if they were on disk).
+    /// Splits the bytes of a waiting read into its fields. The bytes must have been written by this module.
     pub(super) fn parse(bytes: &'a [u8]) -> WaitingRead<'a> {
         let (name, rest) = bytes[3..].split_at(usize::from(bytes[1]));
         let (value, rest) = rest.split_at(usize::from(bytes[2]));
@@ -121,25 +125,25 @@ impl<'a> WaitingRead<'a> {
     }
 }
 
-/// Result of looking for the mate of a read among the waiting reads.
+/// Result of searching the mate of a read among the waiting reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MateSearch {
-    /// The mate was waiting; its bytes are in this range of the output buffer.
+    /// The mate was waiting; its bytes are in this range of the output buffer, and it no longer waits.
     Found(ByteRange),
-    /// The mate was not found; the read waits.
+    /// The mate was not waiting; the read itself waits now.
     Waiting,
-    /// A waiting read has the same name and the same read number.
+    /// A waiting read has the same name and the same read number, which is an error.
     Duplicate,
 }
 
-/// The waiting reads of one file.
+/// The waiting reads of one file, in memory and on disk.
 pub(super) struct WaitingMates {
     shards: [Mutex<Shard>; NUM_SHARDS],
-    /// Number of bytes of waiting reads in memory, and the maximum number.
+    /// Size in bytes of the waiting reads in memory; above `max_memory_bytes` they are spilled.
     memory_bytes: AtomicU64,
     max_memory_bytes: u64,
     spill: SpillFile,
-    /// Blocks on disk, by partition.
+    /// Spilled blocks of waiting reads, by partition.
     partitions: Mutex<Vec<Vec<SpillBlock>>>,
 }
 
@@ -148,14 +152,15 @@ struct Shard {
     bytes: Vec<u8>,
     /// Ranges of waiting reads by the hash of the name.
     waiting: HashMap<u64, ByteRange, BuildHasherDefault<IdentityHasher>>,
-    /// Reads whose hash equals that of another name.
+    /// Ranges of reads whose hash equals that of another waiting read with a different name.
     hash_collisions: Vec<ByteRange>,
-    /// Number of bytes in `bytes` that belong to reads which wait no longer.
+    /// Number of bytes in `bytes` that belong to reads that no longer wait.
     dead_bytes: usize,
 }
 
 impl WaitingMates {
-    /// For a file of `file_bytes`; reads that exceed `room` bytes are spilled to `folder`.
+    /// Creates an empty set for the reads of a file of `file_bytes` bytes. Waiting reads of more than `room` bytes in
+    /// total are spilled to a file in `folder`.
     pub(super) fn new(file_bytes: u64, room: u64, folder: &Path) -> WaitingMates {
         let parts =
             (file_bytes / FILE_BYTES_PER_PARTITION).clamp(MIN_MAX_PARTITIONS[0], MIN_MAX_PARTITIONS[1]) as usize;
@@ -168,9 +173,9 @@ impl WaitingMates {
         }
     }
 
-    /// Searches the waiting reads of a shard for the mates of `reads`, which are given with the hashes of their names.
-    /// Calls `met` with the index of each read and the result, and appends the bytes of found mates to `found`. A read
-    /// without a waiting mate is stored.
+    /// Searches the waiting reads of a shard for the mates of `reads`, which are given as hash of the name and bytes.
+    /// Stores each read whose mate is not waiting. Calls `met` with the index of each read and the result, and appends
+    /// the bytes of found mates to `found`.
     pub(super) fn match_or_store<'a>(
         &self,
         shard: usize,
@@ -193,7 +198,7 @@ impl WaitingMates {
         self.memory_bytes.fetch_sub(less, Relaxed);
     }
 
-    /// Spills the waiting reads if they exceed the memory limit. Must be called without holding a shard.
+    /// Spills the waiting reads if they exceed the memory limit. The calling thread must not hold the lock of a shard.
     ///
     /// # Errors
     /// The spill file cannot be written.
@@ -226,8 +231,8 @@ impl WaitingMates {
         Ok(())
     }
 
-    /// Prepares the waiting reads for [`WaitingMates::take_remaining_reads`] when all reads of the file were added; returns
-    /// the number of partitions.
+    /// To be called when all reads of the file have been added, before [`WaitingMates::take_remaining_reads`]. Returns
+    /// the number of partitions of the remaining reads.
     ///
     /// # Errors
     /// The spill file cannot be written.
@@ -240,7 +245,8 @@ impl WaitingMates {
         Ok(parts.len())
     }
 
-    /// Takes the waiting reads of a partition, numbered below the result of [`WaitingMates::finish_storing`].
+    /// Takes the waiting reads of partition `number`, which must be less than the result of
+    /// [`WaitingMates::finish_storing`].
     ///
     /// # Errors
     /// The spill file cannot be read.
@@ -309,7 +315,7 @@ impl Shard {
         start..self.bytes.len()
     }
 
-    /// Removes unused bytes when they are more than half of the buffer.
+    /// Removes the bytes of reads that no longer wait if they are more than half of the buffer.
     fn compact(&mut self) {
         if self.waiting.is_empty() && self.hash_collisions.is_empty() {
             self.bytes.clear();
@@ -338,8 +344,8 @@ impl Shard {
     }
 }
 
-/// Reads that still wait at the end of the file, sorted by name. If some were spilled, both mates of a pair may be among
-/// them.
+/// Reads of one partition that still wait at the end of the file, sorted by name. Both mates of a pair may be among
+/// them if one of them was spilled.
 #[derive(Debug, Default)]
 pub(super) struct RemainingReads {
     bytes: Vec<u8>,
@@ -348,7 +354,7 @@ pub(super) struct RemainingReads {
 }
 
 impl RemainingReads {
-    /// The next read whose mate never came, as `[read 1, read 2]`; both are present if both waited.
+    /// The next template: read 1 and read 2. One of them is `None` if its mate is not in the file.
     pub(super) fn next_template(&mut self) -> Option<[Option<WaitingRead<'_>>; 2]> {
         let read = |i: usize| Some(WaitingRead::parse(&self.bytes[self.ranges.get(i)?.clone()]));
         let (one, two) = (read(self.next)?, read(self.next + 1));

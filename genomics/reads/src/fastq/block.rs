@@ -1,4 +1,4 @@
-//! Blocks: consecutive whole records of one file.
+//! Blocks of FASTQ records: consecutive whole records of one file.
 
 use crate::error::Error;
 
@@ -10,7 +10,7 @@ pub(super) const LINES_PER_RECORD: usize = 4;
 #[derive(Debug)]
 pub(crate) struct FastqBlock {
     pub(super) bytes: Vec<u8>,
-    /// Number of bytes of `bytes` in use; the rest is kept allocated.
+    /// Number of bytes of `bytes` that are in use. The rest is allocated memory for reuse.
     pub(super) used_bytes: usize,
     /// Position of each line end (`\n`), four per record.
     pub(super) line_ends: Vec<usize>,
@@ -20,9 +20,9 @@ pub(crate) struct FastqBlock {
     pub(super) header_mark: u8,
     /// Whether the block has the last line of the file and that line has no line end.
     pub(super) lacks_final_newline: bool,
-    /// Whether the file may continue after this block.
+    /// Whether the file may have further records after this block.
     pub(crate) has_more: bool,
-    /// Error that occurred after the last record of the block.
+    /// Error that occurred after the last record of the block; `None` without an error.
     pub(crate) fault: Option<Error>,
 }
 
@@ -43,12 +43,12 @@ impl Default for FastqBlock {
 }
 
 impl FastqBlock {
-    /// An empty block that stands before the first block of a file.
+    /// An empty block that is used before the first block of a file has been read.
     pub(crate) fn empty_before_first() -> Self {
         FastqBlock { has_more: true, ..FastqBlock::default() }
     }
 
-    /// An empty block that ends its file with an error.
+    /// An empty block with an error, at which the file ends.
     pub(crate) fn from_error(fault: Error) -> Self {
         FastqBlock { fault: Some(fault), ..FastqBlock::default() }
     }
@@ -63,8 +63,8 @@ impl FastqBlock {
         self.records_before
     }
 
-    /// Empties the block and starts it with `rest`, the bytes that were read after the first `before` records of the
-    /// file.
+    /// Removes all records. `rest` are the bytes of the file after its first `before` records, with which the block
+    /// now starts. `mark` is the first byte of a header.
     pub(super) fn restart(&mut self, mark: u8, before: u64, rest: &[u8]) {
         (self.header_mark, self.records_before, self.used_bytes) = (mark, before, 0);
         (self.lacks_final_newline, self.has_more, self.fault) = (false, false, None);
@@ -72,7 +72,7 @@ impl FastqBlock {
         self.append_bytes(rest);
     }
 
-    /// Ensures that `more` bytes can be appended.
+    /// Makes sure that `more` bytes fit into the block.
     pub(super) fn reserve(&mut self, more: usize) {
         if self.bytes.len() < self.used_bytes + more {
             self.bytes.resize(self.used_bytes + more, 0);
@@ -86,13 +86,13 @@ impl FastqBlock {
         self.used_bytes += bytes.len();
     }
 
-    /// Appends a line feed to the block's text.
+    /// Appends a line feed to the text of the block.
     pub(super) fn push_line_end(&mut self) {
         self.line_ends.push(self.used_bytes);
         self.append_bytes(b"\n");
     }
 
-    /// Position after the last whole record.
+    /// Position in the text after the last whole record.
     pub(super) fn whole_records_end(&self) -> usize {
         let lines = self.num_records() * LINES_PER_RECORD;
         if lines == 0 { 0 } else { self.line_ends[lines - 1] + 1 }

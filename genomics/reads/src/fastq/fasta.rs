@@ -1,5 +1,5 @@
-//! Divides FASTA into blocks. The lines of each sequence are joined, so that the rest of the crate sees records of
-//! four lines.
+//! Divides a FASTA file into blocks. The lines of each sequence are joined, so that records have four lines as in
+//! FASTQ.
 
 use std::ops::Deref;
 
@@ -21,7 +21,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
         }
     }
 
-    /// Appends records to the block until the limit is reached; false at the end of the file.
+    /// Appends records to the block until the limit is reached. Returns false at the end of the file.
     fn join_lines(&mut self, block: &mut FastqBlock, limit: BlockLimits) -> Result<bool, Error> {
         let mut open = false;
         loop {
@@ -90,7 +90,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     }
 }
 
-/// Ends the line of bases and appends the two empty lines that stand for separator and qualities.
+/// Ends the line of bases, and appends the two empty lines that replace the `+` line and the qualities.
 fn end_record(block: &mut FastqBlock) {
     (0..3).for_each(|_| block.push_line_end());
 }

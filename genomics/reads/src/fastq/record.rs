@@ -11,22 +11,22 @@ use super::block::FastqBlock;
 /// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
 const MAX_NAME_BYTES: usize = 254;
 
-/// A FASTQ record whose format was checked.
+/// The fields of a FASTQ record whose format has been checked.
 pub(crate) struct FastqRecord<'a> {
-    /// The header line after its first byte.
+    /// The header line without its first byte (`@` or `>`).
     pub(crate) header: &'a [u8],
     /// First word of the header.
     pub(crate) first_word: &'a [u8],
     /// First word without a final `/1` or `/2`.
     pub(crate) name: &'a [u8],
-    /// `1` or `2` if the header says which read of the template the record is.
+    /// `1` or `2` if the header says which read of the template the record is; otherwise `None`.
     pub(crate) read_number: Option<u8>,
     /// The rest of the header line after the first word and one blank.
     pub(crate) comment: &'a [u8],
     pub(crate) mate: Mate<'a>,
 }
 
-/// Position of a record: its block, its index in the block, and the path of the file.
+/// Where a record is: its block, its index in the block, and the path of the file.
 #[derive(Clone, Copy)]
 pub(crate) struct FastqRecordPosition<'a> {
     pub(crate) block: &'a FastqBlock,
@@ -35,7 +35,7 @@ pub(crate) struct FastqRecordPosition<'a> {
 }
 
 impl<'a> FastqRecordPosition<'a> {
-    /// The error that a fault in this record gives, with file and record number.
+    /// Creates the error for a fault in this record, with file and record number.
     pub(crate) fn error_in_record(&self, fault: RecordFault) -> Error {
         Error::error_in_record(self.path, self.block.records_before + self.index as u64 + 1, fault)
     }
@@ -47,7 +47,7 @@ impl<'a> FastqRecordPosition<'a> {
         unterminated && self.index + 1 == self.block.num_records() && self.block.whole_records_end() == filled
     }
 
-    /// Checks everything that does not depend on the mate.
+    /// Checks the record as far as the mate is not needed: lines, lengths, bases, qualities and name.
     fn check_record(&self) -> Result<(), Error> {
         let [header, seq, plus, qual] = self.block.record_lines(self.index);
         let first = |line: &[u8]| ByteForDisplay(line.first().copied().unwrap_or(b'\n'));
@@ -155,7 +155,8 @@ pub(crate) fn template_name(header: &[u8]) -> &[u8] {
     parse_template_name(word, comment).0
 }
 
-/// Template name and read number of a header: `name/1`, `name 1:N:0:ACGT` (Casava 1.8), or only a name.
+/// Splits a header into template name and read number. The header is `name/1`, `name 1:N:0:ACGT` (Casava 1.8), or only
+/// a name.
 fn parse_template_name<'a>(word: &'a [u8], comment: &[u8]) -> (&'a [u8], Option<u8>) {
     match (word, comment) {
         ([name @ .., b'/', number @ (b'1' | b'2')], _) => (name, Some(*number)),
@@ -164,11 +165,12 @@ fn parse_template_name<'a>(word: &'a [u8], comment: &[u8]) -> (&'a [u8], Option<
     }
 }
 
-/// Pairs of suffixes that distinguish the names of mates, in addition to `/1` and `/2`: those of fastq-dump and other
-/// converters, and those of files with three reads. A suffix is recognised only by comparing both names.
+/// Pairs of suffixes by which the names of mates may differ, in addition to `/1` and `/2`: those of fastq-dump and
+/// other converters, and those of libraries with three reads. A suffix is recognised only by comparing both names.
 const MATE_SUFFIXES: [[&[u8]; 2]; 3] = [[b".1", b".2"], [b"_1", b"_2"], [b"", b"/3"]];
 
-/// The template name of two mates whose names differ only in a suffix of [`MATE_SUFFIXES`].
+/// The template name of two mates whose names differ only in a pair of suffixes of [`MATE_SUFFIXES`]; otherwise
+/// `None`.
 fn name_without_mate_suffix<'a>(one: &FastqRecord<'a>, two: &FastqRecord<'_>) -> Option<&'a [u8]> {
     // A name that ends in `/3` is compared with one that had `/1`.
     MATE_SUFFIXES.iter().filter(|[first, _]| !first.is_empty() || one.read_number == Some(b'1')).find_map(
@@ -179,8 +181,8 @@ fn name_without_mate_suffix<'a>(one: &FastqRecord<'a>, two: &FastqRecord<'_>) ->
     )
 }
 
-/// Checks that two records are mates in order: equal names, and not numbered otherwise than 1 and 2. Returns the template
-/// name.
+/// Checks that two records are read 1 and read 2 of one template: their names are equal, and their read numbers, where
+/// they have some, are 1 and 2. Returns the template name.
 pub(crate) fn check_mates<'a>(
     positions: [FastqRecordPosition<'_>; 2],
     [one, two]: [&FastqRecord<'a>; 2],
@@ -210,7 +212,8 @@ pub(crate) fn check_mates<'a>(
 }
 
 impl FastqBlock {
-    /// Checks all records and names. The block is truncated before the first invalid record and keeps the error.
+    /// Checks the format and the name of each record. Removes the first invalid record and all later ones from the
+    /// block, and stores the error.
     pub(crate) fn check_records(&mut self, path: &Path) {
         for index in 0..self.num_records() {
             let place = FastqRecordPosition { block: self, path, index };
@@ -223,8 +226,8 @@ impl FastqBlock {
     }
 }
 
-/// Checks the records of two blocks of two mate files and appends them to `batch` as pairs. `umis` moves UMIs to the
-/// names.
+/// Checks the records of two blocks, one of each mate file, and appends them to `batch` as pairs. `umis` moves UMIs to
+/// the names.
 pub(crate) fn append_pairs_of_two_files(
     blocks: &mut [FastqBlock; 2],
     paths: [&Path; 2],

@@ -1,5 +1,5 @@
-//! Cut points of a lane: consecutive records near a byte of its first file, and the same read names in its second
-//! file.
+//! Finds positions at which a lane can be cut: consecutive records near a byte of its first file, and the records with
+//! the same read names in its second file.
 //!
 //! A name is searched in the second file near the corresponding fraction of that file, in a window that is enlarged
 //! until the name is found. The following names must match the following names of the first file, and the match must
@@ -16,7 +16,7 @@ use super::SplitObstacle;
 use super::records::{FoundRecord, RecordSearchResult, find_records, parse_records_at};
 use super::text::{CuttableFile, TextWindow};
 
-/// Number of consecutive records that must be valid, and have equal names in both files.
+/// Number of consecutive records that must be valid at a cut, and must have equal names in both files.
 const RUN_RECORDS: usize = 8;
 /// Maximum number of bytes of text in which [`RUN_RECORDS`] consecutive valid records are searched.
 const MAX_TEXT_BYTES: usize = 16 << 20;
@@ -30,13 +30,13 @@ const MAX_WINDOW_DIVISOR: u64 = 8;
 const WINDOW_GROWTH: u64 = 4;
 /// Assumed bytes of text per byte of BGZF.
 const TEXT_PER_BGZF_BYTE: u64 = 4;
-/// Maximum number of times that the step to the next position is halved when mates are too far from their expected
+/// Maximum number of times that the distance to the next position is halved if mates are too far from their expected
 /// position.
 const MAX_HALVINGS: u32 = 4;
 /// Bytes of text of a window that are searched in one step.
 const SEARCH_STEP_BYTES: usize = 1 << 20;
 
-/// Consecutive records inside a file.
+/// Consecutive records of a file, and the text in which they were found.
 struct RecordRun<'a> {
     text: TextWindow<'a>,
     records: Vec<FoundRecord>,
@@ -48,10 +48,10 @@ impl RecordRun<'_> {
     }
 }
 
-/// Result of searching a cut: a position, or the reason why the file cannot be cut.
+/// Result of searching for a cut: an I/O error, a position, or the reason why the file cannot be cut there.
 type CutResult<T> = io::Result<Result<T, SplitObstacle>>;
 
-/// The next records of a file after about the byte `near`.
+/// Finds [`RUN_RECORDS`] consecutive records that start after about byte `near` of a file.
 fn find_run_near(part: &CuttableFile, near: u64) -> CutResult<RecordRun<'_>> {
     let Some(mut text) = part.read_text_near(near)? else {
         return Ok(Err(SplitObstacle::NoRecords));
@@ -72,12 +72,12 @@ fn find_run_near(part: &CuttableFile, near: u64) -> CutResult<RecordRun<'_>> {
     Ok(Err(SplitObstacle::NoRecords))
 }
 
-/// A position between two records, near a byte of the file.
+/// Finds a position between two records near byte `near` of a file of reads without mates.
 pub(super) fn find_single_cut(part: &CuttableFile, near: u64) -> CutResult<VirtualOffset> {
     Ok(find_run_near(part, near)?.and_then(|run| run.record_position(0).ok_or(SplitObstacle::NoRecords)))
 }
 
-/// A position between two pairs of mates in an interleaved file, near a byte of the file.
+/// Finds a position between two pairs near byte `near` of an interleaved file.
 pub(super) fn find_interleaved_cut(part: &CuttableFile, near: u64) -> CutResult<VirtualOffset> {
     Ok(find_run_near(part, near)?.and_then(|run| {
         let first = first_mate_index(&run.records)?;
@@ -85,8 +85,8 @@ pub(super) fn find_interleaved_cut(part: &CuttableFile, near: u64) -> CutResult<
     }))
 }
 
-/// Index (0 or 1) of the first mate of a pair among consecutive records: mates have equal names, which differ from
-/// their neighbours.
+/// Index (0 or 1) of the first record that is read 1 of a pair, among records of an interleaved file: mates have equal
+/// names, which differ from those of their neighbours.
 fn first_mate_index(records: &[FoundRecord]) -> Result<usize, SplitObstacle> {
     let alike: Vec<bool> = records.windows(2).map(|two| two[0].name == two[1].name).collect();
     if alike.is_empty() || alike.windows(2).any(|two| two[0] == two[1]) {
@@ -96,11 +96,11 @@ fn first_mate_index(records: &[FoundRecord]) -> Result<usize, SplitObstacle> {
     Ok(usize::from(!alike[0]))
 }
 
-/// A position between two records of the first file, near a byte of that file, and the position between their mates
-/// in the second file. Both files have mates at the positions `last`.
+/// Finds a position between two records of the first file, near byte `near`, and the position between their mates in
+/// the second file. `last` are earlier positions of mates in both files.
 ///
-/// If the mates are too far from their expected position, intermediate positions are found first, in smaller and
-/// smaller steps.
+/// If the mates are too far from their expected position, intermediate positions are searched for first, in smaller
+/// and smaller steps.
 pub(super) fn find_pair_cut(
     parts: [&CuttableFile; 2],
     near: u64,
@@ -129,13 +129,13 @@ pub(super) fn find_pair_cut(
     }
 }
 
-/// Bytes of the second file per byte of the first, between two positions in both.
+/// Ratio of the bytes of the second file to those of the first file, between two positions in both.
 fn byte_ratio_between(from: [VirtualOffset; 2], to: [VirtualOffset; 2]) -> f64 {
     let [one, two] = [0, 1].map(|file| to[file].file_offset.saturating_sub(from[file].file_offset) as f64);
     two / one.max(1.0)
 }
 
-/// [`find_pair_cut`] with the mates searched around the byte `expected` of the second file.
+/// Like [`find_pair_cut`], with the mates searched for around byte `expected` of the second file only.
 fn find_pair_cut_near([one, two]: [&CuttableFile; 2], near: u64, expected: u64) -> CutResult<[VirtualOffset; 2]> {
     let run = match find_run_near(one, near)? {
         Ok(run) => run,
@@ -149,8 +149,8 @@ fn find_pair_cut_near([one, two]: [&CuttableFile; 2], near: u64, expected: u64) 
     Ok(run.record_position(0).zip(mates).map(|(first, second)| [first, second]).ok_or(SplitObstacle::MatesNotFound))
 }
 
-/// The position in a file, near byte `around`, at which consecutive records with the names `names` start; `None` if
-/// there is no such position or more than one.
+/// Finds the position in a file, near byte `around`, at which consecutive records with the names `names` start; `None`
+/// if there is no such position or more than one.
 fn find_names_near(part: &CuttableFile, around: u64, names: &[&[u8]]) -> io::Result<Option<VirtualOffset>> {
     let span = part.span();
     let text_of = if part.is_bgzf() { TEXT_PER_BGZF_BYTE } else { 1 };
@@ -167,8 +167,8 @@ fn find_names_near(part: &CuttableFile, around: u64, names: &[&[u8]]) -> io::Res
     }
 }
 
-/// The positions in a window (`from..to`, bytes of the file) at which consecutive records with the names `names`
-/// start; at most two positions are returned.
+/// Finds the positions in a window (`from..to`, bytes of the file) at which consecutive records with the names `names`
+/// start. Returns at most two positions.
 fn find_name_runs(part: &CuttableFile, [from, to]: [u64; 2], names: &[&[u8]]) -> io::Result<Vec<VirtualOffset>> {
     let mut places = Vec::new();
     let (Some(mut text), Some(first)) = (part.read_text_near(from)?, names.first()) else {

@@ -1,8 +1,8 @@
-//! Finds records inside a text, from any byte on, and their names.
+//! Finds FASTQ records, and their names, in a text that may start anywhere in a file.
 //!
-//! A record of four lines can be recognised without reading the file from its start: the line after a header is
-//! bases, and the line after qualities is a header, which starts with `@`, as no line of bases does. So it does not
-//! matter that a line of qualities may start with `@` or `+`.
+//! A record of four lines can be recognised without reading the file from its start: the line after a header is bases,
+//! and the line after qualities is a header, which starts with `@`, as no line of bases does. So a line of qualities
+//! that starts with `@` or `+` is not mistaken for a header or separator.
 
 use crate::fastq::{is_printable_ascii, is_read_base, template_name};
 
@@ -13,7 +13,7 @@ pub(super) struct FoundRecord {
     pub(super) name: Vec<u8>,
 }
 
-/// Result of searching the text near a byte of a file for records.
+/// Result of searching for records in a part of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RecordSearchResult<T> {
     Found(T),
@@ -22,8 +22,8 @@ pub(super) enum RecordSearchResult<T> {
     NotFound,
 }
 
-/// Finds the first `count` consecutive records that start at or after `from`, after a line end; fewer if the text ends
-/// with them and `last` says that it extends to the end of its file.
+/// Finds the first `count` consecutive records that start at or after byte `from` of the text, after a line end.
+/// `last` is whether the text extends to the end of its file; then fewer records may be found.
 pub(super) fn find_records(text: &[u8], from: usize, count: usize, last: bool) -> RecordSearchResult<Vec<FoundRecord>> {
     let behind = from.saturating_sub(1);
     for end in memchr::memchr_iter(b'\n', &text[behind.min(text.len())..]) {
@@ -35,7 +35,7 @@ pub(super) fn find_records(text: &[u8], from: usize, count: usize, last: bool) -
     if last { RecordSearchResult::NotFound } else { RecordSearchResult::NeedsMoreText }
 }
 
-/// Parses `count` consecutive records from offset `start` on.
+/// Parses `count` consecutive records that start at byte `start` of the text.
 pub(super) fn parse_records_at(
     text: &[u8],
     start: usize,
@@ -59,7 +59,7 @@ pub(super) fn parse_records_at(
     RecordSearchResult::Found(found)
 }
 
-/// The name of the record that starts at `at`, and the end of the record.
+/// Parses the record that starts at byte `at` of the text. Returns its name and the position after it.
 fn record_at(text: &[u8], at: usize, last: bool) -> RecordSearchResult<(Vec<u8>, usize)> {
     let short = || if last { RecordSearchResult::NotFound } else { RecordSearchResult::NeedsMoreText };
     let mut lines = LineIter { text, at, last };
@@ -94,7 +94,7 @@ fn record_at(text: &[u8], at: usize, last: bool) -> RecordSearchResult<(Vec<u8>,
 struct LineIter<'a> {
     text: &'a [u8],
     at: usize,
-    /// Whether the text is at the end of its file, whose last line may have no line end.
+    /// Whether the text extends to the end of its file. The last line of a file may have no line end.
     last: bool,
 }
 

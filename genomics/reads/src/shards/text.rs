@@ -12,12 +12,12 @@ use super::SplitObstacle;
 
 /// Maximum compressed size of a BGZF block in bytes.
 const MAX_BLOCK_BYTES: u64 = 1 << 16;
-/// Number of consecutive blocks, unless the file ends before, that confirm the start of a block.
+/// Number of consecutive blocks, or all up to the end of the file, that must be valid to confirm the start of a block.
 const MIN_CHAINED_BLOCKS: usize = 4;
 /// Bytes of plain text per read call.
 const PLAIN_STEP_BYTES: u64 = 256 << 10;
 
-/// A file, or a span of a file, with random access.
+/// A plain or BGZF text file, or a span of it, with random access.
 pub(super) struct CuttableFile {
     file: File,
     is_bgzf: bool,
@@ -25,7 +25,7 @@ pub(super) struct CuttableFile {
 }
 
 impl CuttableFile {
-    /// Opens a file of plain text or BGZF; returns the reason if it has another format.
+    /// Opens a file of plain text or BGZF; returns the reason if the file has another format.
     pub(super) fn open(path: &Path, span: Option<FileSpan>) -> io::Result<Result<CuttableFile, SplitObstacle>> {
         let file = File::open(path)?;
         let mut head = Vec::new();
@@ -42,7 +42,7 @@ impl CuttableFile {
         Ok(Ok(CuttableFile { file, is_bgzf: packed, span: span.unwrap_or(whole) }))
     }
 
-    /// The part of the file that may be read.
+    /// The span of the file that may be read.
     pub(super) fn span(&self) -> FileSpan {
         self.span
     }
@@ -57,8 +57,8 @@ impl CuttableFile {
         place > self.span.start && self.span.end.is_none_or(|to| place < to)
     }
 
-    /// The text near a byte of the file, read up to the block that contains the byte; `None` if no BGZF blocks are
-    /// found there.
+    /// Reads the text around byte `near` of the file, up to the end of the block that contains the byte; `None` if
+    /// there are no BGZF blocks near it.
     pub(super) fn read_text_near(&self, near: u64) -> io::Result<Option<TextWindow<'_>>> {
         let mut text = TextWindow {
             file: self,
@@ -82,7 +82,7 @@ impl CuttableFile {
         Ok(Some(text))
     }
 
-    /// Start and size of the block that contains a byte of the file.
+    /// Finds the start and size of the block that contains byte `near` of the file.
     fn block_containing(&self, near: u64) -> io::Result<Option<(u64, u64)>> {
         let from = near.saturating_sub(MAX_BLOCK_BYTES - 1);
         let mut bytes = Vec::new();
@@ -105,7 +105,8 @@ impl CuttableFile {
         Ok(None)
     }
 
-    /// Whether consecutive blocks start at a byte.
+    /// Whether [`MIN_CHAINED_BLOCKS`] consecutive blocks, or all up to the end of the file, start at byte `at` of the
+    /// file.
     fn starts_block_chain(&self, mut at: u64) -> io::Result<bool> {
         for _ in 0..MIN_CHAINED_BLOCKS {
             match block_size_at(&self.file, at)? {
@@ -117,23 +118,25 @@ impl CuttableFile {
     }
 }
 
-/// Part of the text of a file near a searched byte. It can be extended towards the end of the file.
+/// A part of the text of a file that was read around a requested byte of the file. It can be extended towards the end
+/// of the file.
 pub(super) struct TextWindow<'a> {
     file: &'a CuttableFile,
     pub(super) bytes: Vec<u8>,
-    /// Number of bytes of text that were dropped before `bytes`.
+    /// Number of bytes of text that were read before `bytes` and have been dropped.
     dropped_bytes: usize,
-    /// For each block that was read: its start in the text, counted from the first byte read, and its start in the
-    /// file.
+    /// For each block that was read: its start in the text, counted from the first byte ever read, and its start in
+    /// the file.
     block_starts: Vec<(usize, u64)>,
-    /// Byte of the file after the text.
+    /// Offset in the file, in bytes, of the data after the text.
     next_file_offset: u64,
-    /// Index in `bytes` of about the requested byte.
+    /// Index in `bytes` of about the requested byte of the file.
     pub(super) near_index: usize,
 }
 
 impl TextWindow<'_> {
-    /// Reads the next block or chunk of plain text; false, and nothing read, at the end of the file or of the blocks.
+    /// Reads the next BGZF block or part of plain text. Returns false and reads nothing at the end of the file, or
+    /// where the blocks end.
     pub(super) fn read_next_block(&mut self) -> io::Result<bool> {
         let (had, at) = (self.bytes.len(), self.next_file_offset);
         if self.file.is_bgzf {
@@ -161,18 +164,18 @@ impl TextWindow<'_> {
         self.next_file_offset >= self.file.span.file_bytes
     }
 
-    /// Byte of the file after the text.
+    /// Offset in the file, in bytes, of the data after the text.
     pub(super) fn next_file_offset(&self) -> u64 {
         self.next_file_offset
     }
 
-    /// Drops the first `n` bytes.
+    /// Drops the first `n` bytes of the text.
     pub(super) fn drop_first_bytes(&mut self, n: usize) {
         self.bytes.drain(..n);
         self.dropped_bytes += n;
     }
 
-    /// File position of byte `i` of the text; `None` if it has no virtual offset.
+    /// Position in the file of byte `i` of the text; `None` if it has no virtual offset.
     pub(super) fn file_position(&self, i: usize) -> Option<VirtualOffset> {
         let i = self.dropped_bytes + i;
         let piece = self.block_starts.partition_point(|&(start, _)| start <= i).checked_sub(1)?;

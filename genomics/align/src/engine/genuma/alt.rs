@@ -13,7 +13,8 @@ use genuma_reads::fasta::check_sequence_name;
 use super::super::Error;
 use crate::sam::Contigs;
 
-/// The names in the file; `None` if the file does not exist. Logs a warning if `contigs` lacks some of the names.
+/// Reads the names of the ALT contigs; `None` if the file does not exist. Logs a warning if `contigs` lacks some of
+/// the names.
 ///
 /// # Errors
 /// The file cannot be read, or a line does not begin with a valid name.
@@ -39,7 +40,7 @@ pub(super) fn read_alt_names(path: &Path, contigs: &Contigs) -> Result<Option<Ha
     Ok(Some(names))
 }
 
-/// The names in the first column, or why a line is not valid.
+/// The names in the first column. The error is the reason why a line is not valid.
 fn parse_alt_names(bytes: &[u8]) -> Result<HashSet<String>, String> {
     let mut names = HashSet::new();
     for (number, line) in bytes.split(|&b| b == b'\n').enumerate() {

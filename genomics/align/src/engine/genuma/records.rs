@@ -24,12 +24,13 @@ const MIN_XA_SCORE_SHARE: f64 = 0.8;
 /// Minimum base quality (Phred) that counts for the tag `ms`, as in samtools fixmate.
 const MIN_MATE_SCORE_QUALITY: u8 = 15;
 
-/// Writes the BAM records of a batch of reads: the index, options and read group that all records share.
+/// Writes the BAM records of the reads of a batch. The fields are what all these records share: index, options and
+/// read group.
 pub(super) struct RecordWriter<'a> {
     pub view: IndexView<'a>,
     pub contigs: &'a Contigs,
     pub options: &'a GenumaEngineOptions,
-    /// ID of the read group; empty without read group.
+    /// ID of the read group of the reads; empty if they have none.
     pub group: &'a [u8],
 }
 
@@ -42,31 +43,31 @@ pub(super) struct RecordBuffers {
     masks: MismatchMasks,
 }
 
-/// The fields of a record that follow from a placement.
+/// Fields of a record that are computed from a placement.
 #[derive(Default)]
 struct AlignmentFields {
     contig: i32,
     /// 0-based position of the first aligned base.
     position: i32,
     reverse: bool,
-    /// CIGAR operations with soft clips.
+    /// CIGAR with soft clips, each operation as in BAM (length << 4 | operation code).
     cigar: Vec<u32>,
     edit_distance: u32,
     /// Value of the tag `MD`.
     md_text: Vec<u8>,
     mapq: u8,
     score: i32,
-    /// Whether the record is secondary: another placement of bases that are reported elsewhere.
+    /// Whether the record is secondary: another placement of bases that have a better placement.
     is_secondary: bool,
     /// Number of reference bases that the alignment covers.
     ref_span: i32,
 }
 
-/// The bases of the read that a record has.
+/// Which bases of the read are in a record, and on which strand.
 struct RecordBases {
-    /// Range in the order of sequencing.
+    /// Range of the bases in the order of sequencing.
     range: Range<usize>,
-    /// Whether the record has them reverse-complemented.
+    /// Whether the record has the reverse complement of these bases.
     reverse: bool,
 }
 
@@ -95,14 +96,14 @@ fn mate_score(qualities: &[u8]) -> i64 {
 }
 
 impl TemplateRead<'_> {
-    /// The placement of segment number `piece`.
+    /// The placement of segment number `piece` of the read.
     fn place(&self, piece: usize) -> &Placement {
         &self.report.places[self.report.segments[piece].place]
     }
 }
 
 impl RecordWriter<'_> {
-    /// Appends all records of a template.
+    /// Appends all records of a template to `out`.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn append_template_records(
         &self,
@@ -292,8 +293,8 @@ impl RecordWriter<'_> {
         Ok(())
     }
 
-    /// Starts a record: appends its fixed fields, CIGAR, bases and qualities. Also returns which bases of the read it
-    /// has.
+    /// Appends the fixed fields, CIGAR, bases and qualities of a record, which is then still without tags. Also
+    /// returns which bases of the read the record has.
     fn start_record<'o>(
         &self,
         this: &TemplateRead<'_>,
@@ -354,7 +355,7 @@ impl RecordWriter<'_> {
         Ok((record, RecordBases { range: shown, reverse }))
     }
 
-    /// Appends the carried tags of the read, and its comment if that is asked for.
+    /// Appends the carried tags of the read and, if [`GenumaEngineOptions::copy_comments`] is set, its comment.
     fn push_input_tags(
         &self,
         this: &TemplateRead<'_>,
@@ -375,8 +376,8 @@ impl RecordWriter<'_> {
         Ok(())
     }
 
-    /// Appends the tags for other placements: other segments (`SA`), the score ratio to an ALT contig (`pa`), and
-    /// placements of the same bases if they are few (`XA`).
+    /// Appends the tags for other placements of the read: other segments (`SA`), the score divided by that of the best
+    /// placement on an ALT contig (`pa`), and placements of the same bases, if they are few (`XA`).
     fn push_other_alignment_tags(
         &self,
         this: &TemplateRead<'_>,
@@ -425,8 +426,8 @@ impl RecordWriter<'_> {
         }
     }
 
-    /// Other placements of the same bases: all with a sufficient score (`-a`), or those to be listed in `XA` if they
-    /// are few enough.
+    /// Other placements of the same bases: with `-a` all whose score is sufficient, otherwise those to be listed in
+    /// `XA`, or none if they are too many.
     fn competing_alignments<'b>(
         &self,
         mapped: &MappedReads,

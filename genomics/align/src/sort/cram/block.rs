@@ -8,7 +8,7 @@ use super::name_tokenizer::encode_names;
 use super::rans::{ContextOrder, RansEncoder};
 use super::rans_nx16::{Nx16Encoder, Nx16Method};
 
-/// Content type of a block.
+/// Content type of a CRAM block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum BlockType {
@@ -19,13 +19,13 @@ pub(super) enum BlockType {
     CoreData = 5,
 }
 
-/// Compression method of a block.
+/// How a block is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
     Stored,
     Gzip,
     Rans(ContextOrder),
-    /// Gzip in CRAM 3.0, the name tokeniser in CRAM 3.1.
+    /// Read names: gzip in CRAM 3.0, the name tokeniser in CRAM 3.1.
     Names,
 }
 
@@ -40,24 +40,24 @@ mod method {
 
 /// Compression level of gzip.
 const GZIP_LEVEL: i32 = 6;
-/// Blocks with fewer bytes than this are stored uncompressed: the table would be larger than the gain.
+/// Blocks with fewer bytes than this are stored uncompressed: the frequency table would be larger than the gain.
 const MIN_COMPRESSED_BYTES: usize = 24;
 
-/// In CRAM 3.1, blocks of up to this number of bytes are encoded with the other order as well, and the smaller result is
-/// kept. In larger blocks the order of the data series is nearly always the better one.
+/// In CRAM 3.1, blocks of up to this number of bytes are encoded with both context orders, and the smaller result is
+/// kept. In larger blocks, the order that is fixed for the data series is nearly always the better one.
 const MAX_BYTES_FOR_BOTH_ORDERS: usize = 128 << 10;
-/// Ratio of the bytes of names to those of their tokens below which gzip is tried as well. Chosen: typical names have 6
-/// to 10.
+/// Ratio of the bytes of read names to those of their encoded tokens below which gzip is tried as well. Chosen:
+/// typical names have 6 to 10.
 const MIN_TOKENIZED_RATIO: usize = 4;
 
-/// Writes compressed blocks; each thread has its own.
+/// Writes compressed blocks. Each thread has its own.
 pub(super) struct BlockWriter {
     version: CramVersion,
     rans: RansEncoder,
     nx16: Nx16Encoder,
     gzip: Compressor,
     compressed: Vec<u8>,
-    /// Result of another method for the same block.
+    /// Result of a second compression method for the same block.
     other: Vec<u8>,
 }
 
@@ -114,8 +114,8 @@ impl BlockWriter {
         if size < data.len() { method::GZIP } else { method::STORED }
     }
 
-    /// Compresses with rANS of `order`, with several values in a byte if there are few, and small blocks with the other
-    /// order as well; keeps the smallest result.
+    /// Compresses with rANS Nx16 of `order` and, if there are few distinct values, with several values in a byte;
+    /// small blocks also with the other order. Keeps the smallest result and returns its method.
     fn compress_nx16(&mut self, data: &[u8], order: ContextOrder) -> u8 {
         let other = if order == ContextOrder::One { ContextOrder::Zero } else { ContextOrder::One };
         let methods = [Nx16Method::Plain(order), Nx16Method::Packed(order), Nx16Method::Plain(other)];
@@ -173,6 +173,7 @@ impl ReferenceSpan {
     }
 }
 
+/// Header of a container with one slice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ContainerHeader {
     pub(super) bytes: usize,
@@ -182,7 +183,7 @@ pub(super) struct ContainerHeader {
     pub(super) record_counter: u64,
     pub(super) bases: u64,
     pub(super) blocks: usize,
-    /// Offset of the slice in the blocks of the container.
+    /// Offset (bytes) of the slice within the blocks of the container (landmark).
     pub(super) slice_offset: Option<usize>,
 }
 

@@ -8,7 +8,7 @@ use super::block::{BlockType, BlockWriter, Codec};
 use super::itf8::write_itf8;
 use super::rans::ContextOrder;
 
-/// A data series: one kind of value of the records, stored in its own block.
+/// A data series: one kind of value of the records, such as positions. Each is stored in its own block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum DataSeries {
@@ -41,10 +41,10 @@ pub(super) enum DataSeries {
     Quality,
 }
 
-/// Encoding of the values of a series: how their ends are marked.
+/// Encoding of the values of a data series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SeriesEncoding {
-    /// Integers or single bytes.
+    /// Integers (ITF8) or single bytes, one after the other.
     External,
     /// Byte arrays that end with a stop byte (zero).
     StopByte,
@@ -87,7 +87,7 @@ const SERIES: [(&[u8; 2], SeriesEncoding, Codec); 27] = {
     ]
 };
 
-/// Stop byte of text tags, which a text cannot contain.
+/// Stop byte of text tags: the values of these tags cannot contain a tab.
 const TEXT_TAG_STOP_BYTE: u8 = b'\t';
 
 /// Codec IDs of the encodings (sections 8.4.1 and 13).
@@ -102,14 +102,16 @@ pub(super) struct SliceValues {
     series: [Vec<u8>; SERIES.len()],
     /// Tag values by tag and BAM type, for example `NMC`.
     tags: BTreeMap<[u8; 3], Vec<u8>>,
-    /// The distinct tag lists of the records, each followed by a zero byte.
+    /// The distinct lists of tags (name and type) that records have, each followed by a zero byte (CRAM: tag
+    /// dictionary, TD).
     tag_lists: Vec<u8>,
     tag_list_numbers: HashMap<Vec<u8>, i32>,
-    /// Tag list of the current record.
+    /// List of the tags of the current record.
     current_tag_list: Vec<u8>,
 }
 
 impl SliceValues {
+    /// Removes all values and keeps the memory.
     pub(super) fn clear_values(&mut self) {
         self.series.iter_mut().for_each(Vec::clear);
         // Buffers of tags are kept for reuse; tags without values are not written.
@@ -136,7 +138,7 @@ impl SliceValues {
         &mut self.series[series as usize]
     }
 
-    /// Adds a tag of the current record. `value` is encoded as in BAM.
+    /// Adds a tag of the current record. `kind` is its BAM type, `value` its value as in BAM.
     pub(super) fn push_tag(&mut self, tag: [u8; 2], kind: u8, value: &[u8]) {
         let key = [tag[0], tag[1], kind];
         self.current_tag_list.extend_from_slice(&key);
@@ -150,6 +152,7 @@ impl SliceValues {
         }
     }
 
+    /// Completes the tags of the current record: appends the index of its tag list to the series `TL`.
     pub(super) fn end_record_tags(&mut self) {
         let number = match self.tag_list_numbers.get(&self.current_tag_list) {
             Some(&number) => number,
@@ -165,7 +168,7 @@ impl SliceValues {
         self.push_int(DataSeries::TagList, number);
     }
 
-    /// Writes the compression header block. `deltas`: alignment positions are stored as differences.
+    /// Writes the compression header block. `deltas` is whether alignment positions are stored as differences.
     pub(super) fn write_compression_header(&self, deltas: bool, block_writer: &mut BlockWriter, out: &mut Vec<u8>) {
         let mut data = Vec::new();
         // Preservation map: read names are kept, the reference is required, and a substitution is coded by the index

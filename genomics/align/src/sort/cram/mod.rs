@@ -1,5 +1,5 @@
-//! Writes sorted records to a CRAM 3.0 or 3.1 file with its index (`.crai`). Each thread encodes a container at a time;
-//! the bytes do not depend on the number of threads.
+//! Writes sorted records to a CRAM 3.0 or 3.1 file with its index (`.crai`). Each thread encodes one container at a
+//! time; the bytes do not depend on the number of threads.
 //!
 //! A container has one slice of up to 10,000 records of one sequence, or of several sequences that have few records.
 //! Each data series has its own block with a fixed compression method, in CRAM 3.1 with the smallest of a few
@@ -36,33 +36,33 @@ use slice::{ContainerEncoder, CraiEntry};
 
 /// Maximum number of records in a container.
 const MAX_CONTAINER_RECORDS: usize = 10_000;
-/// Number of bases at which a container is full.
+/// Number of bases of the records at which a container is full.
 const MAX_CONTAINER_BASES: usize = 5_000_000;
 /// Maximum number of bytes of the BAM records of a container, unless a single record has more. The sizes of blocks and
 /// containers must fit into 31 bits, and no encoding takes several times the bytes of BAM.
 const MAX_CONTAINER_RECORD_BYTES: usize = 256 << 20;
-/// Minimum number of records in a container before the next sequence begins a new container.
+/// Minimum number of records in a container at which a new reference sequence begins a new container.
 const MIN_CONTAINER_RECORDS: usize = 1_000;
 
 /// Version of the CRAM format. 3.1 has further compression methods: rANS Nx16 and the name tokeniser are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CramVersion {
-    /// Every program that reads CRAM reads it.
+    /// CRAM 3.0, which all programs that read CRAM support.
     #[default]
     V3_0,
-    /// Needs htslib 1.12, htsjdk 4.3 or noodles. GATK 4.6.2 and earlier cannot read it.
+    /// CRAM 3.1, which needs htslib 1.12, htsjdk 4.3 or noodles. GATK 4.6.2 and earlier cannot read it.
     V3_1,
 }
 
-/// A CRAM file that is being written. The file and its index get their final names when the file set that
-/// [`super::Sorter::write_cram`] adds them to is published.
+/// A CRAM file that is being written. The file and its index are added to a file set by [`super::Sorter::write_cram`],
+/// and get their final names when the file set is published.
 pub struct CramFile {
     path: PathBuf,
     data: AtomicFile,
     header: SortedFileHeader,
     genome: CramReference,
     version: CramVersion,
-    /// MD5 sums of the reference sequences, computed by a thread.
+    /// Thread that computes the MD5 sums of the reference sequences.
     digests: JoinHandle<Result<Vec<[u8; 16]>, Error>>,
 }
 
@@ -87,12 +87,13 @@ impl CramFile {
         Ok(CramFile { path: path.to_owned(), data, header, genome: genome.clone(), version, digests })
     }
 
-    /// Sets the version of the format.
+    /// Returns the file with another version of the CRAM format.
     pub fn with_version(self, version: CramVersion) -> CramFile {
         CramFile { version, ..self }
     }
 
-    /// Writes all records that `next` appends, in order, and adds both files to `set`.
+    /// Writes all records and adds the file and its index to `set`. `next` appends the next record to a buffer and
+    /// returns whether there was one.
     pub(super) fn write_records(
         self,
         threads: usize,
@@ -141,7 +142,7 @@ impl CramFile {
     }
 }
 
-/// Compresses `data` to a gzip file.
+/// Returns `data` as the bytes of a gzip file.
 fn gzip_file(data: &[u8]) -> Vec<u8> {
     let mut gzip = Compressor::new(CompressionLvl::default());
     let mut out = vec![0; gzip.gzip_compress_bound(data.len())];
@@ -186,11 +187,11 @@ type SharedBases = Arc<OnceLock<Result<Vec<u8>, String>>>;
 struct ReferenceCache<'a> {
     genome: CramReference,
     names: &'a [(String, u32)],
-    /// The most recently used sequences.
+    /// The most recently used sequences, with their indices in the header.
     recent: Mutex<Vec<(u32, SharedBases)>>,
 }
 
-/// Maximum number of reference sequences in memory that no thread uses.
+/// Maximum number of sequences that are kept in memory for reuse.
 const MAX_CACHED_SEQUENCES: usize = 2;
 
 impl ReferenceCache<'_> {
@@ -208,7 +209,7 @@ impl ReferenceCache<'_> {
     }
 }
 
-/// Gives one thread the bases of the reference. No lock is needed while consecutive records are on the same sequence.
+/// The reference bases for one thread. No lock is needed while consecutive records are on the same sequence.
 struct ThreadReference<'a> {
     sequences: &'a ReferenceCache<'a>,
     held: Option<(u32, SharedBases)>,
@@ -311,7 +312,8 @@ fn encode_batches(
     }
 }
 
-/// Writes containers in the order of their numbers; containers that arrive too early are kept until their turn.
+/// Writes containers in the order of their numbers. A container that arrives before an earlier one is kept until the
+/// earlier one has been written.
 struct OrderedWriter<W> {
     out: W,
     index: String,

@@ -1,6 +1,7 @@
-//! Name tokeniser of CRAM 3.1 (CRAM codec specification, section 5): a name is divided into numbers, words and other
-//! characters, each compared with that at the same place in the name before. Tokens of one place and kind are encoded
-//! together. A name that occurred before, such as that of a mate, is stored as its distance.
+//! Name tokeniser of CRAM 3.1 (CRAM codec specification, section 5). A name is divided into tokens: numbers, words and
+//! other characters. Each token is compared with the token at the same position of the name before. The tokens of one
+//! position and kind are encoded together. A name that equals an earlier name, such as that of the mate, is stored as
+//! the number of names since that name.
 
 use std::collections::HashMap;
 
@@ -9,13 +10,14 @@ use super::rans_nx16::{Nx16Encoder, Nx16Method, write_uint7};
 
 /// Maximum number of tokens in a name. Decoders accept 128.
 const MAX_TOKENS: usize = 120;
-/// Maximum number of digits of a number, so that it fits into 32 bits.
+/// Maximum number of digits of a number token, so that its value fits into 32 bits.
 const MAX_DIGITS: usize = 9;
-/// Methods for streams of bytes and of 32-bit numbers.
+/// rANS methods that are tried for streams of bytes; the smallest result is kept. [`NUMBER_METHODS`] are tried for
+/// streams of 32-bit numbers.
 const BYTE_METHODS: [Nx16Method; 2] = [Nx16Method::Plain(ContextOrder::Zero), Nx16Method::Plain(ContextOrder::One)];
 const NUMBER_METHODS: [Nx16Method; 2] = [Nx16Method::Plain(ContextOrder::Zero), Nx16Method::Striped];
 
-/// Kinds of streams of 32-bit numbers.
+/// Kinds of tokens whose streams have 32-bit numbers.
 const NUMBER_KINDS: [TokenKind; 4] =
     [TokenKind::PaddedNumber, TokenKind::SameName, TokenKind::OtherName, TokenKind::Number];
 
@@ -23,28 +25,28 @@ const NUMBER_KINDS: [TokenKind; 4] =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum TokenKind {
-    /// Kinds of the tokens.
+    /// The kinds of the tokens at a position.
     Kind = 0,
-    /// A word, up to a zero byte.
+    /// A word, ended by a zero byte.
     Word = 1,
     Character = 2,
-    /// A number that begins with a zero, and its length.
+    /// A number that begins with a zero. Its number of digits is in the stream [`TokenKind::PaddedLength`].
     PaddedNumber = 3,
     PaddedLength = 4,
-    /// Distance to a name that is the same.
+    /// Number of names since an equal name (`DUP` in the specification).
     SameName = 5,
-    /// Distance to the name that the next tokens are compared with.
+    /// Number of names since the name with which the following tokens are compared (`DIFF` in the specification).
     OtherName = 6,
     Number = 7,
-    /// The same as in the other name.
+    /// The token equals that at the same position of the other name.
     Match = 10,
     End = 12,
 }
 
-/// Number of kinds, including those that this encoder does not use.
+/// Number of kinds of tokens, including those that this encoder does not use.
 const NUM_KINDS: usize = 13;
 
-/// A stream that begins the tokens of the next place.
+/// Bit of the kind byte of a stream: the stream is the first of the next token position.
 const NEXT_PLACE: u8 = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +57,7 @@ enum Token<'a> {
     Number(&'a [u8]),
 }
 
-/// The first token of a text that is not empty.
+/// The first token of `text`, which must not be empty.
 fn first_token(text: &[u8]) -> Token<'_> {
     let run = |is: fn(&u8) -> bool| text.iter().take_while(|byte| is(byte)).count();
     let digits = run(u8::is_ascii_digit).min(MAX_DIGITS);
@@ -86,12 +88,12 @@ fn tokens(name: &[u8]) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// Value of a number, as it is stored.
+/// Value of a number, as four bytes in little-endian order.
 fn value(digits: &[u8]) -> [u8; 4] {
     digits.iter().fold(0, |value, digit| 10 * value + u32::from(digit - b'0')).to_le_bytes()
 }
 
-/// Streams of the tokens, by place in the name and kind.
+/// Streams of token values: for each position in the name, one for each kind.
 #[derive(Default)]
 struct TokenStreams(Vec<[Vec<u8>; NUM_KINDS]>);
 
@@ -126,8 +128,8 @@ impl TokenStreams {
     }
 }
 
-/// Appends encoded read names to `out`. `names` has names that each end with a zero byte. False, and nothing appended,
-/// if a name is too complex.
+/// Appends the encoded read names to `out`. `names` contains names that each end with a zero byte. Returns false and
+/// appends nothing if a name has too many tokens.
 pub(super) fn encode_names(names: &[u8], rans: &mut Nx16Encoder, out: &mut Vec<u8>) -> bool {
     let mut streams = TokenStreams::default();
     let mut numbers: HashMap<&[u8], u32> = HashMap::new();

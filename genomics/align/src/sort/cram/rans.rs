@@ -1,30 +1,31 @@
 //! rANS entropy coder of CRAM 3.0 with four states and 12 bits of probability, of order 0 and 1 (CRAM codec
 //! specification, section 2; J. Duda, Asymmetric numeral systems, arXiv:1311.2540).
 //!
-//! The decoder reads forwards, so that the encoder processes symbols from the last to the first and writes bytes from
-//! the back. A state is divided by the frequency of its symbol with a multiplication (Granlund and Montgomery,
+//! The decoder reads forwards. So the encoder processes the symbols from the last to the first and fills its buffer
+//! from the end. A state is divided by the frequency of its symbol with a multiplication (Granlund and Montgomery,
 //! Division by invariant integers using multiplication, 1994).
 
-/// Context of the probability of a symbol.
+/// Number of preceding bytes on which the probability of a symbol depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContextOrder {
-    /// No context.
+    /// The probability does not depend on other bytes.
     Zero,
-    /// The previous byte.
+    /// The probability depends on the preceding byte.
     One,
 }
 
-/// Base-2 logarithm of the sum of all frequencies.
+/// Base-2 logarithm of [`TOTAL_FREQUENCY`].
 pub(super) const FREQUENCY_BITS: u32 = 12;
+/// Sum of the scaled frequencies of all symbols.
 pub(super) const TOTAL_FREQUENCY: u32 = 1 << FREQUENCY_BITS;
 /// Minimum value of a state between symbols.
 const MIN_STATE: u32 = 1 << 23;
 /// Number of interleaved states.
 pub(super) const STATES: usize = 4;
-/// Bytes before the frequency table: order and both sizes.
+/// Number of bytes before the frequency table: order, and sizes of compressed and uncompressed data.
 const HEADER_BYTES: usize = 9;
 
-/// Precomputed numbers by which encoding a symbol changes the encoder state.
+/// A symbol with precomputed numbers by which the encoder state is updated without a division.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EncoderSymbol {
     /// 2^(31 + shift) / frequency, rounded up.
@@ -35,6 +36,8 @@ pub(super) struct EncoderSymbol {
 }
 
 impl EncoderSymbol {
+    /// Precomputes the numbers of a symbol with this scaled frequency. `start` is the sum of the frequencies of all
+    /// lower symbols.
     pub(super) fn new(frequency: u16, start: u32) -> EncoderSymbol {
         let f = u64::from(frequency);
         let shift = f.next_power_of_two().trailing_zeros();
@@ -43,7 +46,7 @@ impl EncoderSymbol {
         EncoderSymbol { reciprocal, frequency, start: start as u16, shift: shift as u8 }
     }
 
-    /// A state below 2^31, divided by the frequency.
+    /// Divides an encoder state, which must be below 2^31, by the frequency of the symbol.
     #[inline]
     pub(super) fn quotient(self, state: u32) -> u32 {
         ((u64::from(state) * u64::from(self.reciprocal)) >> (31 + self.shift)) as u32
@@ -108,7 +111,7 @@ impl RansEncoder {
     }
 }
 
-/// Counts the bytes after each byte. `data` has at least [`STATES`] bytes.
+/// Counts each byte by the byte before it. `data` has at least [`STATES`] bytes.
 pub(super) fn count_by_context(data: &[u8], counts: &mut Vec<[u32; 256]>) {
     counts.resize(256, [0; 256]);
     counts.iter_mut().for_each(|counts| counts.fill(0));
@@ -123,15 +126,15 @@ pub(super) fn count_by_context(data: &[u8], counts: &mut Vec<[u32; 256]>) {
     }
 }
 
-/// Writes what the states of an encoder push out, from the back of a buffer.
+/// Updates encoder states and writes the bytes or words that leave them. Fills a buffer from its end.
 pub(super) trait StateWriter {
     /// Minimum value of a state between symbols.
     const MIN_STATE: u32;
 
-    /// Encodes a symbol in a state.
+    /// Encodes a symbol by updating `state`.
     fn encode_symbol(&mut self, state: &mut u32, symbol: EncoderSymbol);
 
-    /// Writes the states. Returns the offset in the buffer at which the encoded bytes begin.
+    /// Writes the final states. Returns the offset in the buffer at which the encoded bytes begin.
     fn finish(self, states: [u32; STATES]) -> usize;
 }
 
@@ -148,8 +151,8 @@ pub(super) fn encode_symbols_of_order0<W: StateWriter>(
     writer.finish(states)
 }
 
-/// Encodes `data` with order 1, with the symbols of each context. Returns the offset in the buffer at which the encoded
-/// bytes begin.
+/// Encodes `data` with order 1. `symbols` has one table for each preceding byte. Returns the offset in the buffer at
+/// which the encoded bytes begin.
 pub(super) fn encode_symbols_of_order1<W: StateWriter>(
     mut writer: W,
     data: &[u8],
@@ -173,7 +176,7 @@ pub(super) fn encode_symbols_of_order1<W: StateWriter>(
     writer.finish(states)
 }
 
-/// Writes bytes from the back of a buffer.
+/// Fills a buffer with bytes from its end.
 struct BackwardWriter<'a> {
     buffer: &'a mut [u8],
     at: usize,
@@ -215,8 +218,8 @@ impl StateWriter for BackwardWriter<'_> {
     }
 }
 
-/// Writes the list of present bytes, in order, each followed by what `write` appends. Of a run of consecutive bytes
-/// only the first two are written, then the number of further ones.
+/// Writes the list of the bytes that occur, in ascending order; `write` appends the data of each byte after it. Of
+/// consecutive bytes, only the first two and the number of further ones are written.
 pub(super) fn write_present_bytes(
     present: &[bool; 256],
     out: &mut Vec<u8>,
@@ -253,7 +256,7 @@ fn write_frequency_table(counts: &[u32; 256], symbols: &mut [EncoderSymbol; 256]
     });
 }
 
-/// Counts scaled to a sum of [`TOTAL_FREQUENCY`]; every present byte keeps a frequency of at least 1.
+/// Scales counts to a sum of [`TOTAL_FREQUENCY`]; every byte that occurs keeps a frequency of at least 1.
 pub(super) fn normalize_frequencies(counts: &[u32; 256]) -> [u16; 256] {
     let all: u64 = counts.iter().map(|&n| u64::from(n)).sum();
     let mut scaled = counts.map(|n| match n {

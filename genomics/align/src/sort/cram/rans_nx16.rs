@@ -10,30 +10,36 @@ use super::rans::{
 
 /// Minimum value of a state between symbols.
 const MIN_STATE: u32 = 1 << 15;
-/// Maximum number of distinct bytes that bit packing takes.
+/// Maximum number of distinct byte values for which bit packing is possible.
 const MAX_PACKED_SYMBOLS: usize = 16;
 
 /// Bits of the first byte of encoded data.
 mod format_flag {
+    /// The probabilities depend on the preceding byte (order 1).
     pub const ORDER_ONE: u8 = 1;
+    /// The bytes of 32-bit numbers are encoded separately ([`super::Nx16Method::Striped`]).
     pub const STRIPE: u8 = 8;
+    /// The uncompressed size is not stored.
     pub const NO_SIZE: u8 = 16;
+    /// The data are stored uncompressed.
     pub const STORED: u8 = 32;
+    /// Several values are packed in a byte ([`super::Nx16Method::Packed`]).
     pub const PACKED: u8 = 128;
 }
 
-/// A way to encode a block.
+/// How the bytes of a block are arranged before they are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nx16Method {
-    /// Bytes one after the other.
+    /// Bytes in their order.
     Plain(ContextOrder),
-    /// The same, with several values in a byte. Only for data of 2 to 16 distinct bytes.
+    /// Several values in a byte; only for data with 2 to 16 distinct byte values.
     Packed(ContextOrder),
-    /// Each byte of 32-bit numbers by itself.
+    /// For 32-bit numbers: the first bytes of all numbers, then their second bytes, and so on, each encoded
+    /// separately.
     Striped,
 }
 
-/// Encoder with reusable tables and buffers.
+/// rANS Nx16 encoder with reusable tables and buffers.
 pub(super) struct Nx16Encoder {
     counts: Vec<[u32; 256]>,
     symbols: Vec<[EncoderSymbol; 256]>,
@@ -41,7 +47,8 @@ pub(super) struct Nx16Encoder {
     packed: Vec<u8>,
 }
 
-/// Appends an integer of seven bits a byte, the highest first; all bytes but the last have the highest bit.
+/// Appends an integer with seven bits in each byte, the highest bits first. The highest bit of a byte is set if
+/// further bytes follow.
 pub(super) fn write_uint7(out: &mut Vec<u8>, value: u32) {
     let bits = 32 - value.leading_zeros();
     for group in (0..bits.div_ceil(7).max(1)).rev() {
@@ -55,7 +62,7 @@ impl Nx16Encoder {
         Nx16Encoder { counts: Vec::new(), symbols: Vec::new(), buffer: Vec::new(), packed: Vec::new() }
     }
 
-    /// Appends the encoded `data` to `out`; stored, if it cannot be encoded with the method.
+    /// Appends the encoded `data` to `out`, or the uncompressed data if the method is not possible for them.
     pub(super) fn encode(&mut self, data: &[u8], method: Nx16Method, out: &mut Vec<u8>) {
         match method {
             Nx16Method::Plain(order) => self.encode_plain(data, order, true, out),
@@ -64,7 +71,8 @@ impl Nx16Encoder {
         }
     }
 
-    /// Appends `data`, encoded with the method that gives the fewest bytes, or stored, to `out`.
+    /// Encodes `data` with each of `methods`, and appends the smallest result to `out`, or the uncompressed data if
+    /// these are smaller.
     pub(super) fn encode_smallest(&mut self, data: &[u8], methods: &[Nx16Method], out: &mut Vec<u8>) {
         let begin = out.len();
         out.push(format_flag::STORED);
@@ -123,7 +131,8 @@ impl Nx16Encoder {
         self.packed = packed;
     }
 
-    /// Appends tables, states and words of `data`, or `data` itself if it is too short. Returns the flags for the order.
+    /// Appends the frequency tables, states and words of `data`; or `data` uncompressed if they are too short. Returns
+    /// the format flags.
     fn encode_bytes(&mut self, data: &[u8], order: ContextOrder, out: &mut Vec<u8>) -> u8 {
         if data.len() < STATES {
             out.extend_from_slice(data);
@@ -194,8 +203,8 @@ fn keep_smaller(out: &mut Vec<u8>, begin: usize, next: usize) {
     }
 }
 
-/// Packs several values in a byte, the first in the lowest bits, if `data` has few distinct values. Appends the list of
-/// values and the packed size to `out`. False if nothing was packed: one value only, too many, or little data.
+/// Packs several values in a byte, the first in the lowest bits. Appends the list of distinct values and the packed
+/// size to `out`. Returns false and appends nothing unless `data` has 2 to 16 distinct values.
 fn pack(data: &[u8], packed: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
     let mut present = [false; 256];
     data.iter().for_each(|&byte| present[usize::from(byte)] = true);
@@ -244,14 +253,14 @@ fn fill_symbols(frequencies: &[u16; 256], symbols: &mut [EncoderSymbol; 256]) {
     }
 }
 
-/// Writes 16-bit words from the back of a buffer.
+/// Fills a buffer with 16-bit words from its end.
 struct WordWriter<'a> {
     buffer: &'a mut [u8],
     at: usize,
 }
 
 impl WordWriter<'_> {
-    /// A writer with room for the words of `symbols` symbols. They take at most 12 bits each, and a state 4 bytes.
+    /// Creates a writer into `buffer`, which is enlarged for the words of `symbols` symbols and the final states.
     fn new(buffer: &mut Vec<u8>, symbols: usize) -> WordWriter<'_> {
         let room = 2 * symbols + 8 * STATES;
         if buffer.len() < room {

@@ -1,4 +1,4 @@
-//! Encodes records as a container with one slice (CRAM specification 3.1, sections 8.5 and 10).
+//! Encodes records as a CRAM container with one slice (CRAM specification 3.1, sections 8.5 and 10).
 
 use std::collections::HashMap;
 
@@ -27,11 +27,11 @@ mod cram_flag {
 /// Letters of the 4-bit base codes of BAM.
 const BASE_LETTERS: &[u8; 16] = b"=ACMGRSVTWYHKDBN";
 
-/// Storage of the mate information of a record.
+/// How the mate information of a record is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MateLink {
     Detached,
-    /// The mate follows in this slice after this number of other records.
+    /// The mate is in the same slice, after this number of other records.
     Follows(i32),
     Precedes,
 }
@@ -45,10 +45,10 @@ pub(super) struct CraiEntry {
     pub(super) slice_bytes: usize,
 }
 
-/// Encodes containers; each thread has its own.
+/// Encodes containers. Each thread has its own.
 pub(super) struct ContainerEncoder<'a> {
     reference_cache: ThreadReference<'a>,
-    /// Numbers of the read groups by ID.
+    /// Index in the header of each read group, by its ID.
     groups: &'a HashMap<Vec<u8>, i32>,
     values: SliceValues,
     block_writer: BlockWriter,
@@ -75,7 +75,7 @@ impl<'a> ContainerEncoder<'a> {
     }
 
     /// Appends the container of the records in `data` to `out`, and its index entries to `lines`. `before` is the
-    /// number of records before it in the file.
+    /// number of records of the file before the container.
     pub(super) fn encode_container(
         &mut self,
         data: &[u8],
@@ -158,7 +158,7 @@ impl<'a> ContainerEncoder<'a> {
         Ok(Md5::digest(&reference[from..to]).into())
     }
 
-    /// Adds the values of all data series of a record except the position.
+    /// Adds the values of all data series of a record, except its position, to the slice.
     fn encode_record(&mut self, record: Record<'_>, mate: MateLink) -> Result<(), Error> {
         let ContainerEncoder { reference_cache, groups, values, bases, .. } = self;
         let on = record.sequence_index().filter(|_| !record.has_any_flag(flag::UNMAPPED));
@@ -227,7 +227,8 @@ fn sequence_number(record: Record<'_>) -> i32 {
     record.sequence_index().map_or(ReferenceSpan::UNMAPPED, |sequence| sequence as i32)
 }
 
-/// Adds the read features: the differences from the reference, with read positions (1-based) stored as differences.
+/// Adds the read features: the differences of the read from the reference. Each position in the read is stored as the
+/// distance from the previous feature.
 fn encode_features(record: Record<'_>, bases: &[u8], reference: &[u8], values: &mut SliceValues) {
     let (mut at, mut there) = (0usize, record.position().max(0) as usize);
     let (mut count, mut last) = (0, 0);
@@ -303,7 +304,7 @@ fn encode_features(record: Record<'_>, bases: &[u8], reference: &[u8], values: &
     values.push_int(DataSeries::FeatureCount, count);
 }
 
-/// Index of a base in the substitution code.
+/// Index of a base among A, C, G, T and N, from which the substitution code is computed; `None` for other letters.
 fn substitution_code(base: u8) -> Option<u8> {
     match base {
         b'A' => Some(0),

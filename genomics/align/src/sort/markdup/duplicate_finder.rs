@@ -11,8 +11,8 @@ use super::super::spill_file::SortedRunFile;
 use super::read_ends::{PairEnds, SingleEnd};
 use super::{DuplicateCounts, DuplicateFlags, TemplateEnds};
 
-/// Approximate set (Bloom filter with one hash) of the positions of single reads. It may report positions that are
-/// not in the set. It selects the reads of pairs that must be compared with single reads.
+/// Approximate set (Bloom filter with one hash) of the positions of single reads. The filter may report positions that
+/// are not in the set. Only reads of pairs at a reported position are compared with single reads.
 #[derive(Debug)]
 struct PositionFilter {
     bits: Vec<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct DuplicateFinder {
 const MAX_BATCH_BYTES: usize = 1 << 20;
 
 impl DuplicateFinder {
-    /// Creates a finder with a memory budget of `budget` bytes. The duplicate flags need additional memory.
+    /// Creates a finder with a memory budget of `budget` bytes. The flags of the result need additional memory.
     pub(crate) fn with_memory_budget(spill: &Arc<SortedRunFile>, budget: usize, threads: usize) -> DuplicateFinder {
         DuplicateFinder {
             pairs: ExternalSorter::with_memory_budget(spill, budget / 8 * 5, threads),
@@ -90,7 +90,7 @@ struct DuplicateMarker {
     counts: DuplicateCounts,
 }
 
-/// The best read so far of a set of duplicates.
+/// The read of a duplicate set that is the best so far.
 #[derive(Debug, Default)]
 struct BestRead {
     score: u32,
@@ -101,7 +101,7 @@ struct BestRead {
 
 impl DuplicateMarker {
     /// Marks all pairs except the best pair of each duplicate set. The left and the right reads are compared
-    /// separately. Adds the read positions that single reads may share to `singles`.
+    /// separately. Adds the reads of pairs that may have the position of a single read to `singles`.
     fn mark_pairs(
         &mut self,
         mut merge: LoserTree<PairEnds>,

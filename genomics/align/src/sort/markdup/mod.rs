@@ -107,7 +107,7 @@ impl TemplateEnds {
     }
 }
 
-/// Two duplicate bits for each template: for read 1 (or the only read), and for read 2.
+/// Two duplicate flags for each template: one for read 1 (or the only read), one for read 2.
 #[derive(Debug, Default)]
 pub(crate) struct DuplicateFlags(Vec<u64>);
 

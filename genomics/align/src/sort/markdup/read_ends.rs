@@ -3,8 +3,8 @@
 use super::super::loser_tree::{SortItem, TEMPLATE_ORDINAL_BYTES};
 use super::super::record::{Record, flag};
 
-/// The ends of a mapped read, from its primary record, as if its clipped bases were aligned. Positions may be beyond
-/// the ends of the reference sequence.
+/// Unclipped ends, strand and quality sum of a mapped read, from its primary record. The ends are computed as if the
+/// clipped bases were aligned; they may be beyond the ends of the reference sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnclippedRead {
     sequence: u32,
@@ -49,7 +49,7 @@ impl UnclippedRead {
         position_bits(if self.reverse { self.rightmost_base } else { self.leftmost_base })
     }
 
-    /// Whether this read is the left one of its template. Both reads are left if they begin at the same base.
+    /// Whether this read is the left read of its template. Both reads are left if they begin at the same base.
     fn is_left_of(&self, mate: &UnclippedRead) -> bool {
         if self.sequence != mate.sequence {
             return self.sequence < mate.sequence;
@@ -72,8 +72,8 @@ impl UnclippedRead {
     }
 }
 
-/// A position as 32 bits. Differences are preserved, because a position and its clips are well within 2³² bases of
-/// each other.
+/// A position, which may be negative, as 32 bits. Differences are preserved, because a position and its clips are
+/// within 2³² bases of each other.
 fn position_bits(position: i64) -> u32 {
     position as u32
 }
@@ -94,8 +94,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) << 32 | u64::from(u32_at(bytes, at + 4))
 }
 
-/// Strands of the reads of a pair, seen from its left end. A same-strand template sequenced from its other side has
-/// both strands reversed and its reads exchanged, so that two names suffice for same-strand pairs.
+/// Strands of the reads of a pair. If both reads are on the same strand, sequencing the other strand of the template
+/// reverses both strands and exchanges read 1 and read 2, so that two orientations suffice for such pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Orientation {
     ForwardReverse,
@@ -106,9 +106,9 @@ enum Orientation {
     FirstReverse,
 }
 
-/// Sort item of a pair of mapped reads; one of them may be excluded. Bytes after the ordinal: left and right end,
-/// each with sequence and position (4 × 4), library (2), orientation, roles, score (4), 5' ends of the left and the
-/// right read (2 × 4), length of the name, name.
+/// Sort item of a pair of mapped reads, of which one may be excluded from the comparison. Bytes after the ordinal:
+/// left and right end, each with sequence and position (4 × 4), library (2), orientation, roles, score (4), 5' ends of
+/// the left and the right read (2 × 4), length of the name, name.
 #[derive(Debug)]
 pub(super) struct PairEnds;
 
@@ -118,6 +118,7 @@ mod role {
     pub(super) const LEFT_IS_COMPARED_FLAG: u8 = 1;
     /// The right read is compared with other reads.
     pub(super) const RIGHT_IS_COMPARED_FLAG: u8 = 2;
+    /// The left read is read 2 of the template.
     pub(super) const READ2_IS_LEFT_FLAG: u8 = 4;
     /// The left read is on the reverse strand.
     pub(super) const LEFT_IS_REVERSE_FLAG: u8 = 8;
@@ -145,7 +146,8 @@ impl SortItem for PairEnds {
     }
 }
 
-/// A mapped read of a pair, and whether the read is compared with other reads: not if it failed quality control.
+/// A mapped read of a pair, and whether it is compared with other reads. Reads that failed quality control are not
+/// compared.
 pub(super) type PairedRead = (UnclippedRead, bool);
 
 impl PairEnds {
@@ -169,12 +171,12 @@ impl PairEnds {
         }
     }
 
-    /// Sum of the base qualities of both reads: the pair with the highest sum is kept unmarked.
+    /// Sum of the base qualities of both reads. The pair of a duplicate set with the highest sum is not marked.
     pub(super) fn quality_sum(item: &[u8]) -> u32 {
         u32_at(item, TEMPLATE_ORDINAL_BYTES + 20)
     }
 
-    /// Read name of the pair, from which optical duplicates are found.
+    /// Read name of the pair. It decides between pairs with equal quality sums.
     pub(super) fn read_name(item: &[u8]) -> &[u8] {
         &item[PAIR_ENDS_BYTES..]
     }
@@ -193,7 +195,8 @@ impl PairEnds {
         ]
     }
 
-    /// Appends a [`SingleEnd`] item for the left or the right read of a pair, with which single reads are compared.
+    /// Appends a [`SingleEnd`] item for the left (`side` 0) or the right (`side` 1) read of a pair, so that single
+    /// reads are compared with it.
     pub(super) fn push_single_end(item: &[u8], side: usize, out: &mut Vec<u8>) {
         let sequence = u32_at(item, TEMPLATE_ORDINAL_BYTES + 8 * side);
         let five_prime = u32_at(item, TEMPLATE_ORDINAL_BYTES + 24 + 4 * side);
@@ -213,8 +216,8 @@ struct OrientedPair {
 }
 
 impl OrientedPair {
-    /// Start and end of the template and its orientation, which duplicates have in common. In a same-strand pair, one
-    /// of the reads does not begin at an end of the template.
+    /// Start and end of the template and its orientation, which are equal for duplicates. In a pair with both reads on
+    /// one strand, one of the reads does not begin at an end of the template.
     fn outer_ends(&self) -> (i64, i64, Orientation) {
         let (l, r) = (&self.left, &self.right);
         match (l.reverse, r.reverse) {
@@ -250,9 +253,9 @@ impl OrientedPair {
     }
 }
 
-/// Sort item of a read without a mapped mate, or of the position of a read that has one. Bytes after the ordinal:
-/// sequence (4), 5' end (4), library (2), strand, whether it has no mapped mate, score (4), position (4), whether it
-/// is read 2.
+/// Sort item of a single read (a mapped read without a mapped mate), or of a read of a pair with which single reads
+/// are compared. Bytes after the ordinal: sequence (4), 5' end (4), library (2), strand, whether it has no mapped
+/// mate, score (4), position (4), whether it is read 2.
 #[derive(Debug)]
 pub(super) struct SingleEnd;
 
@@ -273,19 +276,20 @@ impl SortItem for SingleEnd {
 }
 
 impl SingleEnd {
-    /// Key that duplicates have in common: 5' position, and library with strand. Reads of pairs and single reads at one
-    /// position have equal keys.
+    /// Key that is equal for duplicates: 5' position, and library with strand. Reads of pairs and single reads at the
+    /// same position have equal keys.
     pub(super) fn duplicate_key(item: &[u8]) -> (u64, u32) {
         let (position, kind) = SingleEnd::key(item);
         (position, kind >> 8)
     }
 
-    /// Whether the item is a read of a pair of mapped reads.
+    /// Whether the item is a read of a pair, otherwise a single read.
     pub(super) fn is_from_pair(item: &[u8]) -> bool {
         item[TEMPLATE_ORDINAL_BYTES + 11] == 0
     }
 
-    /// Rank among duplicates, the best first: higher score, then lower position.
+    /// Rank of a single read among its duplicates; the lowest rank stays unmarked: highest score, then lowest
+    /// position.
     pub(super) fn duplicate_rank(item: &[u8]) -> (std::cmp::Reverse<u32>, u32) {
         (std::cmp::Reverse(u32_at(item, TEMPLATE_ORDINAL_BYTES + 12)), u32_at(item, TEMPLATE_ORDINAL_BYTES + 16))
     }
