@@ -1,4 +1,4 @@
-//! Writes results as JSON, with the number of their schema (docs/schema).
+//! Writes results as JSON files with a schema number (docs/schema).
 
 use std::io::Write;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl<T: Serialize> JsonOutput<T> {
     }
 }
 
-/// Adds `content`, a struct or an object, with its schema number as an indented JSON file to `set`.
+/// Adds an indented JSON file to `set`: `content`, a struct or an object, with its schema number.
 pub(crate) fn add_json_output(
     path: &Path,
     schema: u32,
