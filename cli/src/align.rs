@@ -47,7 +47,7 @@ use scoring::ScoringAndReportOptions;
 /// Minimum memory for sorting (bytes): enough for one block of records and the merge buffers.
 const MIN_SORT_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Memory placement of the index.
+/// Values of `--placement`: memory placement of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum IndexPlacement {
     /// A copy on each node if the copies fit easily, else pages spread over all nodes
@@ -176,7 +176,7 @@ pub(crate) struct Args {
     work: Option<PathBuf>,
 }
 
-/// Version of CRAM output.
+/// Values of `--cram-version`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CramVersionArg {
     /// For every program that reads CRAM

@@ -14,7 +14,7 @@ struct Cell {
     note: Option<(NoteKind, String)>,
 }
 
-/// What a note says about a number.
+/// Kind of a note: why a number is missing or inexact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum NoteKind {
     Missing,

@@ -1,7 +1,7 @@
 //! Records whether standard output was open when the program started.
 //!
-//! Before `main` Rust opens `/dev/null` in place of a closed standard stream, so results would be lost without an
-//! error.
+//! Before `main`, Rust opens `/dev/null` in place of a closed standard stream. Without this check, results would be
+//! lost without an error.
 #![allow(unsafe_code)] // A function that runs before that.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -49,7 +49,7 @@ struct TopologyJson {
     devices: Option<DiscoveredDevices>,
 }
 
-/// Prints the topology.
+/// Prints the topology and, with `--record`, writes a recording.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Recorded first, so that a machine whose files cannot be interpreted still leaves a recording.
     if let Some(path) = &args.record {
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     logging::print_result(text)
 }
 
-/// Lists the devices and the reasons why others are missing.
+/// Formats the OpenCL devices, one in a line, and the reasons why others are missing.
 fn devices_table(found: &DiscoveredDevices) -> String {
     let mut text = String::from("\ndevices\n");
     for device in &found.devices {

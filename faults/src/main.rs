@@ -133,7 +133,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!tally.violations.is_empty())))
 }
 
-/// Returns whether a case is selected. A complete case name selects that case only.
+/// Returns whether the option `--case` selects a case. A name that is a complete case name selects this case only.
 fn wanted(case: &TestCase, all: &[TestCase], args: &Args) -> bool {
     let named = |name: &String| {
         let whole = all.iter().any(|case| case.name == name);

@@ -1,4 +1,4 @@
-//! A run store that is a folder: plain files, published by renaming.
+//! A run store in a folder: each object is a file, which is published by renaming.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -16,20 +16,21 @@ use crate::temp_object::TempObject;
 #[derive(Debug)]
 pub struct FolderStore(pub PathBuf);
 
-/// An object of a folder store. Its file stays open, so that a later object with the same name does not replace its
-/// bytes.
+/// An object that was found in a folder store. Its file stays open, so that a later object of the same name does not
+/// change the bytes that are read.
 #[derive(Debug, Clone)]
 pub struct FolderObject {
     path: PathBuf,
     file: Arc<File>,
     /// Length in bytes.
     pub len: u64,
-    /// Inode number and modification time: differs between any two objects that have had this name.
+    /// Version of the object, from inode number and modification time: it differs between any two objects that have had
+    /// this name.
     pub version: String,
 }
 
 impl FolderStore {
-    /// Creates the folder if it does not exist.
+    /// Creates the folder of the store if it does not exist.
     pub fn create(&self) -> Result<(), Error> {
         fs::create_dir_all(&self.0).map_err(Error::io_error("create", &self.0))
     }
@@ -97,8 +98,8 @@ impl FolderStore {
         }
     }
 
-    /// Fails if the folder is missing. Opening the folder also makes a network file system refresh its cache of
-    /// missing files.
+    /// Returns an error if the folder is missing. Opening the folder also makes a network file system (NFS) refresh its
+    /// cache of missing files.
     fn check_exists(&self) -> Result<(), Error> {
         match File::open(&self.0) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
@@ -118,24 +119,25 @@ fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
 }
 
 impl FolderObject {
-    /// Path of the file.
+    /// Returns the path of the object's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the range into `bytes`.
+    /// Reads a range of the object into `bytes`, which must be as long as the range.
     pub fn read(&self, range: Range<u64>, bytes: &mut [u8]) -> Result<(), Error> {
         self.check_len(range.end)?;
         self.file.read_exact_at(bytes, range.start).map_err(|e| self.read_error(e))
     }
 
-    /// Path in `/proc/self/fd` by which the file can be opened as long as this object keeps it open.
+    /// Returns the path in `/proc/self/fd` of the open file, and checks that the file has all bytes of `range`. The
+    /// path is valid while this object exists.
     pub(crate) fn proc_fd_path(&self, range: Range<u64>) -> Result<PathBuf, Error> {
         self.check_len(range.end)?;
         Ok(Path::new("/proc/self/fd").join(self.file.as_raw_fd().to_string()))
     }
 
-    /// Fails if the file has fewer bytes than `end`, because another program truncated it.
+    /// Returns an error if the file has fewer than `end` bytes, because another program truncated it.
     fn check_len(&self, end: u64) -> Result<(), Error> {
         let found = self.file.metadata().map_err(|e| self.read_error(e))?.len();
         if found < end {
