@@ -205,7 +205,7 @@ enum AlignmentOutput {
 }
 
 impl AlignmentOutput {
-    /// Whether the output is sorted by coordinate.
+    /// Returns whether the output is sorted by coordinate.
     fn is_sorted(&self) -> bool {
         matches!(self, AlignmentOutput::Bam(_) | AlignmentOutput::Cram(_))
     }
@@ -218,7 +218,7 @@ struct AlignRun<'a> {
     read_groups: Vec<ReadGroup>,
     carried_tags: Arc<CarriedTags>,
     topology: Topology,
-    /// Latency and bandwidth of the nodes, if a profile of this machine was found.
+    /// Measured memory latency and bandwidth between nodes; `None` without a profile of this machine.
     node_measurements: Option<MemoryMeasurements>,
     threads: usize,
     /// Memory for sorting (bytes).
@@ -363,7 +363,8 @@ impl Args {
         Ok(Some(Arc::new(tags)))
     }
 
-    /// Folder for spilled records: `--work`, else the folder of the output, else the system's temporary folder.
+    /// Returns the folder for spilled records: that of `--work`, else the folder of the output, else the system's
+    /// temporary folder.
     fn work_folder(&self) -> PathBuf {
         let output_folder = || match &self.out {
             Some(out) if out.as_os_str() != "-" => {
@@ -397,7 +398,7 @@ impl Args {
 }
 
 impl AlignRun<'_> {
-    /// ID of each lane's read group; empty without read groups.
+    /// Returns the read group ID of each lane; empty if there are no read groups.
     fn read_group_ids(&self) -> Vec<String> {
         self.read_groups.iter().map(|group| group.id().to_owned()).collect()
     }
@@ -565,7 +566,7 @@ fn too_long_reads_warning(aligned: &pipeline::AlignSummary) -> Option<String> {
     ))
 }
 
-/// Aligns and writes SAM text with its header.
+/// Aligns the reads, and writes the SAM header and the records to `out` in the order of the reads.
 fn align_to_sam<E: Engine>(
     workers: &AlignWorkerPool<'_, E>,
     reads: AlignInput,

@@ -14,8 +14,8 @@ use rustix::process::{Resource, getrlimit};
 
 use genuma_work::signals;
 
-/// The global allocator. mimalloc returns freed memory to the system soon. glibc's malloc kept 1.5 GB of freed bins
-/// resident, which counted against `--memory`.
+/// The global allocator. mimalloc returns freed memory to the system soon. With the malloc of glibc, 1.5 GB of freed
+/// bins stayed resident and counted against `--memory`.
 #[global_allocator]
 static ALLOCATOR: ExitingAllocator = ExitingAllocator;
 
@@ -95,7 +95,7 @@ pub(crate) fn reserve_main_stack() {
     touch_stack();
 }
 
-/// The limit of this process on address space (`ulimit -v`) in bytes. `None` without a limit.
+/// Returns the limit of this process on address space (`ulimit -v`) in bytes; `None` without a limit.
 pub(crate) fn address_space_limit_bytes() -> Option<u64> {
     getrlimit(Resource::As).current
 }
@@ -133,7 +133,7 @@ fn exit_out_of_memory(bytes: usize) -> ! {
     })
 }
 
-/// A text buffer of fixed size, to write a message without allocating.
+/// A text buffer of fixed size, into which a message is formatted without allocating memory.
 struct FixedLine {
     text: [u8; 250],
     length: usize,

@@ -361,7 +361,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 pub(crate) struct DistributedOutputs<'a> {
     /// Folder of the results; it is created if it is missing.
     pub(crate) out: &'a Path,
-    /// Optional tables and signatures.
+    /// The optional outputs.
     pub(crate) options: OutputOptions,
     /// The warnings on the inputs that the plan contains.
     pub(crate) warnings: Vec<ResultWarning>,
@@ -369,7 +369,8 @@ pub(crate) struct DistributedOutputs<'a> {
     pub(crate) rule: WarningRule,
 }
 
-/// Writes the results of a distributed call, and logs a summary.
+/// Runs the last step of a distributed call (`judge`), writes the results, and logs a summary. The output files are
+/// opened before that step, so that a folder without write permission is an error at the start.
 pub(crate) fn write_distributed_results(
     job: &CallJob,
     outputs: DistributedOutputs<'_>,
@@ -389,7 +390,8 @@ pub(crate) fn write_distributed_results(
     Ok(())
 }
 
-/// Writes the results of a call in one process.
+/// Writes the results of a call that ran in this process, and prints the explanations that `--why` requests. Returns
+/// the summary.
 fn write_results(
     job: &CallJob,
     outputs: CallOutputs<'_>,
@@ -663,7 +665,7 @@ struct OutputFolder<'a> {
 }
 
 impl<'a> OutputFolder<'a> {
-    /// Creates the folder if it is missing.
+    /// Opens the output folder; creates it if it is missing.
     fn open(path: &'a Path) -> anyhow::Result<Self> {
         let new = !path.exists();
         fs::create_dir_all(path).with_context(|| format!("{}: cannot create the output folder", path.display()))?;
@@ -680,7 +682,7 @@ impl Drop for OutputFolder<'_> {
     }
 }
 
-/// Inputs of a call besides the reads and the reference.
+/// Optional inputs of a call besides the reads and the reference.
 struct AdditionalInputs<'a> {
     screen: Option<&'a Path>,
     panel: Option<&'a PanelOfNormals>,

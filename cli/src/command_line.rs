@@ -10,12 +10,12 @@ use clap::value_parser;
 /// threads.
 const MAX_THREADS: i64 = 4096;
 
-/// Parser of `--threads`: 1 to [`MAX_THREADS`].
+/// Returns the parser of `--threads`, which accepts 1 to [`MAX_THREADS`].
 pub(crate) fn thread_count_parser() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=MAX_THREADS)
 }
 
-/// The requested number of threads, or the number of CPUs that this process may use.
+/// Returns the requested number of threads, or else the number of CPUs that this process may use.
 pub(crate) fn threads_or_all_cpus(requested: Option<u16>) -> usize {
     let all_cpus = || std::thread::available_parallelism().map_or(1, usize::from);
     requested.map_or_else(all_cpus, usize::from)

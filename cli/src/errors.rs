@@ -118,7 +118,7 @@ fn memory_advice(error: &anyhow::Error) -> String {
     }
 }
 
-/// Formats an error in one line: its message and those causes that the message does not already contain.
+/// Formats an error in one line: its message, and those of its causes that the message does not contain.
 fn one_line(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

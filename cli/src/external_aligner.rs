@@ -30,7 +30,7 @@ pub(crate) struct ReadFileOptions {
 }
 
 impl ReadFileOptions {
-    /// Whether `--reads` is given.
+    /// Returns whether the option `--reads` is given.
     pub(crate) fn is_reads_option_given(&self) -> bool {
         !self.reads.is_empty()
     }

@@ -10,8 +10,8 @@ use anyhow::Context;
 
 use crate::report::markup::format_date;
 
-/// Lines with genuma's version, parameters and input files. Threads and memory are omitted, because results do not
-/// depend on them.
+/// Text that identifies a run: lines with genuma's version, parameters and input files. It does not contain threads and
+/// memory, because results do not depend on them.
 pub(crate) struct Fingerprint(String);
 
 impl Fingerprint {

@@ -28,7 +28,7 @@ pub(crate) struct Verbosity {
 }
 
 impl Verbosity {
-    /// Initialises logging for the whole process.
+    /// Initialises logging of the whole process according to these options.
     pub(crate) fn init_logging(&self) {
         let level = match (self.quiet, self.verbose) {
             (true, _) => Level::ERROR,

@@ -165,7 +165,7 @@ fn sort_points(points: &Map<String, Value>) -> Value {
     json!(points)
 }
 
-/// Converts a share to percent.
+/// Converts a share (0 to 1) to percent.
 fn to_percent(share: f64) -> f64 {
     100.0 * share
 }

@@ -18,7 +18,7 @@ const FRAME_INTERVAL: Duration = Duration::from_millis(200);
 /// The progress bars of this process; hidden if stderr is not a terminal.
 static PROGRESS_BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Runs `write`, which writes to stderr, while the progress bars are hidden.
+/// Runs `write`, which may write to stderr, while the progress bars are hidden.
 pub(crate) fn with_hidden_progress_bars<T>(write: impl FnOnce() -> T) -> T {
     PROGRESS_BARS.suspend(write)
 }
@@ -36,7 +36,7 @@ pub(crate) struct MeasurementProgressDisplay {
     started: Instant,
     /// `None` if progress is shown as log lines.
     bar: Option<ProgressBar>,
-    /// Time of the last log line.
+    /// Time at which the last progress line was logged.
     last_line: Mutex<Option<Instant>>,
 }
 

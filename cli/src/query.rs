@@ -54,7 +54,7 @@ pub(crate) struct Args {
     cache: Option<u64>,
 }
 
-/// Looks up the k-mers and prints their counts.
+/// Looks up the k-mers of the sequences, and prints their counts.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let stdout = BufWriter::with_capacity(1 << 18, logging::lock_stdout_for_results()?);
     let result = match is_dictionary(&args.table)? {

@@ -20,7 +20,7 @@ extern "C" fn record_stdout_state() {
 #[unsafe(link_section = ".init_array")]
 static RECORD_STDOUT_STATE: extern "C" fn() = record_stdout_state;
 
-/// Whether standard output was closed when the program started.
+/// Returns whether standard output was closed when the program started.
 pub(crate) fn was_stdout_closed_at_start() -> bool {
     STDOUT_CLOSED.load(Relaxed)
 }

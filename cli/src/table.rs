@@ -39,7 +39,7 @@ const MEMORY_PER_THREAD_BYTES: u64 = 3 << 20;
 /// Target size of a k-mer range: bytes of the entries of all tables in it. With this size, the entries and the result
 /// fit in the cache of one core.
 const RANGE_ENTRY_BYTES: u64 = 512 << 10;
-/// Size of a table page (bytes).
+/// Size of a page of a k-mer table (bytes).
 const PAGE_BYTES: u64 = 4096;
 
 /// Commands that combine, filter and describe k-mer tables.
@@ -132,7 +132,7 @@ struct ResourceArgs {
     memory: Option<u64>,
 }
 
-/// Combines, filters or describes tables.
+/// Runs the subcommand: combines, filters, converts or describes tables.
 pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Union(several) => several.run(SetOperation::Union),

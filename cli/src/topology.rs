@@ -40,7 +40,7 @@ pub(crate) struct Args {
     record: Option<PathBuf>,
 }
 
-/// The JSON output.
+/// The JSON output: the topology and, for this machine, the OpenCL devices.
 #[derive(Debug, Serialize)]
 struct TopologyJson {
     #[serde(flatten)]
@@ -90,7 +90,7 @@ fn devices_table(found: &DiscoveredDevices) -> String {
     text
 }
 
-/// Describes a device in one line.
+/// Describes an OpenCL device in one line.
 pub(crate) fn format_device_line(device: &DeviceDescription) -> String {
     let DeviceDescription { number, name, kind, driver, global_memory_bytes: memory, compute_units: units, .. } =
         device;

@@ -85,7 +85,7 @@ pub(crate) struct Args {
 
 /// Name of the sample whose reads are given without `--sample`.
 const DEFAULT_SAMPLE_NAME: &str = "later";
-/// Name of the normal sample.
+/// Name of the normal sample in the output.
 const NORMAL_NAME: &str = "normal";
 
 /// Parses `NAME=FILE,FILE`.
@@ -244,7 +244,8 @@ impl Args {
         Ok(TrackRequest { job, filtered, text })
     }
 
-    /// Opens the lanes of one sample.
+    /// Opens the lanes of one sample. `number` is the number of the sample; `role` selects the option with its read
+    /// structures.
     fn open_lanes(&self, number: u8, role: ReadStructureOption, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
         let genome = CramReference::new(Some(self.reference.clone()));
         let options = AlignedOptions {

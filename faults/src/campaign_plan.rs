@@ -23,7 +23,7 @@ pub enum FaultTrial {
     Damage {
         /// Path of the input file, relative to the input folder `{given}`.
         file: String,
-        /// How the file is damaged.
+        /// Kind of the damage.
         harm: DamageKind,
         /// Offset in the file of the first damaged byte.
         at: usize,

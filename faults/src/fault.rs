@@ -1,4 +1,5 @@
-//! Faults that can be injected into system calls, written as `write:ENOSPC:17:0`.
+//! Faults that are injected into system calls. A fault is written as `write:ENOSPC:17:0`: kind of call, effect, number
+//! of the first failing call, and interval of further failing calls (0 for none).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +10,7 @@ use std::str::FromStr;
 pub enum SystemCallKind {
     /// Opens or creates a file (open, openat).
     Open,
-    /// Reads bytes.
+    /// Reads bytes from a file.
     Read,
     /// Writes bytes to a file.
     Write,
@@ -222,9 +223,9 @@ pub enum FaultRepetition {
 /// `write:ENOSPC:17:0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InjectedFault {
-    /// Kind of the failing calls.
+    /// Kind of the calls that fail.
     pub kind: SystemCallKind,
-    /// What the failing calls do.
+    /// What a failing call does: return an error, transfer fewer bytes, or kill the process.
     pub what: FaultEffect,
     /// Number of the first failing call among the calls of its kind, from 1.
     pub at: u64,

@@ -19,11 +19,11 @@ use crate::test_cases::{TestCase, create_inputs, split_command_line};
 /// The verdict on a run, and the data that a report of it needs.
 #[derive(Debug)]
 pub struct JudgedRun {
-    /// Verdict of the oracle.
+    /// Whether the run behaved correctly, with evidence.
     pub verdict: RunVerdict,
     /// Number of calls that failed or were changed by the shim; 1 for a damaged file or two parallel runs.
     pub(crate) num_faults: u64,
-    /// Standard error of the run.
+    /// Text that the run wrote to standard error.
     pub stderr: String,
 }
 

@@ -27,7 +27,7 @@ pub enum RunOutcome {
     /// Correct: Rust's standard library or the C library aborted for lack of memory, with a message. All files are
     /// unchanged.
     Memory,
-    /// Violation: exit code 0 and different bytes.
+    /// Violation: exit code 0, but other results than without the fault.
     Differs,
     /// Violation: the run failed, but a result file was changed or removed.
     Changed,
@@ -35,7 +35,7 @@ pub enum RunOutcome {
     LeftoverFile,
     /// Violation: the run panicked.
     Panic,
-    /// Violation: the run died by a signal.
+    /// Violation: a signal ended the run, other than that of the fault.
     Signal,
     /// Violation: the run exceeded the time limit.
     Hang,
@@ -103,7 +103,7 @@ impl RunOutcome {
 /// The outcome of a run with its evidence.
 #[derive(Debug, Clone)]
 pub struct RunVerdict {
-    /// Whether the run behaved correctly, and otherwise which rule it violated.
+    /// Outcome: correct, or the rule that the run violated.
     pub outcome: RunOutcome,
     /// Evidence of the outcome: the file that differs, the exit code or signal, or the last lines of standard error.
     pub detail: String,
@@ -123,7 +123,7 @@ pub fn new_verdict(outcome: RunOutcome, detail: impl Into<String>) -> RunVerdict
 /// Output of a run without faults, with which other runs are compared.
 #[derive(Debug, Clone)]
 pub struct ReferenceRun {
-    /// Standard output of the run without faults.
+    /// Standard output of the run.
     pub stdout: Vec<u8>,
     /// Files in the output folder `{made}` after the run.
     pub files: FolderSnapshot,

@@ -1,4 +1,4 @@
-//! Runs the program under test until it exits or exceeds the time limit.
+//! Runs the program under test until it exits or exceeds a time limit.
 
 use std::fs::{self, File};
 use std::io;

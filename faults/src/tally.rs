@@ -111,7 +111,7 @@ impl CampaignTally {
         text
     }
 
-    /// Returns all counts and violations as JSON.
+    /// Returns all counts and all violations as JSON.
     pub fn to_json(&self) -> Value {
         let cells = self.cells.iter().map(|((verb, kind, what, outcome), count)| {
             json!({ "verb": verb, "kind": kind, "what": what, "outcome": outcome.outcome_name(), "runs": count.runs, "faults": count.faults })

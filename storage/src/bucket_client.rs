@@ -29,9 +29,9 @@ const MAX_MESSAGE_CHARS: usize = 200;
 /// multipart uploads.
 #[derive(Debug, Clone)]
 pub(crate) struct BucketClient {
-    /// Requests for whole objects.
+    /// Interface for requests for whole objects.
     pub store: Arc<dyn ObjectStore>,
-    /// The same bucket, for objects that are uploaded in several parts.
+    /// Interface for multipart uploads to the same bucket.
     pub multipart: Arc<dyn MultipartUpload>,
 }
 
@@ -140,7 +140,7 @@ fn build_google_store(
         .build()
 }
 
-/// Creates HTTP clients that turn error responses into typed errors.
+/// Creates HTTP clients that turn error responses into [`ErrorResponse`].
 #[derive(Debug)]
 struct ErrorMappingConnector;
 

@@ -11,7 +11,7 @@ pub struct BucketOptions {
     /// Maximum bytes per request. Longer objects are sent in several parts (multipart upload). S3 requires at least 5
     /// MiB.
     pub part_bytes: u64,
-    /// Maximum number of concurrent requests for one object. An upload holds that many parts in memory.
+    /// Maximum number of concurrent requests for one object. A multipart upload holds this number of parts in memory.
     pub max_concurrent_requests: usize,
     /// How long a request is repeated after transient failures: server errors, broken connections, incomplete
     /// responses.

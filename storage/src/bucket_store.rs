@@ -32,7 +32,7 @@ const MAX_PARTS: u64 = 10_000;
 /// Maximum number of times that a multipart upload is started. It is started again if all parts were sent but the
 /// service does not know the upload any more.
 const MAX_UPLOAD_ATTEMPTS: u32 = 3;
-/// Maximum time to abort a failed upload.
+/// Maximum time for the request that aborts a failed upload.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A run store in a bucket of S3 or Google Cloud Storage.
@@ -49,9 +49,9 @@ pub struct BucketStore {
 #[derive(Debug, Clone)]
 pub struct BucketObject {
     name: String,
-    /// Length in bytes.
+    /// Length of the object in bytes.
     pub len: u64,
-    /// Version of the object (ETag); `None` if the service reports none.
+    /// Version of the object (ETag); `None` if the service does not report it.
     pub(crate) etag: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl BucketStore {
         TempObject::create_private(&self.scratch, name)
     }
 
-    /// See [`RunStore::publish`](crate::RunStore::publish).
+    /// Publishes the temporary object as the object `name`. See [`RunStore::publish`](crate::RunStore::publish).
     pub fn publish(&self, temp_object: TempObject, name: &str) -> Result<(), Error> {
         let read_error = || Error::io_error("read", temp_object.path());
         let file = File::open(temp_object.path()).map_err(read_error())?;
@@ -101,7 +101,7 @@ impl BucketStore {
         upload.upload_new(len)
     }
 
-    /// See [`RunStore::find`](crate::RunStore::find).
+    /// Finds the object `name`; `None` if it does not exist. See [`RunStore::find`](crate::RunStore::find).
     pub fn find(&self, name: &str) -> Result<Option<BucketObject>, Error> {
         // The answer to a range request says why there is no object; the answer to HEAD does not. An empty object has
         // no range.
@@ -121,7 +121,7 @@ impl BucketStore {
         }
     }
 
-    /// See [`RunStore::object_names`](crate::RunStore::object_names).
+    /// Returns the sorted names of all objects. See [`RunStore::object_names`](crate::RunStore::object_names).
     pub fn object_names(&self) -> Result<Vec<String>, Error> {
         let location = self.location.to_string();
         let task = RequestDescription { action: "list", object: &location };
@@ -137,7 +137,7 @@ impl BucketStore {
         Ok(names)
     }
 
-    /// See [`RunStore::remove`](crate::RunStore::remove).
+    /// Removes the object `name` if it exists. See [`RunStore::remove`](crate::RunStore::remove).
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let url = self.url(name);
         let task = RequestDescription { action: "remove", object: &url };
@@ -319,7 +319,7 @@ impl PartRanges {
     }
 }
 
-/// An upload of a file to the bucket.
+/// The upload of a local file to the bucket.
 struct Upload<'a> {
     bucket: &'a BucketStore,
     url: String,

@@ -9,12 +9,12 @@ use genuma_work::publish;
 /// An error of a run store. Objects are named by their path or URL.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is not the location of a run store.
+    /// The given text is not the location of a run store.
     #[error("{location}: {reason}; give a folder, s3://bucket/prefix, gs://bucket/prefix or file:///folder")]
     InvalidLocation {
-        /// The location as the user gave it.
+        /// The given text.
         location: String,
-        /// What is wrong with the location.
+        /// What is wrong with the text.
         reason: String,
     },
     /// The environment variables do not allow a connection to the bucket.
@@ -25,10 +25,10 @@ pub enum Error {
         /// What is missing or wrong in the environment.
         reason: String,
     },
-    /// The text is not a valid object name.
+    /// The given text is not a valid object name.
     #[error("'{name}' is not a valid object name: use letters, digits and . _ - + =, and no dot at the beginning")]
     InvalidObjectName {
-        /// The name as it was given.
+        /// The given text.
         name: String,
     },
     /// The folder or bucket of the run store does not exist.
@@ -36,7 +36,7 @@ pub enum Error {
     StoreMissing {
         /// Location of the run store.
         location: String,
-        /// `folder` or `bucket`.
+        /// What does not exist: `folder` or `bucket`.
         what: &'static str,
     },
     /// The object was found earlier, but does not exist any more.
@@ -60,9 +60,9 @@ pub enum Error {
     Truncated {
         /// Path or URL of the object.
         object: String,
-        /// Length of the object, in bytes, when it was found.
+        /// Length of the object in bytes when it was found.
         len: u64,
-        /// Length of the object, in bytes, now.
+        /// Present length of the object in bytes.
         found: u64,
     },
     /// A requested range of bytes is not within the object.
@@ -70,7 +70,7 @@ pub enum Error {
     OutOfRange {
         /// Path or URL of the object.
         object: String,
-        /// The requested range in bytes.
+        /// The requested range of bytes.
         range: Range<u64>,
         /// Length of the object in bytes.
         len: u64,
@@ -82,7 +82,7 @@ pub enum Error {
         action: &'static str,
         /// Path or URL of the object, or location of the run store.
         object: String,
-        /// The message of the service.
+        /// The error message of the service.
         reason: String,
     },
     /// The environment variables contain no credentials, and the cloud machine provides none.
@@ -104,7 +104,7 @@ pub enum Error {
         action: &'static str,
         /// Path or URL of the object, or location of the run store.
         object: String,
-        /// The message of the service.
+        /// The error message of the service.
         reason: String,
     },
     /// A request failed again and again with transient failures, until the retry timeout.
@@ -116,24 +116,24 @@ pub enum Error {
         action: &'static str,
         /// Path or URL of the object, or location of the run store.
         object: String,
-        /// The failure of the last attempt.
+        /// Why the last attempt failed.
         reason: String,
         /// Number of times that the request was sent.
         tries: u32,
-        /// Seconds from the first attempt to the last.
+        /// Time from the first attempt to the last (s).
         seconds: u64,
     },
-    /// A system call failed.
+    /// An operation on a local file or folder failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// What failed: `read`, `write`, `list`, `remove` or `create`.
         action: &'static str,
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A temporary object cannot be created or renamed.
+    /// A temporary file cannot be created or published.
     #[error(transparent)]
     Publish(#[from] publish::Error),
 }

@@ -22,7 +22,7 @@ pub struct FolderStore(pub PathBuf);
 pub struct FolderObject {
     path: PathBuf,
     file: Arc<File>,
-    /// Length in bytes.
+    /// Length of the object in bytes.
     pub len: u64,
     /// Version of the object, from inode number and modification time: it differs between any two objects that have had
     /// this name.
@@ -35,23 +35,25 @@ impl FolderStore {
         fs::create_dir_all(&self.0).map_err(Error::io_error("create", &self.0))
     }
 
-    /// See [`RunStore::create_temp_object`](crate::RunStore::create_temp_object).
+    /// Creates a temporary file in the folder, for the object `name`. See
+    /// [`RunStore::create_temp_object`](crate::RunStore::create_temp_object).
     pub fn create_temp_object(&self, name: &str) -> Result<TempObject, Error> {
         self.check_exists()?;
         TempObject::create(&self.0, name)
     }
 
-    /// See [`RunStore::publish`](crate::RunStore::publish).
+    /// Publishes the temporary object as the object `name`. See [`RunStore::publish`](crate::RunStore::publish).
     pub fn publish(&self, temp_object: TempObject, name: &str) -> Result<(), Error> {
         temp_object.publish_as(&self.0.join(name))
     }
 
-    /// See [`RunStore::publish_new`](crate::RunStore::publish_new).
+    /// Publishes the temporary object unless an object `name` exists. See
+    /// [`RunStore::publish_new`](crate::RunStore::publish_new).
     pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
         temp_object.publish_as_new(&self.0.join(name))
     }
 
-    /// See [`RunStore::find`](crate::RunStore::find).
+    /// Finds the object `name`; `None` if it does not exist. See [`RunStore::find`](crate::RunStore::find).
     pub fn find(&self, name: &str) -> Result<Option<FolderObject>, Error> {
         let path = self.0.join(name);
         let file = match open_if_exists(&path)? {
@@ -72,7 +74,7 @@ impl FolderStore {
         Ok(Some(FolderObject { path, file: Arc::new(file), len: metadata.len(), version }))
     }
 
-    /// See [`RunStore::object_names`](crate::RunStore::object_names).
+    /// Returns the sorted names of all objects. See [`RunStore::object_names`](crate::RunStore::object_names).
     pub fn object_names(&self) -> Result<Vec<String>, Error> {
         self.check_exists()?;
         let list_error = || Error::io_error("list", &self.0);
@@ -89,7 +91,7 @@ impl FolderStore {
         Ok(names)
     }
 
-    /// See [`RunStore::remove`](crate::RunStore::remove).
+    /// Removes the object `name` if it exists. See [`RunStore::remove`](crate::RunStore::remove).
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let path = self.0.join(name);
         match fs::remove_file(&path) {
@@ -110,7 +112,7 @@ impl FolderStore {
     }
 }
 
-/// Opens a file; `None` if it does not exist.
+/// Opens a file for reading; `None` if it does not exist.
 fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
     match File::open(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),

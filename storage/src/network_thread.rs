@@ -17,7 +17,7 @@ pub(crate) struct NetworkThread {
 }
 
 impl NetworkThread {
-    /// Starts the thread.
+    /// Starts a network thread.
     ///
     /// # Errors
     /// The thread cannot be started.

@@ -125,7 +125,7 @@ impl RunStore {
         }
     }
 
-    /// Removes an object if it exists.
+    /// Removes the object `name` if it exists.
     ///
     /// # Errors
     /// The errors of [`RunStore::find`].
@@ -160,7 +160,7 @@ enum FoundObject {
 }
 
 impl StoredObject {
-    /// Length in bytes.
+    /// Returns the length of the object in bytes.
     pub fn len(&self) -> u64 {
         match &self.0 {
             FoundObject::Folder(found) => found.len,
@@ -168,7 +168,7 @@ impl StoredObject {
         }
     }
 
-    /// Whether the length is 0.
+    /// Returns whether the object has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

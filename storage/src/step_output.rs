@@ -215,7 +215,7 @@ impl StepOutput {
         self.object.len()
     }
 
-    /// Returns a local file with a range of bytes of the object.
+    /// Returns a local file with at least this range of bytes of the object.
     ///
     /// # Errors
     /// The bytes cannot be read, or the object has fewer.

@@ -1,4 +1,4 @@
-//! Locations of run stores and names of objects, as the user gives them.
+//! Locations of run stores, as users give them, and rules for names of objects.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::error::Error;
 /// short enough for file systems.
 const MAX_NAME_BYTES: usize = 160;
 
-/// The provider of a bucket.
+/// Cloud service of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StorageProvider {
     /// Amazon S3 or a compatible service.

@@ -30,7 +30,7 @@ pub struct TempObject {
 }
 
 impl TempObject {
-    /// Creates an empty file in `folder` for the object `name`.
+    /// Creates an empty temporary file in `folder`, for the object `name`.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<TempObject, Error> {
         let folder = folder.canonicalize().map_err(Error::io_error("write", folder))?;
         let hidden = folder.join(format!(".{name}.{}-{:016x}.draft", std::process::id(), random_number()));

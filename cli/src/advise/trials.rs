@@ -23,18 +23,19 @@ const TARGET_ALIGNING_S: f64 = 2.0;
 /// Minimum time of aligning a sample (s). A trial that takes less is repeated with a larger sample, unless the sample
 /// is the whole input. Empirical.
 const MIN_ALIGNING_S: f64 = 0.5;
-/// Factor by which the sample grows when a trial was too short.
+/// Factor by which the sample grows when aligning it took too little time.
 const SAMPLE_GROWTH: u64 = 4;
 /// Maximum number of samples, each larger than the one before, that one trial aligns.
 const MAX_SAMPLES_PER_TRIAL: u32 = 4;
 /// Minimum number of reads of a sample for each instance. Reads are distributed in chunks of 400,000 bases, so that
 /// with this number all instances get reads of the first quarter of the sample.
 const MIN_READS_PER_INSTANCE: u64 = 32_000;
-/// Minimum number of blocks per instance in the first quarter of a sample, for aligners that process reads in blocks.
+/// Minimum number of batches of reads (as bwa mem -K) for each instance in the first quarter of a sample, for aligners
+/// whose records depend on the batches.
 const MIN_BLOCKS_PER_INSTANCE: u64 = 2;
 /// A trial first aligns a part of the sample: the number of reads in the sample divided by this number.
 const FIRST_PART_DIVISOR: u64 = 4;
-/// Minimum size of a block of reads (bases).
+/// Minimum size to which trials reduce the aligner's batches of reads (bases).
 const MIN_BLOCK_BASES: u64 = 50_000;
 /// Minimum share of the time of a trial that is attributed to aligning, not to loading the index. It is a lower bound
 /// of the estimate if nearly all time is spent on loading the index.
@@ -63,7 +64,7 @@ pub(crate) struct TrialSettings {
     pub(crate) max_instances: u32,
     /// Maximum share of the time of the whole run that trials may take.
     pub(crate) time_share: f64,
-    /// Number of reads of the first sample.
+    /// Number of reads of the first sample of the trials.
     pub(crate) sample_reads: u64,
 }
 

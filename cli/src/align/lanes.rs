@@ -9,11 +9,11 @@ use genuma_reads::{AlignedInput, AlignedOptions, StreamLane, check_file_exists};
 use super::sequencing_unit;
 use crate::errors::UsageError;
 
-/// Groups files into lanes, with the layout of the reads in each lane. A BAM, CRAM or CBQ file, recognised by its
-/// content, is a lane of its own.
+/// Groups files into lanes. Also returns the layout of the reads in each lane (single, pairs, interleaved). A BAM, CRAM
+/// or CBQ file, recognised by its content, is a lane of its own.
 ///
 /// # Errors
-/// [`UsageError`] if a file has no mate file; a file cannot be read.
+/// [`UsageError`] if a file has no mate file; other errors if a file cannot be read.
 pub(crate) fn parse_lanes(
     files: &[PathBuf],
     interleaved: bool,

@@ -1,4 +1,4 @@
-//! The result of `genuma align` as one line, as JSON and for MultiQC.
+//! Formats the results of `genuma align`: as a log line, as JSON and for MultiQC.
 
 use std::path::Path;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl IndexPlacementResult {
     }
 }
 
-/// `part` as a percentage of `all`; 0 when `all` is 0.
+/// Returns `part` as a percentage of `all`; 0 if `all` is 0.
 fn percent(part: u64, all: u64) -> f64 {
     100.0 * part as f64 / all.max(1) as f64
 }

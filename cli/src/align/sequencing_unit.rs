@@ -41,7 +41,7 @@ impl SequencingUnit {
     }
 }
 
-/// Whether the fields of a read group contain no ID.
+/// Returns whether the fields of a read group (SAM: @RG) contain no ID.
 pub(crate) fn lacks_read_group_id(fields: &str) -> bool {
     !fields.replace("\\t", "\t").split('\t').any(|field| field.starts_with("ID:"))
 }

@@ -1,4 +1,4 @@
-//! How much memory a call needs, and the default of `--memory`.
+//! Checks the memory budget of a call, and determines the default of `--memory`.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> 
     }))
 }
 
-/// Default of `--memory` in bytes: half of the available memory, or 4 GiB if that is unknown.
+/// Returns the default of `--memory` in bytes: half of the available memory, or 4 GiB if that is unknown.
 pub(crate) fn default_memory_bytes() -> u64 {
     available_memory_bytes(Path::new("/")).map_or(4 << 30, |free| free / 2)
 }

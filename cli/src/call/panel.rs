@@ -1,4 +1,4 @@
-//! Opens the panel of normals of a call.
+//! Opens the panel of normals of a call (`--panel`).
 
 use std::path::Path;
 

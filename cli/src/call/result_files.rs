@@ -308,7 +308,7 @@ fn result_settings(job: &CallJob) -> String {
     line
 }
 
-/// Number of calls that passed all filters, by class.
+/// Returns the number of calls that passed all filters, by class.
 pub(crate) fn count_passed_by_class(outcome: &CallSummary) -> BTreeMap<&'static str, u64> {
     let mut passed = BTreeMap::new();
     for call in outcome.calls.iter().filter(|call| call.filters.is_empty()) {

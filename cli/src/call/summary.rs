@@ -146,8 +146,8 @@ fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
     }
 }
 
-/// Maximum number of read pairs of one sample from which the rows of a read pileup are chosen, separately for pairs
-/// with and without the change.
+/// Maximum number of read pairs of one sample among which the rows of a read pileup are chosen. It applies to the pairs
+/// with the change and to those without it separately.
 const MAX_CANDIDATE_PAIRS: usize = 200;
 
 /// Builds the read pileups of the events with the indices `wanted`, in this order.

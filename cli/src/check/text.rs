@@ -1,4 +1,4 @@
-//! The text that `genuma check` prints: one line for each property of the pair, with its 95% interval.
+//! Formats the output of `genuma check` as text: one line for each property of the sample pair, with its 95% interval.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Writes the results of a count: table or text, k-mer spectrum, and JSON.
+//! Writes the results of a k-mer count: table or text, k-mer spectrum, and JSON.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ const HOT_KMER_ONE_IN: u64 = 1024;
 /// Maximum number of hot k-mers of a table.
 const MAX_HOT_KMERS: u64 = 1 << 16;
 
-/// Where the k-mers are written.
+/// File and format of the counted k-mers.
 #[derive(Debug, Clone)]
 pub(crate) enum KmerOutput {
-    /// A k-mer table (`.gkt`).
+    /// A k-mer table in this file (`.gkt`).
     Table(PathBuf),
-    /// Text (`.tsv`).
+    /// Text in this file (`.tsv`).
     Text(PathBuf),
 }
 
@@ -44,7 +44,10 @@ pub(crate) struct WrittenSize {
 }
 
 impl KmerOutput {
-    /// The output at `path`; its format is given by the extension.
+    /// Returns the output to the file `path`. The extension determines the format.
+    ///
+    /// # Errors
+    /// The extension is unknown.
     pub(crate) fn from_path(path: &Path) -> Result<Self, UsageError> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("gkt") => Ok(KmerOutput::Table(path.to_path_buf())),

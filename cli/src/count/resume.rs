@@ -1,4 +1,4 @@
-//! Resumes an interrupted count from its finished stages.
+//! Resumes an interrupted k-mer count from its finished stages (`--resume`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -27,7 +27,7 @@ use crate::size_format;
 
 /// Options of `genuma call --plan`.
 pub(crate) struct PlanRequest<'a> {
-    /// Location of the run store.
+    /// Location of the run store, to which the plan is written.
     pub(crate) run: &'a str,
     /// Number of shards of the reads; `None` for the default.
     pub(crate) shards: Option<u32>,

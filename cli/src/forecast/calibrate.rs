@@ -17,7 +17,7 @@ use super::rates::{CostRates, MEASURED_RATES};
 /// Values of the `summary.json` of an earlier call that calibration needs.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct EarlierRun {
-    /// Bases of the normal, then of each tumour.
+    /// Number of bases of the reads: of the normal, then of each tumour.
     bases: Vec<u64>,
     k: u32,
     reference: Option<String>,
@@ -161,7 +161,7 @@ impl EarlierRun {
 }
 
 impl EarlierRun {
-    /// Mean power of the machine (W), if the run recorded it.
+    /// Returns the mean power of the machine (W), if the run recorded its energy.
     fn mean_watts(&self) -> Option<f64> {
         let seconds = self.timeline.samples.last()?.elapsed_s;
         let watts = self.timeline.energy_j? / seconds;

@@ -47,9 +47,9 @@ pub(crate) fn min_call_memory_bytes(threads: usize, reference: Option<u64>) -> u
 /// Size of the input of a call, and the resources that the call may use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct CallInput {
-    /// Bases of the normal, and of all tumours together.
+    /// Number of bases of the reads: of the normal, and of all tumours together.
     pub(crate) bases: [u64; 2],
-    /// Number of samples, with the normal.
+    /// Number of samples, including the normal.
     pub(crate) num_samples: usize,
     /// Size of the files of the normal, and of all tumours together (bytes).
     pub(crate) file_bytes: [u64; 2],
@@ -303,7 +303,7 @@ struct CallWork<'a> {
     tumour_gbases: f64,
     /// Bases of the reads of all samples, in Gbases.
     all_gbases: f64,
-    /// Size of packed reads (bytes), if they are written.
+    /// Size of packed reads (bytes); `None` if they are not written.
     packed_bytes: Option<u64>,
     /// Bases of the reference in Gbp (10⁹ bases); 0 without a reference.
     reference_gbp: f64,

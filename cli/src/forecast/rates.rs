@@ -68,7 +68,8 @@ pub(crate) struct CostRates {
     /// Memory of the read pairs with candidate k-mers (bytes per Gbase of the tumour). At most half of the remaining
     /// memory is used for them.
     pub(crate) candidate_pair_bytes: f64,
-    /// Memory of contigs and their placements, without the seed tables (bytes per Gbase of the tumour).
+    /// Memory while contigs are placed on the reference: contigs and their placements, without the seed tables (bytes
+    /// per Gbase of the tumour).
     pub(crate) place_bytes: f64,
     /// Total length of the contigs (bases per Gbase of the tumour).
     pub(crate) contig_bases: f64,

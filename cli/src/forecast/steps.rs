@@ -10,7 +10,7 @@ use super::rates::CostRates;
 /// Predicted resources of one task of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepForecast {
-    /// The step.
+    /// The step that the task belongs to.
     pub(crate) kind: StepKind,
     /// CPU seconds, summed over all threads.
     pub(crate) cpu_s: f64,
@@ -25,7 +25,7 @@ pub(crate) struct StepForecast {
 /// Share of the CPU time of counting that the step `scatter` takes; the step `count` takes the rest. Measured
 /// (docs/evidence/2026-11-24-distributed-call.md).
 const SCATTER_SHARE_OF_COUNT: f64 = 0.69;
-/// Size of scattered k-mers (bytes per base of the reads).
+/// Size of the k-mers that the step `scatter` writes (bytes per base of the reads).
 const KMER_BYTES_PER_BASE: f64 = 1.0;
 /// Factor by which requested memory and disk space exceed the expected ones, because shards and partitions differ in
 /// size. Set by judgement.

@@ -77,8 +77,8 @@ impl RunOutcome<'_> {
         }
     }
 
-    /// Publishes the outputs in `set`, with the outcome as JSON if `json` is given, and logs counters and summary. `out` is
-    /// the file of the records.
+    /// Publishes the files in `set`. Before that, adds the results as JSON if the path `json` is given. Logs counters
+    /// and a summary. `out` is the file of the records.
     ///
     /// # Errors
     /// A file cannot be written.

@@ -9,7 +9,7 @@ use genuma_simulate::{
     TargetSource, UmiParams,
 };
 
-/// Default depth outside the targets relative to the depth of the targets.
+/// Default of `--off-target`: depth outside the targets, relative to the depth of the targets.
 const OFF_TARGET_COVERAGE: f64 = 0.01;
 
 /// Values of `--library`: kinds of libraries, each a preset of options.

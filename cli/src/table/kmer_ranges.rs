@@ -31,7 +31,7 @@ pub(crate) struct TablePages {
 /// Position up to which a table has been divided into k-mer ranges.
 #[derive(Debug)]
 struct TableCursor {
-    /// First page that may have k-mers of the next range.
+    /// Number of the first page that may have k-mers of the next range.
     next_page: u64,
     num_pages: u64,
     /// Maximum number of pages of this table in a k-mer range.

@@ -14,7 +14,7 @@ pub(crate) const INVALID_KMER: u64 = u64::MAX;
 /// Number of keys that are compared at once with vector instructions.
 const KEYS_PER_VECTOR: usize = 8;
 
-/// K-mers of a table with their counts.
+/// A batch of k-mers of one table, with their counts.
 pub(crate) type TableKmerCounts = EntryBatch<u32>;
 
 /// Consecutive entries of a k-mer table: ascending k-mers and their counts.

@@ -48,9 +48,9 @@ const MAX_CHANGES_PER_HET_SITE: f64 = 0.1;
 /// says that calls cannot be trusted. Chosen: a heterozygous clonal change is in half as many reads of the normal as
 /// this share. At 5% it is in one read of 40, and looks like a germline variant.
 const TUMOUR_IN_NORMAL_LEVELS: [f64; 2] = [0.02, 0.05];
-/// Levels of the low-depth share (sites with less than a fifth of the mean depth): above the first the report advises
-/// to check calls, above the second it says that calls cannot be trusted. Chosen: evenly covered genomes have about 1%;
-/// at 20% no change can be found in a fifth of the genome.
+/// Levels of the low-depth share (share of sites with less than a fifth of the mean depth). Above the first level the
+/// report advises to check calls, above the second it says that calls cannot be trusted. Chosen: evenly covered genomes
+/// have about 1%; at 20%, changes in a fifth of the genome cannot be found.
 const LOW_DEPTH_LEVELS: [f64; 2] = [0.05, 0.2];
 /// Maximum unevenness of depth (coefficient of variation beyond chance) for a good finding. Whole genomes have 0.1 to
 /// 0.3, captured exomes more. Above 0.5 copy numbers cannot be estimated from depth. Empirical.
@@ -70,8 +70,8 @@ const MIN_DAMAGE_RATIO: f64 = 2.5;
 const MIN_DAMAGE_RATE: f64 = 2e-5;
 /// Minimum number of reads with a substitution for which damage is reported. Set by judgement.
 const MIN_DAMAGE_READS: f64 = 20.0;
-/// If the upper end of the purity interval is below this value, the report warns of low purity. Chosen: a clonal change
-/// is then in less than a tenth of the reads.
+/// If the upper end of the interval of the purity is below this value, the report warns of low purity. Chosen: at this
+/// purity a clonal change is in only a tenth of the reads.
 const MIN_PURITY: f64 = 0.2;
 
 /// Assesses all properties of the sample pair. Returns the findings in the order in which the report shows them; the

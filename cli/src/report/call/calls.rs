@@ -212,7 +212,7 @@ fn class_style(class: EventClass) -> &'static str {
     }
 }
 
-/// Describes the change in a few words, as HTML.
+/// Describes the change of a call in a few words, as HTML.
 fn describe_change(call: &ReportedEvent) -> String {
     let [reference, alternative] = &call.alleles;
     let base = |allele: &str| !allele.is_empty() && allele.bytes().all(|b| b.is_ascii_alphabetic());

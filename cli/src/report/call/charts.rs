@@ -1,4 +1,4 @@
-//! The plots of the calls.
+//! The plots of the calls in the report.
 
 use genuma_kmers::MAX_SAMPLES;
 use genuma_somatic::call_summary::{CallSummary, ReportedEvent};

@@ -10,14 +10,14 @@ const PROFILE_PLOT: PlotSize =
     PlotSize { width: 1000.0, height: 200.0, left: 62.0, right: 10.0, top: 10.0, bottom: 30.0 };
 /// Maximum depth ratio in the plot. Points with larger ratios are drawn at the top.
 const MAX_DEPTH_RATIO: f64 = 4.0;
-/// Minimum number of bins for a plot.
+/// Minimum number of bins of the copy-number profile for which it is plotted.
 const MIN_BINS: usize = 10;
 const BIN_KEY: LegendKey<'static> = LegendKey { style: "kept", name: "bins" };
 const SEGMENT_KEY: LegendKey<'static> = LegendKey { style: "tumour", name: "segments" };
 
 /// Lays out the contigs one after another on the x axis of a plot, in the order of the reference. The unit is bp.
 struct GenomeAxis<'a> {
-    /// Name, start on the axis and length of each contig.
+    /// Name, start on the axis and length of each contig, in bp.
     contigs: Vec<(&'a str, f64, f64)>,
     length: f64,
 }

@@ -1,4 +1,5 @@
-//! The section on sequencing errors: error rates by quality, substitutions, and slippage in tandem repeats.
+//! The section of the report on sequencing errors: error rates by base quality, substitutions, and slippage in tandem
+//! repeats.
 
 use std::fmt::Write;
 

@@ -118,7 +118,7 @@ impl FactRows {
     }
 }
 
-/// Table cell for an unknown value, with the reason.
+/// Returns the table cell for an unknown value, which states the reason.
 fn unknown_cell(why: &str) -> String {
     format!(r#"<span class="of">unknown: {}</span>"#, escape_html(why))
 }
@@ -291,7 +291,7 @@ fn add_contigs(rows: &mut FactRows, outcome: &CallSummary) {
     }
 }
 
-/// Adds mutation burden and microsatellite instability.
+/// Adds rows with mutation burden and microsatellite instability.
 fn add_mutations(rows: &mut FactRows, outcome: &CallSummary) {
     let burden = outcome
         .sample_summary

@@ -33,7 +33,8 @@ impl MinMedianMax {
 #[derive(Debug, Clone)]
 pub(crate) struct BandwidthRate<'a> {
     pub(crate) kernel: BandwidthKernel,
-    /// NUMA node of the threads; `None` if they are on several nodes or the profile does not say.
+    /// NUMA node of the threads; `None` if the threads are on several nodes, or if the profile does not record the
+    /// node.
     pub(crate) cpu_node: Option<u32>,
     pub(crate) memory: &'a MemoryLocation,
     pub(crate) threads: u32,
@@ -74,9 +75,9 @@ pub(crate) struct BandwidthSaturation {
     pub(crate) max_share: f64,
     /// Maximum of the total bandwidth over all numbers of threads, in GB/s.
     pub(crate) max_gbs: f64,
-    /// Bandwidth of one thread alone in GB/s, if it was measured.
+    /// Bandwidth of a single thread in GB/s, if it was measured.
     pub(crate) one_thread_gbs: Option<f64>,
-    /// Largest number of threads measured, and the bandwidth of each thread then in GB/s.
+    /// The largest number of threads measured, and the bandwidth of each of them in GB/s.
     pub(crate) largest_run: (u32, f64),
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct MachineShape {
     pub(crate) memory_only: u32,
     /// Memory of each node in GiB.
     pub(crate) gib: u64,
-    /// Latency of local memory in ns.
+    /// Latency of a node's own memory in ns.
     pub(crate) local_ns: f64,
     /// Size of each last-level cache in bytes.
     pub(crate) last_cache: u64,

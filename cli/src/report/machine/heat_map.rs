@@ -9,7 +9,7 @@ pub(crate) struct HeatMapCell {
     pub(crate) value: f64,
     /// Text in the cell.
     pub(crate) text: String,
-    /// Tooltip.
+    /// Tooltip of the cell.
     pub(crate) title: String,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct HeatMapCell {
 pub(crate) struct HeatMap<'a> {
     pub(crate) rows: &'a [u32],
     pub(crate) columns: &'a [u32],
-    /// The cells row by row; `None` where nothing was measured.
+    /// The cells, row by row; `None` if nothing was measured for the pair of nodes.
     pub(crate) cells: Vec<Option<HeatMapCell>>,
     /// CSS class that determines the colour.
     pub(crate) style: &'static str,
