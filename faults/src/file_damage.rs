@@ -5,7 +5,7 @@ use fastrand::Rng;
 /// Number of bytes that disks and file systems lose together.
 const SECTOR_BYTES: usize = 512;
 
-/// How a file is damaged. A sector is the [`SECTOR_BYTES`] bytes from the position on.
+/// How a file is damaged. A sector is the 512 bytes from the position on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DamageKind {
     /// One bit of the byte at the position is inverted.

@@ -57,7 +57,7 @@ pub fn start_process<'a>(mut command: Command, log: &'a Path, name: &'static str
 }
 
 impl RunningProcess<'_> {
-    /// Waits until the process exits or exceeds [`MAX_RUN_TIME`], then kills the rest of its process group.
+    /// Waits until the process exits or exceeds the time limit, then kills the rest of its process group.
     ///
     /// # Errors
     /// Waiting for the process fails.
