@@ -104,17 +104,17 @@ fn parse_share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Maximum number of aligner instances of a strategy that is considered.
+/// Maximum number of aligner instances of a strategy that the advisor considers.
 const MAX_INSTANCES: u32 = 8;
-/// Number of reads that are read to estimate the number of reads in the files.
+/// Number of reads at the start of the files from which the total number of reads is estimated.
 const READS_TO_ESTIMATE_TOTAL: u64 = 32_000;
-/// Assumed number of reads of the run when the reads come through a pipe, so that their number cannot be estimated.
+/// Assumed number of reads when the reads come from a pipe, whose total number of reads cannot be estimated.
 const ASSUMED_READS_OF_PIPE: f64 = 100e6;
-/// Share of the run's time that trials may take when `genuma run` chooses the strategy itself. Chosen: at most 2%
-/// lost.
+/// Maximum share of the run's time that trials may take when `genuma run` chooses the strategy itself (0.02 is 2%).
+/// Chosen: the trials then delay the run by at most 2%.
 const AUTO_TRIAL_TIME_SHARE: f64 = 0.02;
 
-/// Prints the advice for an aligner command, or with --replay the advisor's score.
+/// Prints the advice for an aligner command; with --replay, prints how good the advice is on a table of run times.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(table) = &args.replay {
         return print_replay_score(table);
@@ -164,8 +164,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     logging::print_result(text::format_advice_table(&case, &advice))
 }
 
-/// Chooses a strategy for `genuma run --strategy auto`, and returns it with the reason as text. Trials take at most
-/// [`AUTO_TRIAL_TIME_SHARE`] of the run; when the reads cannot be sampled, the model alone decides.
+/// Chooses a strategy for `genuma run --strategy auto`. Returns the strategy, and the reason for the choice as text.
+/// Trials take at most [`AUTO_TRIAL_TIME_SHARE`] of the run's time. If no reads can be sampled, only the performance
+/// model decides.
 pub(crate) fn choose_strategy(
     invocation: &Invocation,
     topology: &Topology,
@@ -197,7 +198,8 @@ pub(crate) fn choose_strategy(
     }
 }
 
-/// On an interruption, stops the aligner instances and removes index copies, so that a trial leaves nothing behind.
+/// Installs a handler that stops the aligner instances and removes index copies if the program is interrupted, so that
+/// a trial leaves no processes or files behind.
 fn stop_instances_on_interruption() {
     signals::set_interrupt_handler(Some(Box::new(|| {
         kill_all_instances();
@@ -207,7 +209,8 @@ fn stop_instances_on_interruption() {
 }
 
 impl AdvisedRun {
-    /// Describes the run that is to be advised on; `None` if no node has both CPUs and memory.
+    /// Builds the models of the machine and of the aligner run that the advisor needs. Returns `None` if there is no
+    /// profile and no node has both CPUs and memory.
     fn new(
         invocation: &Invocation,
         topology: &Topology,
@@ -235,7 +238,8 @@ impl AdvisedRun {
         }))
     }
 
-    /// Returns the advisor's choice among the strategies. Trials run the aligner.
+    /// Runs the advisor: predicts the run time of each strategy, tries the best strategies on the aligner within the
+    /// time `budget` (share of the run's time; `None` for no trials), and returns the advice.
     fn ask(
         &self,
         invocation: &Invocation,
@@ -304,7 +308,7 @@ fn write_json(path: &Path, case: &AdvisedRun, advice: &Advice, set: &mut FileSet
     json_file::add_json_output(path, json_file::schema::ADVICE_SCHEMA, &json, set)
 }
 
-/// Prints how much time the advisor loses on published run times.
+/// Tests the advisor on published run times (`--replay`) and prints the result: the time lost by its choices.
 fn print_replay_score(table: &Path) -> anyhow::Result<()> {
     let name = table.display().to_string();
     let text = fs::read_to_string(table).with_context(|| format!("{name}: cannot read"))?;

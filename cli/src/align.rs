@@ -44,10 +44,10 @@ use crate::{aligned_files, command_line, counter_table, logging, machine_profile
 use outcome::{AlignOutcome, IndexPlacementResult, StageTimes};
 use scoring::ScoringAndReportOptions;
 
-/// Minimum memory for sorting (bytes): room for one block of records and the merge buffers.
+/// Minimum memory for sorting (bytes): enough for one block of records and the merge buffers.
 const MIN_SORT_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Memory placement of the index.
+/// Values of `--placement`: memory placement of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum IndexPlacement {
     /// A copy on each node if the copies fit easily, else pages spread over all nodes
@@ -176,7 +176,7 @@ pub(crate) struct Args {
     work: Option<PathBuf>,
 }
 
-/// Version of CRAM output.
+/// Values of `--cram-version`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CramVersionArg {
     /// For every program that reads CRAM
@@ -196,7 +196,7 @@ impl From<CramVersionArg> for CramVersion {
     }
 }
 
-/// Where the records are written.
+/// Destination and format of the records: file or standard output.
 enum AlignmentOutput {
     Stdout,
     Sam(PathBuf),
@@ -205,20 +205,20 @@ enum AlignmentOutput {
 }
 
 impl AlignmentOutput {
-    /// Whether the output is sorted by coordinate.
+    /// Returns whether the output is sorted by coordinate.
     fn is_sorted(&self) -> bool {
         matches!(self, AlignmentOutput::Bam(_) | AlignmentOutput::Cram(_))
     }
 }
 
-/// State of a run that does not depend on the engine.
+/// Inputs, options and resources of a run, without the aligner's index.
 struct AlignRun<'a> {
     args: &'a Args,
     target: AlignmentOutput,
     read_groups: Vec<ReadGroup>,
     carried_tags: Arc<CarriedTags>,
     topology: Topology,
-    /// Latency and bandwidth of the nodes, if a profile of this machine was found.
+    /// Measured memory latency and bandwidth between nodes; `None` without a profile of this machine.
     node_measurements: Option<MemoryMeasurements>,
     threads: usize,
     /// Memory for sorting (bytes).
@@ -228,7 +228,7 @@ struct AlignRun<'a> {
     started: Instant,
 }
 
-/// Reads with their first batch already read.
+/// The open input files, with the first batch of reads.
 struct OpenedReads {
     stream: ReadStream,
     first_batch: ReadBatch,
@@ -293,7 +293,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Memory latency and bandwidth of each node, which decide the placement of the index.
+/// Returns the measured memory latency and bandwidth between nodes, by which the placement of the index is chosen.
 fn node_measurements(profile: &MachineProfile) -> MemoryMeasurements {
     let nodes = profile.topology.allowed_memory_nodes();
     let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (from, to)));
@@ -335,7 +335,8 @@ impl Args {
         Ok(target)
     }
 
-    /// The tags that are carried from the reads to the records; `None` if none are asked for. Warns of lanes without tags.
+    /// Returns the tags that are copied from the reads to the records (`--tags`); `None` without the option. Warns if
+    /// some lanes cannot have tags. Fails if no lane can have tags.
     fn carried_tags(&self, lanes: &[StreamLane]) -> anyhow::Result<Option<Arc<CarriedTags>>> {
         let Some(tags) = self.tags.clone() else { return Ok(None) };
         let tags = tags
@@ -362,7 +363,8 @@ impl Args {
         Ok(Some(Arc::new(tags)))
     }
 
-    /// Folder for spilled records: `--work`, else the folder of the output, else the system's temporary folder.
+    /// Returns the folder for spilled records: that of `--work`, else the folder of the output, else the system's
+    /// temporary folder.
     fn work_folder(&self) -> PathBuf {
         let output_folder = || match &self.out {
             Some(out) if out.as_os_str() != "-" => {
@@ -373,7 +375,7 @@ impl Args {
         self.work.clone().unwrap_or_else(output_folder)
     }
 
-    /// Memory for sorting (bytes). Fails when the work folder is not a folder.
+    /// Returns the memory for sorting (bytes). Fails if the memory is too small, or if the work folder does not exist.
     fn sort_memory_bytes(&self) -> anyhow::Result<usize> {
         let free = || {
             memory_limits::available_memory_bytes(Path::new("/"))
@@ -396,7 +398,7 @@ impl Args {
 }
 
 impl AlignRun<'_> {
-    /// ID of each lane's read group; empty without read groups.
+    /// Returns the read group ID of each lane; empty if there are no read groups.
     fn read_group_ids(&self) -> Vec<String> {
         self.read_groups.iter().map(|group| group.id().to_owned()).collect()
     }
@@ -514,15 +516,15 @@ impl AlignRun<'_> {
         Ok(())
     }
 
-    /// Sample name for reports: the first SM of the read groups, else the file's name.
+    /// Returns the sample name for reports: the first SM of the read groups, else the name of the output file.
     fn sample_name(&self) -> String {
         let named = self.read_groups.iter().find_map(|group| group.tag_value("SM"));
         let file = || self.args.out.as_deref().unwrap_or(&self.args.reads[0]).file_stem();
         named.map_or_else(|| file().unwrap_or_default().to_string_lossy().into_owned(), str::to_owned)
     }
 
-    /// Aligns, sorts and writes the records with `write`. Returns the summary and time of aligning, and the summary
-    /// and time of sorting.
+    /// Aligns the reads, sorts the records, and writes them with `write`. Returns summary and time of aligning, and
+    /// summary and time of sorting.
     fn align_and_sort<E: Engine>(
         &self,
         workers: &AlignWorkerPool<'_, E>,
@@ -555,7 +557,7 @@ impl AlignRun<'_> {
     }
 }
 
-/// A warning if reads are unmapped because they are too long for the mapper.
+/// Returns a warning if reads are unmapped because they are too long for the mapper.
 fn too_long_reads_warning(aligned: &pipeline::AlignSummary) -> Option<String> {
     let reads = aligned.skipped_reads.get(genuma::TOO_LONG_READS_LABEL).copied().filter(|reads| *reads > 0)?;
     Some(format!(
@@ -564,7 +566,7 @@ fn too_long_reads_warning(aligned: &pipeline::AlignSummary) -> Option<String> {
     ))
 }
 
-/// Aligns and writes SAM text with its header.
+/// Aligns the reads, and writes the SAM header and the records to `out` in the order of the reads.
 fn align_to_sam<E: Engine>(
     workers: &AlignWorkerPool<'_, E>,
     reads: AlignInput,

@@ -1,10 +1,11 @@
-//! Reports what BAM, CRAM and BINSEQ input files contained, and the UMIs of reads, after the files were read.
+//! Logs what BAM, CRAM and BINSEQ input files contained, and how many reads had UMIs, after the files were read.
 
 use genuma_reads::{Lane, RecordCounts};
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-/// The input files with record counts that were read to their end: aligned ones, and FASTQ files with UMIs.
+/// Returns the name and the record counts of each input file that was read to its end and has record counts: BAM, CRAM
+/// and BINSEQ files, and FASTQ files with UMIs.
 fn finished_files(lanes: &[Lane]) -> impl Iterator<Item = (String, &RecordCounts)> {
     let name = |lane: &Lane| lane.paths().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
     lanes.iter().filter_map(move |lane| Some((name(lane), lane.record_counts()?)))

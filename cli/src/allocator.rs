@@ -1,5 +1,6 @@
-//! Memory allocation: if the system refuses memory, the program ends with an error message. Without this module Rust
-//! would abort, and the C code of the aligners, which does not check, would write to address 0.
+//! Memory allocator of the program. If the system refuses memory, the program ends with an error message. Without this
+//! module Rust would abort without one, and the C code of the aligners, which does not check for failed allocations,
+//! would write to address 0.
 #![allow(unsafe_code)] // Allocators, which hand every call on.
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -13,8 +14,8 @@ use rustix::process::{Resource, getrlimit};
 
 use genuma_work::signals;
 
-/// The global allocator. mimalloc returns freed memory to the system soon. glibc's malloc kept 1.5 GB of freed bins
-/// resident, which counted against `--memory`.
+/// The global allocator. mimalloc returns freed memory to the system soon. With the malloc of glibc, 1.5 GB of freed
+/// bins stayed resident and counted against `--memory`.
 #[global_allocator]
 static ALLOCATOR: ExitingAllocator = ExitingAllocator;
 
@@ -77,7 +78,7 @@ unsafe extern "C" fn __wrap_realloc(memory: *mut c_void, size: usize) -> *mut c_
 
 /// Bytes of stack that are reserved for the main thread at start.
 const STACK_BYTES: usize = 512 << 10;
-/// Bytes that the kernel maps in addition to the requested memory. Empirical.
+/// Bytes that the kernel maps in addition to the stack that is reserved. Empirical.
 const KERNEL_SLACK_BYTES: u64 = 64 << 10;
 
 /// Reserves stack for the main thread while memory is available. The kernel grows this stack on demand, and kills the
@@ -94,7 +95,7 @@ pub(crate) fn reserve_main_stack() {
     touch_stack();
 }
 
-/// The limit of this process on address space (`ulimit -v`) in bytes. `None` without a limit.
+/// Returns the limit of this process on address space (`ulimit -v`) in bytes; `None` without a limit.
 pub(crate) fn address_space_limit_bytes() -> Option<u64> {
     getrlimit(Resource::As).current
 }
@@ -104,7 +105,8 @@ fn touch_stack() {
     std::hint::black_box([0u8; STACK_BYTES]);
 }
 
-/// Returns `memory`, or ends the program if the allocation of `bytes` bytes was refused.
+/// Returns `memory`, the result of an allocation of `bytes` bytes. Ends the program with an error message if the
+/// allocation failed.
 fn exit_if_refused<T>(memory: *mut T, bytes: usize) -> *mut T {
     if memory.is_null() && bytes > 0 {
         exit_out_of_memory(bytes);
@@ -131,7 +133,7 @@ fn exit_out_of_memory(bytes: usize) -> ! {
     })
 }
 
-/// A text buffer of fixed size, to write a message without allocating.
+/// A text buffer of fixed size, into which a message is formatted without allocating memory.
 struct FixedLine {
     text: [u8; 250],
     length: usize,

@@ -17,7 +17,7 @@ enum Command {
     Evaluate(evaluate::Args),
 }
 
-/// Runs the chosen command.
+/// Runs the subcommand of `genuma bench` that the user chose.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Simulate(args) => simulate::run(*args),

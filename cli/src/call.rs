@@ -61,11 +61,11 @@ use result_files::{CallOutputs, OutputOptions};
 use sample_options::{SampleNameOptions, TumourReads};
 use watcher::CallWatcher;
 
-/// Minimum number of occurrences of a k-mer in the tumour reads. Rarer k-mers are taken for sequencing errors.
-/// Chosen: the lowest count that is not a single read; likelihoods decide later.
+/// Minimum number of occurrences of a k-mer in the tumour reads; rarer k-mers count as sequencing errors. Chosen: the
+/// smallest number that one read alone cannot reach. Likelihoods decide later about errors that occur twice.
 const MIN_TUMOUR_KMER_COUNT: u32 = 2;
 
-/// Default of `--target-padding`, in bp. Usual for interval padding in GATK: fragments that are captured reach beyond
+/// Default of `--target-padding`, in bp. GATK users commonly pad intervals by as much: captured fragments extend beyond
 /// their target.
 const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 
@@ -269,7 +269,7 @@ enum AssayOption {
 }
 
 impl AssayOption {
-    /// The assay; `None` if the reads decide.
+    /// Returns the assay that the option gives; `None` for `auto`, where the assay is estimated from the reads.
     fn assay(self) -> Option<Assay> {
         match self {
             AssayOption::Auto => None,
@@ -282,7 +282,8 @@ impl AssayOption {
     }
 }
 
-/// Default of `--min-quality`. Without a normal a call passes if it is more probably somatic than not.
+/// Returns the default of `--min-quality` (Phred). Without a normal it is lower: a call passes if it is more probably
+/// somatic than not.
 fn default_min_quality(has_normal: bool) -> f64 {
     if has_normal { 8.0 } else { 3.0 }
 }
@@ -356,19 +357,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     done.map(drop)
 }
 
-/// Where and under which conditions the results of a distributed call are written.
+/// Folder and options of the results of a distributed call.
 pub(crate) struct DistributedOutputs<'a> {
     /// Folder of the results; it is created if it is missing.
     pub(crate) out: &'a Path,
-    /// Optional tables and signatures.
+    /// The optional outputs.
     pub(crate) options: OutputOptions,
-    /// The warnings of the plan.
+    /// The warnings on the inputs that the plan contains.
     pub(crate) warnings: Vec<ResultWarning>,
-    /// Which warnings withhold the results.
+    /// Which warnings prevent the results from being written.
     pub(crate) rule: WarningRule,
 }
 
-/// Writes the results of a distributed call, and logs a summary.
+/// Runs the last step of a distributed call (`judge`), writes the results, and logs a summary. The output files are
+/// opened before that step, so that a folder without write permission is an error at the start.
 pub(crate) fn write_distributed_results(
     job: &CallJob,
     outputs: DistributedOutputs<'_>,
@@ -388,7 +390,8 @@ pub(crate) fn write_distributed_results(
     Ok(())
 }
 
-/// Writes the results of a call in one process.
+/// Writes the results of a call that ran in this process, and prints the explanations that `--why` requests. Returns
+/// the summary.
 fn write_results(
     job: &CallJob,
     outputs: CallOutputs<'_>,
@@ -404,7 +407,7 @@ fn write_results(
 }
 
 impl Args {
-    /// Which warnings withhold the results.
+    /// Returns which warnings prevent the results from being written (`--force`, `--strict`).
     fn warning_rule(&self) -> WarningRule {
         WarningRule::from_options(self.force, self.strict)
     }
@@ -413,7 +416,8 @@ impl Args {
         OutputOptions::new(self.maf.clone(), self.bedpe.clone(), self.signatures.as_deref())
     }
 
-    /// The resources of the call, or of one step of a distributed call, which may run on another machine.
+    /// Returns the resources of the call. With `--plan` these are the resources of one task of a distributed call,
+    /// which may run on another machine.
     fn choose_resources(&self, lanes: &[Lane], k: u32) -> anyhow::Result<Resources> {
         if self.plan.is_some() {
             let default_threads = || command_line::threads_or_all_cpus(None).min(MAX_STEP_THREADS);
@@ -430,7 +434,8 @@ impl Args {
         Ok(Resources { devices, ..means })
     }
 
-    /// Translates the command line into a job of the library.
+    /// Builds the [`CallJob`], the input of the library `genuma_somatic`, from the options. Opens and checks the input
+    /// files.
     fn build_job(&self) -> anyhow::Result<CallJob> {
         let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
         let genome = CramReference::new(self.reference.clone());
@@ -532,10 +537,10 @@ impl Args {
     }
 }
 
-/// Default number of threads of one step of a distributed call. Steps run on machines that may be smaller than this
-/// one.
+/// Maximum of the default number of threads of one task of a distributed call. Tasks run on machines that may have
+/// fewer CPUs than this one.
 const MAX_STEP_THREADS: usize = 4;
-/// Default memory budget of one step of a distributed call, in bytes.
+/// Default memory budget of one task of a distributed call, in bytes.
 const DEFAULT_STEP_MEMORY_BYTES: u64 = 16 << 30;
 
 /// Replaces the paths of a lane's files by absolute paths.
@@ -554,8 +559,8 @@ fn make_lane_paths_absolute(lane: &mut Lane) -> anyhow::Result<()> {
     }
 }
 
-/// Builds the resources of a call from the options. The free space of the work folder is looked up later, when the
-/// folder exists.
+/// Builds the resources of a call from the options. The scratch space is not limited to the free disk space yet,
+/// because the work folder may not exist at this point.
 ///
 /// # Errors
 /// The memory budget is too small for the number of threads.
@@ -569,16 +574,17 @@ fn build_resources(threads: Option<u16>, memory: Option<u64>, scratch: Option<u6
     Ok(means)
 }
 
-/// Whether some of the reads come from a pipe, which can be read only once.
+/// Returns whether some reads come from a pipe, which can be read only once.
 fn has_piped_reads(job: &CallJob) -> bool {
     job.lanes.iter().any(Lane::has_pipe)
 }
 
-/// Checks the inputs for errors that would otherwise show up late. Returns the number of bases of the reference, and the
-/// warnings that stand in the results.
+/// Checks the inputs early for errors that would otherwise stop the call after hours. Returns the number of bases of
+/// the reference (`None` without one), and the warnings to write into the results.
 ///
 /// # Errors
-/// An input cannot be read; a file of aligned reads contradicts the reference, and `rule` does not accept that.
+/// An input cannot be read; or the header of a file of aligned reads contradicts the reference, and `rule` does not
+/// accept that.
 fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
     // The content of a pipe is unknown until it is read.
     let lengths = if has_piped_reads(job) { Vec::new() } else { read_lengths::max_length_of_first_reads(&job.lanes)? };
@@ -601,7 +607,7 @@ fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>
     Ok((Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()), warnings))
 }
 
-/// Logs the number of genes, and the features that are left out.
+/// Logs the number of genes, and the features of the GFF3 file that are skipped.
 fn log_genes(gff: &GeneFile, genes: &Genes) {
     let name = gff.path.display();
     info!("{name}: {}", genes.describe_genes());
@@ -624,11 +630,11 @@ fn log_targets(option: &TargetsOption, targets: &Targets) {
     );
 }
 
-/// Logs the expected time, memory and disk space of the call. For a resumed run nothing is logged, because the
-/// remaining work is unknown.
+/// Logs the expected time, memory and disk space of the call. Logs nothing for a resumed run, because the remaining
+/// work is unknown, and nothing for reads from a pipe, whose size is unknown.
 ///
 /// # Errors
-/// The call cannot be done with the given resources.
+/// The call is not possible with the given resources.
 fn log_forecast(job: &CallJob, reference: Option<u64>) -> anyhow::Result<()> {
     if has_piped_reads(job) {
         info!("reads come from a pipe: time and memory of the call cannot be estimated");
@@ -652,14 +658,14 @@ fn log_forecast(job: &CallJob, reference: Option<u64>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The output folder. If this run created the folder and wrote nothing into it, the folder is removed again.
+/// The output folder. When this value is dropped, a folder that this run created is removed if it is still empty.
 struct OutputFolder<'a> {
     path: &'a Path,
     was_created: bool,
 }
 
 impl<'a> OutputFolder<'a> {
-    /// Creates the folder if it is missing.
+    /// Opens the output folder; creates it if it is missing.
     fn open(path: &'a Path) -> anyhow::Result<Self> {
         let new = !path.exists();
         fs::create_dir_all(path).with_context(|| format!("{}: cannot create the output folder", path.display()))?;
@@ -676,7 +682,7 @@ impl Drop for OutputFolder<'_> {
     }
 }
 
-/// Inputs of a call besides the reads and the reference.
+/// Optional inputs of a call besides the reads and the reference.
 struct AdditionalInputs<'a> {
     screen: Option<&'a Path>,
     panel: Option<&'a PanelOfNormals>,
@@ -685,8 +691,8 @@ struct AdditionalInputs<'a> {
     gff: Option<&'a GeneFile>,
 }
 
-/// Fingerprint of the inputs and parameters that the calls depend on. A run is only resumed if its fingerprint is the
-/// same.
+/// Returns the fingerprint of the call: text with all inputs and parameters that the calls depend on. An interrupted
+/// run is resumed only if its fingerprint is the same.
 fn fingerprint_inputs(
     samples: &SampleNames,
     lanes: &[Lane],
@@ -765,7 +771,8 @@ fn clean_up_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
     })));
 }
 
-/// Logs what the libraries are and what other cells the samples contain, where calling depends on it.
+/// Logs properties of the samples that change how variants are called: a missing normal, the assays, fragments with
+/// fixed ends, tumour cells in the normal, and DNA of another person in the tumour.
 fn log_library_properties(outcome: &CallSummary) {
     let summary = &outcome.sample_summary;
     match (outcome.has_normal, &outcome.known) {

@@ -68,23 +68,23 @@ pub(crate) struct Args {
     threads: Option<u16>,
 }
 
-/// Parameters of the k-mer sketch of `genuma check`: up to 8 million k-mers of small genomes and 32 million of large
-/// ones (about 2 GB of memory), enough for shallow samples of large genomes.
+/// Parameters of the k-mer sketch of `genuma check`: up to 8 million k-mers for small genomes, and up to 32 million for
+/// large ones (about 2 GB of memory), enough for samples of low depth of large genomes.
 const SKETCH_PARAMS: SketchParams =
     SketchParams { k: 31, min_quality: [20, 30], max_kmers_small_genome: 8_000_000, max_kmers: 32_000_000 };
 
-/// Content of the file that `--json` names.
+/// Content of the JSON file that `--json` requests.
 #[derive(Serialize)]
 struct CheckReport<'a> {
     command: String,
     version: &'static str,
-    /// Sequenced bases of the normal and of the tumour.
+    /// Number of sequenced bases of the normal and of the tumour.
     bases: [u64; 2],
     pair: &'a SamplePairSummary,
     library: &'a SamplePairLibraryMetrics,
     /// Counts of records in BAM and CRAM input; null for FASTQ input.
     aligned: Value,
-    /// Results of the second and later tumours; absent if there is one tumour.
+    /// Results of the second and later tumours; the key is absent if there is one tumour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_tumours: Vec<OtherTumourReport<'a>>,
 }

@@ -1,4 +1,4 @@
-//! Helpers for the command line: the `--threads` parser, and this process's command line quoted for a shell.
+//! Helpers for the command line: the parser of `--threads`, and the command line of this process, quoted for a shell.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,35 +10,35 @@ use clap::value_parser;
 /// threads.
 const MAX_THREADS: i64 = 4096;
 
-/// Parser of `--threads`: 1 to [`MAX_THREADS`].
+/// Returns the parser of `--threads`, which accepts 1 to [`MAX_THREADS`].
 pub(crate) fn thread_count_parser() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=MAX_THREADS)
 }
 
-/// The requested number of threads, or the number of CPUs that this process may use.
+/// Returns the requested number of threads, or else the number of CPUs that this process may use.
 pub(crate) fn threads_or_all_cpus(requested: Option<u16>) -> usize {
     let all_cpus = || std::thread::available_parallelism().map_or(1, usize::from);
     requested.map_or_else(all_cpus, usize::from)
 }
 
-/// The command line of this process, quoted so that a shell reads the same arguments.
+/// Returns the command line of this process, quoted so that a shell reads the same arguments.
 pub(crate) fn quoted_command_line() -> String {
     quote_for_shell(std::env::args_os())
 }
 
-/// The command line of this process without `--resume`, quoted for a shell: results of a resumed run have the same bytes
-/// as those of a run that was not interrupted.
+/// Returns the command line of this process without `--resume`, quoted for a shell. It is written into results, so that
+/// a resumed run gives the same bytes as an uninterrupted one.
 pub(crate) fn quoted_command_line_without_resume() -> String {
     quote_for_shell(std::env::args_os().filter(|arg| arg != "--resume"))
 }
 
-/// Joins arguments to one line, each quoted where a shell needs it.
+/// Joins arguments to one line. Arguments with characters that are special in a shell are quoted.
 fn quote_for_shell(args: impl Iterator<Item = OsString>) -> String {
     args.map(|arg| quote_argument(&arg)).collect::<Vec<_>>().join(" ")
 }
 
-/// One argument, quoted where a shell needs it. The text has no control characters: those, and bytes that are no UTF-8,
-/// are written as escapes in `$'...'`, which bash, ksh and zsh read.
+/// Quotes an argument if a shell needs it. Control characters, and bytes that are not UTF-8, are written as escapes in
+/// `$'...'`, which bash, ksh and zsh read, so that the result has none.
 fn quote_argument(arg: &OsStr) -> String {
     let needs_no_quotes = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
     match arg.to_str() {

@@ -28,11 +28,12 @@ use crate::{aligned_files, command_line, fpga, gpu, multiqc, size_format};
 use outputs::{CountOutcome, KmerOutput};
 use resume::ResumableCount;
 
-/// Memory of the process outside the counter (bytes). Measured: 40 MiB with two threads and two files, rounded up.
+/// Memory of the process without the k-mer counter (bytes). Measured: 40 MiB with two threads and two files, rounded
+/// up.
 const BASE_MEMORY_BYTES: u64 = 48 << 20;
-/// Memory outside the counter for the reads that each thread holds (bytes). Measured.
+/// Memory for the reads that each thread processes, not part of the k-mer counter (bytes). Measured.
 const MEMORY_PER_THREAD_BYTES: u64 = 12 << 20;
-/// Memory outside the counter for each open input file (bytes). Measured.
+/// Memory for each open input file, not part of the k-mer counter (bytes). Measured.
 const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
 
 /// Count the k-mers of one sample, or of several samples jointly.
@@ -125,7 +126,7 @@ pub(crate) struct Args {
     resume: bool,
 }
 
-/// Name of a sample and its files.
+/// Name of a sample, and the files with its reads.
 type NamedFiles = (String, Vec<PathBuf>);
 
 /// Parses `NAME=FILE,FILE`.
@@ -145,8 +146,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Args {
-    /// The samples with their names: the only one, or the normal, the tumour and then the named samples in the order
-    /// given.
+    /// Returns names and files of all samples: the unnamed sample (`reads`), the normal and the tumour, if given, then
+    /// the samples of `--sample` in the order given.
     fn collect_samples(&self) -> Result<Vec<NamedFiles>, UsageError> {
         let unnamed = [("reads", &self.reads), ("normal", &self.normal), ("tumor", &self.tumor)];
         let usual = unnamed.into_iter().filter(|(_, files)| !files.is_empty());
@@ -167,7 +168,8 @@ impl Args {
         self.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 
-    /// Parameters of the counter. Its memory is that of the process less what the other parts of the process use.
+    /// Returns the parameters of the k-mer counter. Its memory is that of the process less the memory that the rest of
+    /// the process needs.
     fn count_params(&self, files: usize) -> Result<CountParams, UsageError> {
         let threads = command_line::threads_or_all_cpus(self.threads);
         let memory = self.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
@@ -194,7 +196,8 @@ impl Args {
         })
     }
 
-    /// Counts the k-mers of all samples jointly.
+    /// Checks inputs and outputs, then counts the k-mers of all samples jointly and writes the results. With `--resume`
+    /// finished stages are kept in a work folder.
     fn count(&self, samples: &[NamedFiles]) -> anyhow::Result<()> {
         let target = KmerOutput::from_path(&self.out)?;
         let genome = CramReference::new(self.reference.clone());
@@ -306,7 +309,8 @@ impl Args {
         Ok(())
     }
 
-    /// Counts the k-mers without keeping finished stages: nothing is left behind on success, failure or interruption.
+    /// Counts the k-mers without a work folder for finished stages: no files are left behind on success, failure or
+    /// interruption.
     fn count_kmers(
         &self,
         samples: usize,

@@ -1,4 +1,4 @@
-//! The table of counters at the end of `run`, `align` and `call`.
+//! Formats and logs the resource counters (CPU time, memory, cache misses ...) at the end of `run`, `align` and `call`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use tracing::info;
 use crate::report::markup::group_thousands;
 use crate::size_format::format_bytes;
 
-/// One cell: its text, and the note of its counter.
+/// One cell of the table: its text, and a note if the number is missing, a lower bound or an estimate.
 struct Cell {
     text: String,
     note: Option<(NoteKind, String)>,
 }
 
-/// Subject of a note.
+/// Kind of a note: why a number is missing or inexact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum NoteKind {
     Missing,
@@ -52,7 +52,8 @@ impl Cell {
     }
 }
 
-/// The rows of a set of processes: name and cell. All sets have the same rows.
+/// Returns the rows of the table for a group of processes: name of the counter, and cell. All groups have the same
+/// rows.
 fn rows(counters: &ProcessCounters, nodes: &BTreeSet<u32>) -> Vec<(String, Cell)> {
     let seconds = |time: f64| Cell::exact(format!("{time:.2}"));
     let count = |count: &CounterValue| Cell::from_count(count, group_thousands);
@@ -89,8 +90,8 @@ fn rows(counters: &ProcessCounters, nodes: &BTreeSet<u32>) -> Vec<(String, Cell)
     rows
 }
 
-/// Formats the counters as lines: a table with one column a set of processes, then why numbers are missing, then the
-/// counters of the machine.
+/// Formats the counters as lines of text: a table with one column for each group of processes (name, counters), then
+/// the notes on missing and estimated numbers, then the counters of the whole machine.
 pub(crate) fn format_counter_table(
     columns: &[(String, &ProcessCounters)],
     machine: Option<&NumaBalancingCounters>,
@@ -146,14 +147,15 @@ fn format_machine_line(machine: &NumaBalancingCounters) -> String {
     }
 }
 
-/// Logs a table of the counters, one column for each named set of processes, and the counters of the machine.
+/// Logs the table of the counters, with one column for each group of processes (name, counters), and the counters of
+/// the whole machine.
 pub(crate) fn log_counter_table(columns: &[(String, &ProcessCounters)], machine: Option<&NumaBalancingCounters>) {
     for line in format_counter_table(columns, machine) {
         info!("{line}");
     }
 }
 
-/// Logs the table of a run in this process, if there is one.
+/// Logs the table of the counters of this process, if they were recorded.
 pub(crate) fn log_own_counters(counters: Option<&RunCounters>) {
     if let Some(RunCounters { process, machine }) = counters {
         log_counter_table(&[("genuma".to_owned(), process)], Some(machine));

@@ -1,5 +1,5 @@
-//! Lists the OpenCL devices in a child process with a time limit. Drivers are code of other vendors: some abort or
-//! hang while they look for devices, which must not end or block this process.
+//! Lists the OpenCL devices in a child process with a time limit. Drivers are code of other vendors: some abort or hang
+//! while they list devices, which must not end or block this process.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -10,21 +10,22 @@ use std::time::{Duration, Instant};
 use genuma_gpu::DiscoveredDevices;
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
-/// Environment variable with the process ID of the parent. It makes a child process list the devices as JSON, and do
-/// nothing else.
+/// Environment variable that tells a child process to list the devices as JSON and exit. Its value is the process ID of
+/// the parent.
 const CHILD_VARIABLE: &str = "GENUMA_DEVICE_LIST_CHILD";
 
-/// Environment variable with another time limit in seconds, for tests.
+/// Environment variable with the time limit in seconds instead of [`TIME_LIMIT`], for tests.
 const TIME_LIMIT_VARIABLE: &str = "GENUMA_DEVICE_LIST_SECONDS";
 
-/// How long drivers may take to list their devices. Chosen: a server with eight GPUs and no persistence daemon takes
-/// 10 to 20 s.
+/// Maximum time that drivers may take to list their devices. Chosen: a server with eight GPUs and no persistence daemon
+/// takes 10 to 20 s.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Interval at which this process checks whether the child process has ended, after the child closed its output.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Lists the devices and exits, if this process is the child that does so.
+/// If this process is a child that [`describe_devices`] started, prints the devices as JSON and returns the exit code.
+/// Otherwise returns `None`.
 pub(crate) fn list_devices_if_child() -> Option<ExitCode> {
     let parent = std::env::var_os(CHILD_VARIABLE)?;
     // The parent may be killed while a driver hangs.
@@ -44,15 +45,16 @@ pub(crate) fn list_devices_if_child() -> Option<ExitCode> {
     }
 }
 
-/// The devices with their descriptions, which cannot be opened. If the drivers fail, the list has the reason instead.
+/// Describes the OpenCL devices, as a child process lists them. The result is for display: its devices cannot be
+/// opened. If the drivers fail, the list of devices is empty and `missing` has the reason.
 pub(crate) fn describe_devices() -> DiscoveredDevices {
     let limit = std::env::var(TIME_LIMIT_VARIABLE).ok().and_then(|text| text.parse().ok()).map(Duration::from_secs);
     list_in_child(limit.unwrap_or(TIME_LIMIT))
         .unwrap_or_else(|why| DiscoveredDevices { devices: Vec::new(), missing: vec![why] })
 }
 
-/// The devices, which can be opened. The drivers are called in this process only if they have listed a device in a
-/// child process before.
+/// Finds the OpenCL devices for use: they can be opened. The drivers are called in this process only if a child process
+/// has listed at least one device before.
 pub(crate) fn find_devices() -> DiscoveredDevices {
     let described = describe_devices();
     if described.devices.is_empty() { described } else { genuma_gpu::find_devices() }

@@ -24,12 +24,13 @@ pub(crate) const PLAN_OBJECT_NAME: &str = "plan.json";
 /// Key of the checksum in the plan.
 const CHECKSUM_KEY: &str = "checksum";
 
-/// MD5 sum, in hexadecimal digits, of a plan without its checksum: of its compact JSON text with sorted keys.
+/// Returns the checksum of a plan: the MD5 sum, in hexadecimal digits, of its compact JSON text with sorted keys,
+/// without the checksum itself.
 fn compute_checksum(plan: &Value) -> String {
     md5_hex(plan.to_string().as_bytes())
 }
 
-/// Describes a distributed call to its steps.
+/// The plan of a distributed call (`plan.json`): its input, its steps, and the resources of their tasks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DistributedPlan {
     /// Version of genuma that made the plan.
@@ -42,15 +43,15 @@ pub(crate) struct DistributedPlan {
     pub(crate) shards: u32,
     /// Number of partitions of the k-mers.
     pub(crate) parts: u32,
-    /// The steps in an order in which they can run.
+    /// The steps, each after the steps that it depends on.
     pub(crate) steps: Vec<StepPlan>,
-    /// The input lanes as given.
+    /// The input lanes, before they are divided into shards.
     pub(crate) lanes: Vec<Lane>,
-    /// Warnings on the input that stand in the results.
+    /// Warnings on the inputs, which are written into the results too.
     pub(crate) warnings: Vec<ResultWarning>,
     /// The command that planned the call, and its inputs.
     pub(crate) provenance: Provenance,
-    /// The input of the steps.
+    /// Input and parameters of the call, which all steps use.
     pub(crate) call: DistributedCall,
 }
 
@@ -61,27 +62,28 @@ pub(crate) struct StepPlan {
     pub(crate) name: String,
     /// Number of tasks of the step, 1 or more.
     pub(crate) tasks: u32,
-    /// Names of the steps that must be finished before.
+    /// Names of the steps that must be finished before this step can start.
     pub(crate) after: Vec<String>,
     /// Threads of one task.
     pub(crate) threads: usize,
     /// Memory of one task (MiB).
     pub(crate) memory_mb: u64,
-    /// Time limit of one task (minutes), with a wide margin.
+    /// Time limit of one task (minutes): the forecast with a wide margin.
     pub(crate) minutes: u64,
     /// Disk space in the work folder of one task (MiB).
     pub(crate) scratch_mb: u64,
 }
 
 impl StepPlan {
-    /// Memory to request from a scheduler (MiB): that of genuma, and the kernel's on its behalf.
+    /// Returns the memory to request from a scheduler for one task (MiB): the memory budget of genuma, and a margin for
+    /// memory that the kernel uses for the process.
     pub(crate) fn requested_memory_mb(&self) -> u64 {
         self.memory_mb + self.memory_mb / 10 + 128
     }
 }
 
 impl DistributedPlan {
-    /// The text of the plan as an indented JSON object, with the checksum that [`Self::load`] verifies.
+    /// Returns the plan as an indented JSON object, with the checksum that [`Self::load`] verifies.
     ///
     /// # Errors
     /// A path is not UTF-8.
@@ -97,7 +99,7 @@ impl DistributedPlan {
         Ok(serde_json::to_vec_pretty(&ChecksummedPlan { plan, checksum })?)
     }
 
-    /// Loads the plan from the run store; `None` if there is none.
+    /// Loads the plan from the run store; `None` if the run store has no plan.
     ///
     /// # Errors
     /// The object cannot be read, is no plan, was changed, or was made by another version of genuma.
@@ -130,7 +132,7 @@ impl DistributedPlan {
         Ok(Some(serde_json::from_value(value).with_context(|| format!("{entry}: is damaged; plan the call again"))?))
     }
 
-    /// The plan of a step.
+    /// Returns the plan of a step.
     ///
     /// # Errors
     /// The plan does not contain the step.
@@ -141,7 +143,8 @@ impl DistributedPlan {
         })
     }
 
-    /// Fails if an input file has changed since the run was planned.
+    /// Checks that an input file is the file that was planned. `role` is the role of the file in the fingerprint, such
+    /// as the name of its sample.
     ///
     /// # Errors
     /// The file has changed or is not the planned one, or its metadata cannot be read.

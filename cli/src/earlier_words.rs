@@ -1,9 +1,9 @@
-//! The words that commands had up to version 0.2. They are accepted for one more version: `genuma table union` is
-//! `genuma kmers union`.
+//! Names that commands had up to version 0.2, such as `genuma table union` for `genuma kmers union`. They are accepted
+//! for one more version.
 
 use std::ffi::OsString;
 
-/// Earlier words and the present ones.
+/// Former name of each renamed command, and the words of its present name.
 const EARLIER_WORDS: [(&str, &[&str]); 8] = [
     ("count", &["kmers", "count"]),
     ("query", &["kmers", "query"]),
@@ -15,7 +15,8 @@ const EARLIER_WORDS: [(&str, &[&str]); 8] = [
     ("evaluate", &["bench", "evaluate"]),
 ];
 
-/// The command line, the program's name first, with the present words for an earlier one.
+/// Replaces the former name of a command in a command line by the present one. The first argument is the name of the
+/// program.
 pub(crate) fn with_present_words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
     // The command is the first argument that is no option: no option before it has a value.

@@ -10,18 +10,20 @@ use genuma_work::signals;
 
 use crate::{allocator, logging, size_format};
 
-/// An error of the user's command line. It ends the program with exit code 2, like the errors that the parser finds.
+/// An error in the command line that the user gave. It ends the program with exit code 2, like the errors that the
+/// command-line parser finds.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub String);
 
-/// A program that genuma ran has failed. genuma ends with its exit code and adds no message, as the program has given
-/// its own.
+/// A program that genuma ran has failed. genuma ends with the exit code of this program, and adds no message to that of
+/// the program.
 #[derive(Debug, thiserror::Error)]
 #[error("the program failed with exit code {0}")]
 pub(crate) struct ProgramExit(pub u8);
 
-/// An error of the list of files is an error of the command line, unless a file cannot be read.
+/// Converts an error of the reads crate: if a file cannot be read, the error is kept; any other error is a mistake in
+/// the list of files, a [`UsageError`].
 pub(crate) fn usage_or_read_error(error: genuma_reads::Error) -> anyhow::Error {
     match error {
         genuma_reads::Error::Read { .. } => error.into(),
@@ -43,7 +45,8 @@ pub(crate) fn require_existing_folder(path: &Path, name: &str) -> anyhow::Result
     }
 }
 
-/// Prints an error in one line. Returns the exit code: 2 for wrong usage, that of a program that genuma ran, else 1.
+/// Prints an error in one line. Returns the exit code: 2 for wrong usage, the exit code of a program that genuma ran,
+/// else 1.
 pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     if let Some(ProgramExit(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
@@ -74,7 +77,7 @@ pub(crate) fn print_clap_message(asked: &clap::Error) -> ExitCode {
     }
 }
 
-/// Parts of the panic messages of the standard library and of rayon if the system refuses a new thread.
+/// Parts of the panic messages of the standard library and of rayon when the system refuses to start a thread.
 const THREAD_SPAWN_PANICS: [&str; 4] = [
     "failed to spawn thread",
     "failed to set up alternative stack",
@@ -82,7 +85,8 @@ const THREAD_SPAWN_PANICS: [&str; 4] = [
     "ThreadPoolBuildError",
 ];
 
-/// Installs a panic hook that turns a refused thread into a normal error message. The libraries panic in that case.
+/// Installs a panic hook that prints an error message and ends the program when a library panics because the system
+/// refuses to start a thread.
 pub(crate) fn report_thread_spawn_failures() {
     let default_hook = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -98,8 +102,8 @@ pub(crate) fn report_thread_spawn_failures() {
     }));
 }
 
-/// What to do if the system refused memory: names the limit on address space, if the process has one. Empty for other
-/// errors.
+/// Returns advice for an error of which lack of memory is a cause. It names the limit on address space, if the process
+/// has one. Empty for other errors.
 fn memory_advice(error: &anyhow::Error) -> String {
     let is_refusal = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|cause| cause.kind() == ErrorKind::OutOfMemory)
@@ -114,7 +118,7 @@ fn memory_advice(error: &anyhow::Error) -> String {
     }
 }
 
-/// Formats an error in one line: its message and those causes that the message does not already contain.
+/// Formats an error in one line: its message, and those of its causes that the message does not contain.
 fn one_line(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

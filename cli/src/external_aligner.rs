@@ -1,5 +1,5 @@
-//! The command of an external aligner in the arguments of `genuma run` and `genuma machine advise`, and reads given with
-//! `--reads`.
+//! Parses the command of an external aligner in the arguments of `genuma run` and `genuma machine advise`, and the
+//! option `--reads`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,15 +30,15 @@ pub(crate) struct ReadFileOptions {
 }
 
 impl ReadFileOptions {
-    /// Whether `--reads` is given.
+    /// Returns whether the option `--reads` is given.
     pub(crate) fn is_reads_option_given(&self) -> bool {
         !self.reads.is_empty()
     }
 
-    /// Checks that no option for reads is given, for a program whose input genuma does not read.
+    /// Checks that `--reference` is not given for a program whose input genuma does not read.
     ///
     /// # Errors
-    /// `--reference` is given; the other options need `--reads`.
+    /// [`UsageError`] if `--reference` is given.
     pub(crate) fn check_unused(&self, program: &str) -> Result<(), UsageError> {
         match &self.reference {
             None => Ok(()),
@@ -50,10 +50,11 @@ impl ReadFileOptions {
         }
     }
 
-    /// Parses the aligner's command and adds the reads of `--reads`, if any.
+    /// Parses the aligner's command and adds the files of `--reads`, if any.
     ///
     /// # Errors
-    /// The command is not understood (wrong usage), or a program or an index is missing.
+    /// [`UsageError`] for a command that genuma does not understand; other errors if a program, an index or a file is
+    /// missing.
     pub(crate) fn parse_command(&self, command: &[OsString]) -> anyhow::Result<Invocation> {
         let invocation = command_presets::parse_command(command).map_err(to_usage_error)?;
         let invocation = match invocation.reads != ReadFiles::Unnamed && self.reads.is_empty() {
@@ -69,8 +70,8 @@ impl ReadFileOptions {
     }
 }
 
-/// Turns a command that is not understood into a usage error; a program, index or file that is missing stays a
-/// failure.
+/// Converts an error of parsing a command: to a [`UsageError`] if the command is wrong, otherwise (a missing program,
+/// index or file) to an ordinary error.
 fn to_usage_error(error: Wrong) -> anyhow::Error {
     match error {
         missing @ (Wrong::NotInstalled { .. } | Wrong::NoIndex { .. } | Wrong::Format(_) | Wrong::Io { .. }) => {
@@ -80,7 +81,7 @@ fn to_usage_error(error: Wrong) -> anyhow::Error {
     }
 }
 
-/// The reads given with `--reads`.
+/// Returns the files of `--reads` as lanes of paired, interleaved or single reads.
 fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> anyhow::Result<ReadFiles> {
     if files.is_empty() {
         return Err(UsageError("no reads are given: add --reads".to_owned()).into());
@@ -109,7 +110,8 @@ fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> anyhow::Re
     }
 }
 
-/// The arguments of the plain run, with `{threads}` replaced.
+/// Returns the command line of the plain run: the aligner's own command, with `{threads}` replaced by the number of
+/// threads.
 pub(crate) fn plain_run_command(invocation: &Invocation, threads: usize) -> Vec<String> {
     let threads = threads.to_string();
     invocation.given.iter().map(|word| word.to_string_lossy().replace("{threads}", &threads)).collect()

@@ -1,4 +1,5 @@
-//! Lists everything that a result depends on. A run may resume only if its list equals that of the interrupted run.
+//! Fingerprint of a run: text that lists everything that the result depends on. A run may resume only if its
+//! fingerprint equals that of the interrupted run.
 
 use std::fmt::{Display, Write};
 use std::fs;
@@ -9,24 +10,24 @@ use anyhow::Context;
 
 use crate::report::markup::format_date;
 
-/// Lines with genuma's version, parameters and input files. Threads and memory are omitted, because results do not
-/// depend on them.
+/// Text that identifies a run: lines with genuma's version, parameters and input files. It does not contain threads and
+/// memory, because results do not depend on them.
 pub(crate) struct Fingerprint(String);
 
 impl Fingerprint {
-    /// Starts with the version of this program.
+    /// Creates a fingerprint with the version of this program.
     pub(crate) fn with_program_version() -> Self {
         Fingerprint(format!("genuma {}\n", env!("CARGO_PKG_VERSION")))
     }
 
-    /// Adds a parameter with its value.
+    /// Adds a line with a parameter and its value.
     pub(crate) fn with_parameter(mut self, name: &str, value: impl Display) -> Self {
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "{name} {value}");
         self
     }
 
-    /// Adds a file with its path, size and modification time.
+    /// Adds a line with role, path, size and modification time of a file.
     ///
     /// # Errors
     /// The file's metadata cannot be read.
@@ -37,7 +38,7 @@ impl Fingerprint {
         Ok(self)
     }
 
-    /// The line that describes a file.
+    /// Returns the line of a fingerprint that describes a file: role, path, size and modification time.
     ///
     /// # Errors
     /// The file's metadata cannot be read.
@@ -51,7 +52,8 @@ impl Fingerprint {
         Ok(format!("{role} {} of {bytes} bytes, changed at {changed} ns", path.display()))
     }
 
-    /// Describes how a file changed between two lines of `describe_file`: its size, or otherwise its modification time.
+    /// Describes the difference of two lines of [`Fingerprint::describe_file`] for one file: its sizes or, if they are
+    /// equal, its modification times.
     pub(crate) fn describe_file_change(before: &str, now: &str) -> String {
         let parse = |line: &str| -> Option<(u64, u64)> {
             let (_, numbers) = line.rsplit_once(" of ")?;
@@ -67,7 +69,7 @@ impl Fingerprint {
         }
     }
 
-    /// All lines as one text.
+    /// Returns all lines as one text.
     pub(crate) fn into_text(self) -> String {
         self.0
     }

@@ -1,5 +1,5 @@
-//! Predicts time, memory and disk space of a call, calibrated with earlier calls. Used by `genuma plan`, and by
-//! `genuma call` before it begins.
+//! Predicts time, memory and disk space of a call from its input and from the costs of earlier calls. Used by `genuma
+//! plan`, and by `genuma call` before it begins.
 
 pub(crate) mod calibrate;
 pub(crate) mod input;

@@ -1,4 +1,4 @@
-//! `--fpga`: chooses a device that scatters reads into bins in place of the threads.
+//! The option `--fpga`: an FPGA scatters reads into bins instead of the CPU threads.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use tracing::info;
 
 use crate::errors::UsageError;
 
-/// Environment variable with the folder of the simulators.
+/// Environment variable with the folder that contains the FPGA simulators.
 const FOLDER_VARIABLE: &str = "GENUMA_FPGA_SIM";
 
 /// The option `--fpga`.
@@ -33,7 +33,7 @@ enum FpgaChoice {
 }
 
 impl FpgaOptions {
-    /// Adds the chosen device for `k`-mers.
+    /// Adds the device that the option chooses, if any, to `devices`. `k` is the length of the k-mers.
     ///
     /// # Errors
     /// The simulator is missing.
@@ -50,7 +50,7 @@ impl FpgaOptions {
     }
 }
 
-/// The folder of the simulators: that of the environment variable, else that of this program.
+/// Returns the folder of the FPGA simulators: that of the environment variable, else the folder of this program.
 fn simulator_folder() -> Result<PathBuf, UsageError> {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
         return Ok(folder.into());
@@ -61,7 +61,7 @@ fn simulator_folder() -> Result<PathBuf, UsageError> {
     Ok(program.parent().unwrap_or(Path::new(".")).to_path_buf())
 }
 
-/// Logs one line on the batches that an FPGA scattered.
+/// Logs how many batches of reads an FPGA scattered, if there is one.
 pub(crate) fn log_scattered_batches(devices: &Devices) {
     if let ScatterDevice::SimulatedFpga(fpga) = devices.scatter_device() {
         let [all, on_device] = fpga.num_batches();

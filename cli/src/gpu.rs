@@ -1,4 +1,4 @@
-//! `--gpu`: chooses the devices that count k-mers in addition to the CPU threads.
+//! The option `--gpu`: OpenCL devices that count k-mers in addition to the CPU threads.
 
 use std::convert::Infallible;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub(crate) struct GpuOptions {
 enum GpuChoice {
     Auto,
     Off,
-    /// Devices, each given by its number or by a part of its name (lower case).
+    /// Devices, each given by its number or by a part of its name (in lower case).
     Named(Vec<String>),
 }
 
@@ -42,16 +42,16 @@ impl FromStr for GpuChoice {
     }
 }
 
-/// Minimum memory for counting (bytes) with which `auto` uses a device: its driver takes some hundred MB that the
-/// memory budget does not include. Chosen.
+/// Minimum memory for counting (bytes) at which `auto` uses a device. The device's driver takes some hundred MB that
+/// the memory budget does not include. Set by judgement.
 const MIN_AUTO_MEMORY_BYTES: u64 = 2 << 30;
 
 impl GpuOptions {
-    /// The devices that count the k-mers of these lanes in addition to `threads` threads, with `memory` bytes for
-    /// counting. Logs the choice and the reason if there is a choice.
+    /// Chooses the devices that count the k-mers of these lanes, in addition to `threads` threads with `memory` bytes
+    /// for counting. Logs the choice and its reason, unless there is nothing to choose.
     ///
     /// # Errors
-    /// There are devices, but not a requested one.
+    /// The machine has devices, but a requested one is not among them.
     pub(crate) fn choose_counting_devices(
         &self,
         lanes: &[Lane],
@@ -66,10 +66,10 @@ impl GpuOptions {
         )
     }
 
-    /// Describes the choice for this number of k-mers, for `genuma plan`.
+    /// Describes which devices would count this number of k-mers, for `genuma plan`.
     ///
     /// # Errors
-    /// There are devices, but not a requested one.
+    /// The machine has devices, but a requested one is not among them.
     pub(crate) fn describe_device_choice(&self, kmers: u64, threads: usize, memory: u64) -> anyhow::Result<String> {
         let (why, devices) = match &self.gpu {
             GpuChoice::Off => return Ok("none (--gpu off)".into()),
@@ -98,7 +98,7 @@ impl GpuOptions {
     }
 }
 
-/// The devices that are expected to save time, with their names; else no devices, and the reason.
+/// Returns the devices that are expected to save time, and their names. If there are none, the text is the reason.
 fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, Devices) {
     let none = |why: String| (why, Devices::default());
     if !has_device_files() {
@@ -145,13 +145,14 @@ fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, 
     }
 }
 
-/// Whether a device can count k-mers faster than the CPUs alone: it is no CPU and has 64-bit atomics.
+/// Returns whether a device can count k-mers faster than the CPUs alone: it is not a CPU, and has 64-bit atomic
+/// operations.
 fn can_count_kmers(device: &DeviceDescription) -> bool {
     matches!(device.kind, DeviceKind::Gpu | DeviceKind::Accelerator) && device.has_int64_atomics
 }
 
-/// The requested devices with their names; no devices, and the reason, if the machine has none or none of them can be
-/// opened.
+/// Returns the requested devices and their names. If the machine has no devices, or none of the requested ones can be
+/// opened, the list is empty and the text is the reason.
 fn find_named_devices(names: &[String]) -> anyhow::Result<(String, Devices)> {
     let trial = DeviceTestSettings::from_env().map_err(|error| UsageError(error.to_string()))?;
     let found = find_devices();
@@ -191,7 +192,7 @@ fn find_named_devices(names: &[String]) -> anyhow::Result<(String, Devices)> {
     })
 }
 
-/// Logs one line for each device on the counting that the device did.
+/// Logs for each device how many k-mers it counted.
 pub(crate) fn log_device_counts(devices: &Devices) {
     devices.summary().into_iter().for_each(|line| info!("{line}"));
 }

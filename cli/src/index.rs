@@ -12,13 +12,14 @@ use crate::call::memory_limits;
 use crate::progress::UnitProgressDisplay;
 use crate::{command_line, size_format};
 
-/// Memory for building the index, in tenths of a byte per base ([`genuma::build_index`]).
+/// Memory that building the index takes, in tenths of a byte for each base of the reference ([`genuma::build_index`]).
 const BUILD_DECIBYTES_PER_BASE: u64 = 18;
 
-/// Parses the value of the option `--engine` of earlier versions, which had engines of other projects.
+/// Parses the value of the obsolete option `--engine`. Earlier versions could run the aligners of other projects as
+/// engines.
 ///
 /// # Errors
-/// The engine is not genuma: the message says how to run the other aligner.
+/// The engine is not `genuma`; the message says how to run the other aligner.
 pub(crate) fn parse_engine(name: &str) -> Result<(), String> {
     match name {
         "genuma" => Ok(()),
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A warning if building the index of this many bases takes more memory than is free (bytes).
+/// Returns a warning if building the index of `bases` bases takes more memory than the `free` bytes.
 fn index_memory_warning(bases: u64, free: u64) -> Option<String> {
     let needed = bases * BUILD_DECIBYTES_PER_BASE / 10;
     let (shown, free_shown) = (size_format::format_bytes(needed), size_format::format_bytes(free));

@@ -1,4 +1,4 @@
-//! Notices input files that change while a command reads them.
+//! Detects input files that change while a command reads them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use genuma_reads::{Lane, LaneFiles};
 
-/// Identity of a file and its state: device and inode, size in bytes, time of the last change of its content (seconds,
-/// nanoseconds).
+/// Identity and state of a file: device, inode, size in bytes, and time of the last modification of its content
+/// (seconds, nanoseconds).
 type FileState = (u64, u64, u64, i64, i64);
 
-/// The regular input files of a command, as they were when this was made.
+/// Paths of the regular input files of a command, with their states at the start of the command.
 pub(crate) struct InputFiles(Vec<(PathBuf, FileState)>);
 
 impl InputFiles {
-    /// Notes the files of these lanes, with the references of CRAM, and other files.
+    /// Records the state of the files of these lanes, of the references of CRAM files, and of `others`.
     ///
     /// # Errors
-    /// A file cannot be examined.
+    /// The metadata of a file cannot be read.
     pub(crate) fn from_lanes<'a>(
         lanes: &'a [Lane],
         others: impl IntoIterator<Item = &'a Path>,
@@ -30,10 +30,10 @@ impl InputFiles {
         InputFiles::from_paths(lanes.iter().flat_map(Lane::paths).chain(references).chain(others))
     }
 
-    /// Notes those of these files that are regular.
+    /// Records the state of those of these files that are regular files, not pipes or devices.
     ///
     /// # Errors
-    /// A file cannot be examined.
+    /// The metadata of a file cannot be read.
     pub(crate) fn from_paths<'a>(paths: impl Iterator<Item = &'a Path>) -> anyhow::Result<InputFiles> {
         let mut files = Vec::new();
         for path in paths {
@@ -44,10 +44,11 @@ impl InputFiles {
         Ok(InputFiles(files))
     }
 
-    /// Fails if a file is not as it was: the passes over it may have read different data.
+    /// Checks that all files still have the recorded state. Otherwise the passes over a file may have read different
+    /// data.
     ///
     /// # Errors
-    /// See above; or a file cannot be examined.
+    /// A file was changed or replaced, or its metadata cannot be read.
     pub(crate) fn check_unchanged(&self) -> anyhow::Result<()> {
         for (path, state) in &self.0 {
             if regular_file_state(path)? != Some(*state) {
@@ -62,7 +63,7 @@ impl InputFiles {
     }
 }
 
-/// The state of a regular file; `None` for a pipe or device, which is read only once.
+/// Returns the state of a regular file; `None` for standard input, a pipe or a device, which are read only once.
 fn regular_file_state(path: &Path) -> anyhow::Result<Option<FileState>> {
     // `-` is the standard input.
     if path == Path::new("-") {

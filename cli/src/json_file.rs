@@ -1,4 +1,4 @@
-//! Writes results as JSON, with the number of their schema (docs/schema).
+//! Writes results as JSON files with a schema number (docs/schema).
 
 use std::io::Write;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(crate) mod schema {
     pub(crate) const TRACK_SCHEMA: u32 = 1;
 }
 
-/// A JSON output: an object with the key `schema` in addition to its content.
+/// A JSON output: the object `content`, with the additional key `schema`.
 #[derive(Debug, Serialize)]
 pub(crate) struct JsonOutput<T> {
     schema: u32,
@@ -50,7 +50,7 @@ impl<T: Serialize> JsonOutput<T> {
     }
 }
 
-/// Adds `content`, a struct or an object, with its schema number as an indented JSON file to `set`.
+/// Adds an indented JSON file to `set`: `content`, a struct or an object, with its schema number.
 pub(crate) fn add_json_output(
     path: &Path,
     schema: u32,
@@ -60,7 +60,7 @@ pub(crate) fn add_json_output(
     add_json_file(path, &JsonOutput::with_schema(schema, content), set)
 }
 
-/// Adds `value` as an indented JSON file to `set`.
+/// Adds a file with `value` as indented JSON to `set`.
 pub(crate) fn add_json_file(path: &Path, value: &impl Serialize, set: &mut FileSet) -> anyhow::Result<()> {
     let mut file = AtomicFile::create(path)?;
     serde_json::to_writer_pretty(&mut file, value)?;

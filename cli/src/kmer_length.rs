@@ -1,17 +1,17 @@
-//! The length of k-mers for a set of reads: the one that the user gives, or one that fits the length of the reads.
+//! Chooses the length of k-mers: the length that the user gives, or one that fits the length of the reads.
 
 use genuma_reads::{Lane, ReadEstimate};
 
-/// Length of k-mers for reads of usual length.
+/// Length of k-mers in bases, unless the reads are short.
 const DEFAULT_KMER_LENGTH: u32 = 31;
-/// Shortest length of k-mers. Chosen: shorter ones are not unique in a large genome.
+/// Minimum length of k-mers in bases. Chosen: shorter ones are not unique in a large genome.
 const MIN_KMER_LENGTH: u32 = 17;
-/// Maximum k as a share of the read length. Chosen: k-mers then start at two fifths of the bases of a read; with a
-/// larger k, short reads would lose most of their k-mer depth.
+/// Maximum length of k-mers as a share of the mean read length. Chosen: k-mers then start at two fifths of the bases of
+/// a read; with longer k-mers, short reads would have too few of them.
 const MAX_KMER_SHARE_OF_READ: f64 = 0.6;
 
-/// The length of k-mers: `given`, or the longest odd one of 17 to 31 bases that leaves short reads enough k-mers. Reads
-/// from pipes count as reads of usual length.
+/// Returns the length of k-mers: `given`, or the largest odd number of 17 to 31 that is at most 0.6 of the mean read
+/// length. Reads from pipes, whose length is unknown, get the default length.
 pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> u32 {
     given.unwrap_or_else(|| {
         let ReadEstimate { bases, reads, .. } = ReadEstimate::from_lanes(lanes);
@@ -27,7 +27,7 @@ pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> u32 {
     })
 }
 
-/// Length of k-mers for reads of this mean length in bases.
+/// Returns the length of k-mers for reads of this mean length in bases.
 pub(crate) fn kmer_length_for_reads(read_bases: f64) -> u32 {
     let most = (read_bases * MAX_KMER_SHARE_OF_READ) as u32;
     let odd = if most.is_multiple_of(2) { most.saturating_sub(1) } else { most };

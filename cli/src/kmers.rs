@@ -31,7 +31,7 @@ enum Command {
     Table(table::Command),
 }
 
-/// Runs the chosen command.
+/// Runs the subcommand of `genuma kmers` that the user chose.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.command {
         Command::Count(args) => count::run(args),

@@ -28,7 +28,7 @@ pub(crate) struct Verbosity {
 }
 
 impl Verbosity {
-    /// Initialises logging for the whole process.
+    /// Initialises logging of the whole process according to these options.
     pub(crate) fn init_logging(&self) {
         let level = match (self.quiet, self.verbose) {
             (true, _) => Level::ERROR,
@@ -40,7 +40,7 @@ impl Verbosity {
     }
 }
 
-/// Prints a line on stderr. Errors are ignored.
+/// Prints a line on stderr. Errors of writing are ignored.
 pub(crate) fn log_line(line: &str) {
     let text = format!("{}\n", EscapedControls(line));
     // A message that cannot be written is lost.
@@ -70,8 +70,8 @@ pub(crate) fn print_result(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     }
 }
 
-/// Displays text with control characters and bidirectional formatting characters replaced by their code, so that it
-/// is safe on a terminal.
+/// Displays text so that it is safe on a terminal: control characters and bidirectional formatting characters are
+/// replaced by their codes.
 struct EscapedControls<'a>(&'a str);
 
 impl Display for EscapedControls<'_> {
@@ -91,7 +91,7 @@ impl Display for EscapedControls<'_> {
     }
 }
 
-/// Log format: `genuma: warning: what happened`. Messages of external aligners are passed on unchanged.
+/// Format of log lines: `genuma: warning: MESSAGE`. Messages of external aligners are printed unchanged.
 struct LineFormat;
 
 impl<S, N> FormatEvent<S, N> for LineFormat
@@ -112,7 +112,7 @@ where
     }
 }
 
-/// A writer to standard error that keeps the progress bars intact. It never returns an error.
+/// Writer to standard error that hides the progress bars while it writes. It never returns an error.
 struct StderrAboveBars;
 
 impl MakeWriter<'_> for StderrAboveBars {

@@ -18,7 +18,7 @@ enum Command {
     Advise(advise::Args),
 }
 
-/// Runs the chosen command.
+/// Runs the subcommand of `genuma machine` that the user chose.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.command {
         Command::Show(args) => topology::run(args),

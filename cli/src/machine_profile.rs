@@ -1,4 +1,4 @@
-//! Finds the machine profile that `genuma machine measure` wrote, for commands that place threads and memory.
+//! Finds and loads the machine profile that `genuma machine measure` wrote, for commands that place threads and memory.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,19 @@ use genuma_machine::Topology;
 use genuma_probe::MachineProfile;
 use tracing::warn;
 
-/// Environment variable with the path of the profile, used when no option names one.
+/// Environment variable with the path of the machine profile, used when no option names one.
 pub(crate) const PROFILE_VARIABLE: &str = "GENUMA_MACHINE";
 
-/// The path that the environment variable names.
+/// Returns the path in the environment variable; `None` if it is not set.
 pub(crate) fn profile_path_from_environment() -> Option<PathBuf> {
     env::var_os(PROFILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
-/// As [`read_profile`], but a profile that was measured under load is an error unless `force` is given.
+/// Loads a machine profile as [`read_profile`] does. A profile that was measured while other programs used the machine
+/// is an error unless `force` is set.
 ///
 /// # Errors
-/// As for [`read_profile`], and a profile that was measured under load.
+/// Those of [`read_profile`]; or the profile was measured under load.
 pub(crate) fn read_idle_profile(
     path: &Path,
     topology: &Topology,
@@ -30,8 +31,8 @@ pub(crate) fn read_idle_profile(
     Ok(warn_of_unfit_profile(profile, path, topology))
 }
 
-/// Loads the profile at `path`, or the one that the environment variable names. Returns `None`, with a warning, if it
-/// describes a machine with other memory nodes.
+/// Loads the machine profile at `path`, or the one that the environment variable names. Returns `None` if neither is
+/// given, or, with a warning, if the profile is of a machine with other memory nodes.
 ///
 /// # Errors
 /// The file does not exist or is no profile.
@@ -40,8 +41,8 @@ pub(crate) fn read_profile(path: Option<&Path>, topology: &Topology) -> anyhow::
     Ok(warn_of_unfit_profile(MachineProfile::read_file(&path)?, &path, topology))
 }
 
-/// Warns if the profile was measured under load. Returns `None`, with a warning, if it describes a machine with other memory
-/// nodes.
+/// Warns if the profile was measured under load. Returns the profile, or `None`, with a warning, if it is of a machine
+/// with other memory nodes.
 fn warn_of_unfit_profile(profile: MachineProfile, path: &Path, topology: &Topology) -> Option<MachineProfile> {
     if let Some(load) = &profile.load {
         warn!(
@@ -60,8 +61,8 @@ fn warn_of_unfit_profile(profile: MachineProfile, path: &Path, topology: &Topolo
     Some(profile)
 }
 
-/// Loads the profile at `path` and requires that it describes a machine with the memory nodes of this one, and, unless
-/// `force` is given, that it was measured on an idle machine.
+/// Loads the profile at `path`. It must be of a machine with the same memory nodes as this one and, unless `force` is
+/// set, must have been measured on an idle machine.
 ///
 /// # Errors
 /// The file does not exist, is no profile, describes another machine, or was measured under load.
@@ -74,7 +75,7 @@ pub(crate) fn load_matching_profile(path: &Path, topology: &Topology, force: boo
     }
 }
 
-/// Fails if the profile was measured under load, unless `force` is given.
+/// Returns an error if the profile was measured under load, unless `force` is set.
 fn check_load(profile: &MachineProfile, path: &Path, force: bool) -> anyhow::Result<()> {
     match &profile.load {
         Some(load) if !force => bail!(
@@ -85,7 +86,7 @@ fn check_load(profile: &MachineProfile, path: &Path, force: bool) -> anyhow::Res
     }
 }
 
-/// Describes how the machine of the profile differs from this one; `None` if the memory nodes are the same.
+/// Describes how the memory nodes of the profile differ from those of this machine; `None` if they are the same.
 fn describe_mismatch(profile: &MachineProfile, topology: &Topology) -> Option<String> {
     let (there, here) = (profile.topology.allowed_memory_nodes(), topology.allowed_memory_nodes());
     (there != here).then(|| format!("describes another machine (memory on nodes {there}, here on {here})"))

@@ -90,10 +90,10 @@ enum Command {
     Man(man::Args),
 }
 
-/// Commands that the help lists apart from those that users need first.
+/// Commands that the help lists separately, below the commands that users need first.
 const MORE_COMMANDS: [&str; 5] = ["plan", "step", "bench", "completions", "man"];
 
-/// The command with a help that lists [`MORE_COMMANDS`] apart.
+/// Returns the command-line parser. Its help lists [`MORE_COMMANDS`] separately.
 fn command_with_two_lists() -> clap::Command {
     let mut genuma = Cli::command();
     let mut more = String::new();
@@ -108,7 +108,7 @@ fn command_with_two_lists() -> clap::Command {
     genuma.after_help(format!("More commands:\n{more}\n{after_help}"))
 }
 
-/// Parses a command line, which may have the earlier words of commands.
+/// Parses a command line. Former names of commands are accepted.
 fn parse_command_line(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut command = command_with_two_lists();
     let matches = command.try_get_matches_from_mut(earlier_words::with_present_words(args))?;

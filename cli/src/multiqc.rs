@@ -18,10 +18,10 @@ use crate::json_file;
 
 /// One section of a MultiQC report, or columns of its general statistics table.
 pub(crate) struct MultiqcSection {
-    /// Unique among all sections that genuma writes.
+    /// Identifier of the section, unique among all sections that genuma writes.
     id: &'static str,
     kind: SectionKind,
-    /// The data: values by sample (row) and column. Unknown values are absent.
+    /// The data: values by sample (row) and column. Unknown values have no entry.
     rows: BTreeMap<String, Map<String, Value>>,
 }
 
@@ -45,8 +45,8 @@ enum SectionKind {
     },
 }
 
-/// A table column: key, title, description, suffix of the numbers (`word` marks a text column), decimals, and the
-/// maximum of the colour scale.
+/// A table column: key, title, description, suffix of the numbers (`word` for a text column), number of decimals, and
+/// the maximum of the colour scale.
 struct Column(&'static str, &'static str, &'static str, &'static str, u8, Option<f64>);
 
 impl MultiqcSection {
@@ -63,14 +63,14 @@ impl MultiqcSection {
         }
     }
 
-    /// Sets a value of a sample, if it is known.
+    /// Sets the value of a column for a sample, if the value is known.
     fn set_value(&mut self, row: &str, column: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             self.rows.entry(row.to_owned()).or_default().insert(column.to_owned(), value.into());
         }
     }
 
-    /// The end of the file name, which follows the prefix.
+    /// Returns the part of the file name after the prefix.
     fn file_suffix(&self) -> String {
         format!("{}_mqc.json", self.id)
     }
@@ -141,7 +141,7 @@ impl Column {
     }
 }
 
-/// Writes each section that has data to a file of `set`; `prefix` is the start of the file names.
+/// Adds a file to `set` for each section that has data. File names start with `prefix`.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -165,13 +165,13 @@ fn sort_points(points: &Map<String, Value>) -> Value {
     json!(points)
 }
 
-/// Converts a share to percent.
+/// Converts a share (0 to 1) to percent.
 fn to_percent(share: f64) -> f64 {
     100.0 * share
 }
 
-/// Name of a sample in a MultiQC report of many runs: the sample's own name, or for a default name the name of the
-/// results with it.
+/// Returns the name of a sample's row in a MultiQC report of many runs: the name of the sample. A default name, such as
+/// NORMAL, is preceded by the name of the results folder, to be unique.
 fn row_name(sample: &str, results: &Path) -> String {
     let unnamed = sample == sample_names::DEFAULT_NORMAL_NAME || sample.starts_with(sample_names::DEFAULT_TUMOUR_NAME);
     // I/O error ignored: the name as given serves too.
@@ -181,8 +181,8 @@ fn row_name(sample: &str, results: &Path) -> String {
     }
 }
 
-/// Sections of a finished call: libraries, pair, number of calls by class, and substitutions. `passed` has the number
-/// of passed calls of each class; `folder` is the output folder.
+/// Builds the sections of a finished call: libraries, sample pair, number of calls by class, and substitutions.
+/// `passed` is the number of passed calls of each class; `folder` is the output folder.
 pub(crate) fn build_call_sections(
     outcome: &CallSummary,
     passed: &BTreeMap<&str, u64>,
@@ -336,7 +336,7 @@ fn add_sample_summary(
     pair.set_value(tumour, "burden", burden.map(|burden| burden.value));
 }
 
-/// Adds the facts of a tumour, and those of the normal if the tumour is the first.
+/// Adds the facts of the sample pair to the row of a tumour and, if the tumour is the first, to the row of the normal.
 fn add_pair_facts(
     tumour: &str,
     normal: &str,
@@ -362,7 +362,7 @@ fn add_pair_facts(
     }
 }
 
-/// A short label of a relation for a table cell.
+/// Returns a short label of a relation (same person, relatives, different people) for a table cell.
 fn relation_label(relation: Relation) -> &'static str {
     match relation {
         Relation::Same => "same person",
@@ -374,8 +374,8 @@ fn relation_label(relation: Relation) -> &'static str {
     }
 }
 
-/// Sections of `genuma check`: libraries and pair facts of each tumour. `names` are the sample names, the normal
-/// first.
+/// Builds the sections of `genuma check`: libraries, and the facts of each tumour. `names` are the sample names, the
+/// normal first.
 pub(crate) fn build_check_sections(
     names: &[String],
     looked: &[(&SamplePairLibraryMetrics, &SamplePairSummary)],
@@ -393,18 +393,18 @@ pub(crate) fn build_check_sections(
     vec![general, pair]
 }
 
-/// Statistics of one sample of `genuma align`; shares in percent.
+/// Statistics of one sample of `genuma align`. Shares are in percent.
 pub(crate) struct AlignedSample {
     pub(crate) sample: String,
     pub(crate) reads: u64,
     pub(crate) mapped: f64,
     pub(crate) proper: Option<f64>,
     pub(crate) duplicates: Option<f64>,
-    /// Median template length of the proper pairs in bp.
+    /// Median insert size (TLEN) of the proper pairs in bp.
     pub(crate) insert: Option<f64>,
 }
 
-/// Sections of `genuma align`.
+/// Builds the section of `genuma align`.
 pub(crate) fn build_align_sections(aligned: &AlignedSample) -> Vec<MultiqcSection> {
     let mut general = MultiqcSection::new(
         "align",
@@ -433,7 +433,7 @@ pub(crate) struct CountedSample<'a> {
     pub(crate) spectrum: &'a [u64],
 }
 
-/// Sections of `genuma kmers count`.
+/// Builds the sections of `genuma kmers count`.
 pub(crate) fn build_count_sections<'a>(samples: impl IntoIterator<Item = CountedSample<'a>>) -> Vec<MultiqcSection> {
     let mut general = MultiqcSection::new(
         "count",
@@ -465,5 +465,6 @@ pub(crate) fn build_count_sections<'a>(samples: impl IntoIterator<Item = Counted
     vec![general, spectrum]
 }
 
-/// Largest count in the plotted k-mer spectrum. Higher counts come from repeats and would only make the file larger.
+/// Maximum count (occurrences of a k-mer) in the plotted k-mer spectrum. Higher counts come from repeats, and would
+/// only make the file larger.
 const MAX_SPECTRUM_COUNT: usize = 500;

@@ -126,7 +126,7 @@ pub(crate) struct Args {
     call: Option<CallOptions>,
 }
 
-/// Options of a call that decide whether it starts, and which limits of this machine it has.
+/// Options of `genuma call` that `genuma plan` lacks, for `genuma call --dry-run`.
 #[derive(Debug)]
 struct CallOptions {
     normal_name: Option<String>,
@@ -135,7 +135,7 @@ struct CallOptions {
 }
 
 impl From<call::Args> for Args {
-    /// The forecast of a call with these arguments (`genuma call --dry-run`).
+    /// Converts the arguments of `genuma call --dry-run` to those of a forecast.
     fn from(call: call::Args) -> Self {
         Args {
             tumor: call.tumor.into_optional(),
@@ -174,7 +174,7 @@ fn parse_depths(text: &str) -> Result<[f64; 2], String> {
     both.ok_or_else(|| "give the tumour's depth and the normal's, such as 60,30".to_owned())
 }
 
-/// Parses a number that is not negative.
+/// Parses a number that is 0 or greater.
 fn parse_amount(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if (0.0..=1e9).contains(&number) => Ok(number),
@@ -182,27 +182,27 @@ fn parse_amount(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The forecast of a call with its cost, as it is written as JSON.
+/// The forecast of a call with energy and cost, as it is written as JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct CallPlan {
-    /// Version of genuma.
+    /// Version of genuma that made the forecast.
     genuma: &'static str,
     input: CallInput,
-    /// Number of earlier runs whose medians the rates are.
+    /// Number of earlier runs to which the rates were calibrated (`--from`); 0 for the built-in rates.
     num_earlier_runs: usize,
     rates: CostRates,
     forecast: CallForecast,
-    /// Devices that will count k-mers in addition to the threads, or the reason why there are none. The times are
-    /// those without devices.
+    /// Devices that will count k-mers in addition to the threads, or the reason why there are none. The forecast is for
+    /// the threads alone.
     devices: String,
-    /// Power of the machine (W), if known.
+    /// Power of the machine during the call (W), if known.
     watts: Option<f64>,
     energy_kwh: Option<f64>,
-    /// Cost of the call in the user's currency: energy and machine hours, as far as their prices are given.
+    /// Cost of energy and machine time, in the currency of the given prices; `None` without prices.
     cost: Option<f64>,
 }
 
-/// Prints the forecast, and fails when the call does not fit.
+/// Prints the forecast. Fails if the call does not fit in memory and disk space.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.price_per_kwh.is_some() && args.watts.is_none() && args.from.is_empty() {
         return Err(UsageError("--price-per-kwh needs the power of the machine: give --watts".into()).into());
@@ -301,8 +301,8 @@ impl Args {
         Ok(input::measure_call_input(&lanes, reference, panel_bytes(k)?, k, resources))
     }
 
-    /// Disk space that k-mers and packed reads may use in the work folder, or in the folder in which it would be created
-    /// (bytes): `requested`, at most what is free.
+    /// Returns the disk space that k-mers and packed reads may use (bytes): `requested`, but at most what is free in
+    /// the work folder. If the work folder does not exist yet, the nearest existing parent folder is examined.
     fn choose_scratch_bytes(&self, requested: Option<u64>) -> anyhow::Result<u64> {
         let folder = self.work.as_deref().or(self.out.as_deref()).unwrap_or(Path::new("."));
         let existing_folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
@@ -310,7 +310,7 @@ impl Args {
     }
 }
 
-/// Number of bases of a reference, from its index or else from the FASTA file.
+/// Returns the number of bases of a reference, from its index (.fai) if there is one, else from the FASTA file.
 fn reference_bases(path: &Path) -> anyhow::Result<u64> {
     fs::metadata(path).with_context(|| format!("{}: cannot read", path.display()))?;
     let index_path = format!("{}.fai", path.display());

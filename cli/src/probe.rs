@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Measures this machine.
 ///
 /// # Errors
-/// Other programs use the machine and `force` is not given; or the machine cannot be measured.
+/// Other programs use the machine and `force` is not set; or the machine cannot be measured.
 fn measure_machine(quick: bool, force: bool) -> anyhow::Result<MachineProfile> {
     let topology = Sysfs::new().topology()?;
     let load = machine_load::describe_load(Path::new("/"), topology.cpus.len());
@@ -168,7 +168,7 @@ fn measure_devices() -> (Vec<DeviceProfile>, Vec<String>) {
     (devices, missing)
 }
 
-/// Writes the page, and the profile if it is new.
+/// Writes machine.html into `folder` and, if the profile is `new` (not loaded from a file), machine.json.
 fn write_results(profile: &MachineProfile, folder: &Path, new: bool) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
     let mut set = FileSet::default();
@@ -185,7 +185,8 @@ fn write_results(profile: &MachineProfile, folder: &Path, new: bool) -> anyhow::
     Ok(())
 }
 
-/// Requests memory and threads with each placement and prints where the kernel put them.
+/// Requests memory and threads with each memory policy and on each CPU, and prints on which nodes and CPUs the kernel
+/// put them. Fails if the kernel put some of them elsewhere than requested.
 fn print_placement_check(json: bool) -> anyhow::Result<()> {
     let report = check_memory_and_thread_placement(&Sysfs::new().topology()?);
     let text = if json {

@@ -10,7 +10,7 @@ use genuma_work::ProgressListener;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use tracing::{enabled, info};
 
-/// Interval of progress lines if stderr is not a terminal.
+/// Interval of progress lines in the log if stderr is not a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval of updates of a progress bar.
 const FRAME_INTERVAL: Duration = Duration::from_millis(200);
@@ -18,29 +18,30 @@ const FRAME_INTERVAL: Duration = Duration::from_millis(200);
 /// The progress bars of this process; hidden if stderr is not a terminal.
 static PROGRESS_BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Runs `write`, which writes to stderr, while the progress bars are hidden.
+/// Runs `write`, which may write to stderr, while the progress bars are hidden.
 pub(crate) fn with_hidden_progress_bars<T>(write: impl FnOnce() -> T) -> T {
     PROGRESS_BARS.suspend(write)
 }
 
-/// Shows which unit is running and how far it is. Ends when dropped.
+/// Shows on stderr which unit of a run is running, and how much of it is done. Dropping the value ends the display.
 pub(crate) struct UnitProgressDisplay {
     unit: Arc<Mutex<Option<RunningUnit>>>,
     ticker: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// Shows the progress of measurements whose duration is known from their plan. Ends when dropped.
+/// Shows on stderr the progress of measurements whose duration is known from their plan. Dropping the value ends the
+/// display.
 pub(crate) struct MeasurementProgressDisplay {
     total_s: f64,
     started: Instant,
     /// `None` if progress is shown as log lines.
     bar: Option<ProgressBar>,
-    /// Time of the last log line.
+    /// Time at which the last progress line was logged.
     last_line: Mutex<Option<Instant>>,
 }
 
 impl MeasurementProgressDisplay {
-    /// Starts the display for measurements that take `all_s` seconds, unless logging is quiet.
+    /// Starts the display for measurements that take `all_s` seconds in total. Nothing is shown if logging is quiet.
     pub(crate) fn start(all_s: f64) -> Self {
         let shown = enabled!(tracing::Level::INFO) && !PROGRESS_BARS.is_hidden();
         let bar = shown.then(|| {
@@ -51,7 +52,7 @@ impl MeasurementProgressDisplay {
         MeasurementProgressDisplay { total_s: all_s, started: Instant::now(), bar, last_line: Mutex::new(None) }
     }
 
-    /// Updates the display: `done_s` seconds of the plan are done, and `next` is the next step.
+    /// Updates the display: measurements that take `done_s` seconds are done, and `next` is the name of the next one.
     pub(crate) fn show_measurement_step(&self, done_s: f64, next: &str) {
         let share = (done_s / self.total_s.max(1e-9)).min(1.0);
         if let Some(bar) = &self.bar {
@@ -89,7 +90,7 @@ struct RunningUnit {
 }
 
 impl UnitProgressDisplay {
-    /// Starts showing progress, unless logging is quiet.
+    /// Starts the display. Nothing is shown if logging is quiet.
     pub(crate) fn start() -> Self {
         let unit = Arc::new(Mutex::new(None));
         let quiet = !enabled!(tracing::Level::INFO);
@@ -110,7 +111,7 @@ impl UnitProgressDisplay {
         UnitProgressDisplay { unit, ticker: ticker.flatten() }
     }
 
-    /// Removes the display of the running unit.
+    /// Removes the progress bar of the running unit.
     fn end(&self) {
         if let Some(unit) = lock_unit(&self.unit).take() {
             unit.end();
@@ -165,7 +166,7 @@ impl RunningUnit {
     }
 }
 
-/// Progress of a unit as text: `: 1.2 of 4.8 GB of reads, 60 MB/s, 60 s left`.
+/// Formats the progress of a unit: `: 1.2 of 4.8 GB of reads, 60 MB/s, 60 s left`. `done` and `total` are in bytes.
 fn progress_text(done: u64, total: u64, what: &str, since: Duration) -> String {
     let seconds = since.as_secs_f64();
     if total == 0 {

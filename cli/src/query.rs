@@ -14,17 +14,16 @@ use crate::errors::UsageError;
 use crate::table_note::{TableNote, decode_kmer_counts};
 use crate::{command_line, logging, size_format};
 
-/// Number of k-mers that are looked up together.
+/// Number of k-mers that are looked up in the table in one batch.
 const KMERS_PER_LOOKUP: usize = 1 << 16;
-/// Number of table reads that each thread has in flight.
+/// Number of concurrent read requests to the table file for each thread.
 const READS_IN_FLIGHT_PER_THREAD: usize = 64;
-/// Number of bases of sequences that are read into memory at a time; a longer sequence is read completely.
+/// Maximum number of bases of sequences that are read into memory at a time. A longer sequence is read completely.
 const BASES_PER_BATCH: u64 = 1 << 24;
-/// Default size of the cache: one entry for this number of table entries, that is 5 % of them (cadenelli2019, section
-/// 5.4.4).
+/// The default cache holds the number of table entries divided by this number: 5% (cadenelli2019, section 5.4.4).
 const CACHE_ONE_ENTRY_IN: u64 = 20;
 
-/// Name of the only column for a dictionary without counts.
+/// Name of the count column for a dictionary without counts. The column shows whether the dictionary has the k-mer.
 const PRESENCE_COLUMN: &str = "present";
 
 /// Look up k-mers in a table that `genuma kmers count` made, or in a dictionary.
@@ -55,7 +54,7 @@ pub(crate) struct Args {
     cache: Option<u64>,
 }
 
-/// Looks up the k-mers and prints their counts.
+/// Looks up the k-mers of the sequences, and prints their counts.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let stdout = BufWriter::with_capacity(1 << 18, logging::lock_stdout_for_results()?);
     let result = match is_dictionary(&args.table)? {
@@ -115,7 +114,7 @@ fn open_sequences(args: &Args) -> anyhow::Result<ReadStream> {
     Ok(ReadStream::open(&lanes, StreamOptions::new(BatchLimits::with_num_bases(BASES_PER_BATCH)))?)
 }
 
-/// Opens a dictionary of k-mer counts, and its note.
+/// Opens a dictionary of k-mer counts. Returns the dictionary and its note.
 pub(crate) fn open_dictionary(path: &Path) -> anyhow::Result<(Dictionary, TableNote)> {
     let dictionary = Dictionary::open(path)?;
     let note = TableNote::parse(dictionary.note())
@@ -159,14 +158,14 @@ fn look_up_in_dictionary(args: &Args, mut out: impl Write) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Writes the beginning of the line of a k-mer.
+/// Writes the first columns of a k-mer's line: name of the sequence, position from 1, k-mer.
 fn write_kmer(out: &mut impl Write, sequence: &[u8], start: usize, kmer: &[u8]) -> io::Result<()> {
     out.write_all(sequence)?;
     write!(out, "\t{}\t", start + 1)?;
     out.write_all(kmer)
 }
 
-/// Looks up k-mers in batches, through a cache.
+/// Looks up batches of k-mers in a table through a cache.
 struct KmerLookup<'a> {
     cached: CachedTable<'a>,
     note: &'a TableNote,
@@ -177,8 +176,8 @@ struct KmerLookup<'a> {
 }
 
 impl KmerLookup<'_> {
-    /// Looks up the keys and prints a line for each. `places` has the number of the sequence in its batch and the
-    /// start of each k-mer. Clears both lists.
+    /// Looks up the k-mers `keys` and prints a line for each. `places` has for each k-mer the number of its sequence in
+    /// `batch` and its start. Both lists are empty afterwards.
     fn look_up_and_print(
         &mut self,
         batch: &ReadBatch,

@@ -1,4 +1,4 @@
-//! Options that say how the reads of a sample are stored: mates, and UMIs in the bases.
+//! Options that describe the files with the reads of a sample: where mates are, and which bases are UMIs.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,8 @@ pub(crate) struct ReadLayoutOptions {
     normal_umi: Vec<ReadStructure>,
 }
 
-/// Option that gives the read structures of a sample.
+/// Which option gives the read structures of a sample: `--normal-umi`, or `--umi` (for tumours, and the default for the
+/// normal).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadStructureOption {
     Normal,
@@ -34,12 +35,12 @@ pub(crate) enum ReadStructureOption {
 }
 
 impl ReadLayoutOptions {
-    /// Whether the reads have no mates.
+    /// Returns whether the reads have no mates (`--single`).
     pub(crate) fn has_single_reads(&self) -> bool {
         self.single
     }
 
-    /// Groups the files of one sample into lanes.
+    /// Groups the files of one sample into lanes. `role` selects the option with the read structures.
     ///
     /// # Errors
     /// A file has no mate file or cannot be read, or the read structures do not fit the layout.
@@ -63,7 +64,7 @@ impl ReadLayoutOptions {
         })
     }
 
-    /// The read structures of a sample; `None` if its reads contain no UMIs.
+    /// Returns the read structures of a sample; `None` if no UMIs are given.
     fn read_structures(&self, role: ReadStructureOption) -> Result<Option<ReadStructures>, UsageError> {
         let (option, given) = match role {
             ReadStructureOption::Normal if !self.normal_umi.is_empty() => ("--normal-umi", &self.normal_umi),

@@ -1,4 +1,4 @@
-//! `genuma run`: runs an unmodified external aligner under the memory strategy that suits the machine.
+//! `genuma run`: runs an unmodified external aligner, with its threads and memory placed on NUMA nodes by a strategy.
 
 mod outcome;
 
@@ -150,12 +150,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     outcome.publish(args.json.as_deref(), out.as_deref(), set)
 }
 
-/// Parses the value of `--strategy`, and says why it was chosen.
+/// Parses the value of `--strategy`. Also returns the reason for the choice, for the log.
 fn parse_strategy(word: &str) -> Result<(Strategy, String), UsageError> {
     Ok((word.parse::<Strategy>().map_err(|e| UsageError(e.to_string()))?, "chosen with --strategy".to_owned()))
 }
 
-/// Chooses the strategy of `word`, and says why. Warns if records may differ from those of the plain run.
+/// Returns the strategy that `word` (the value of `--strategy`) selects, and the reason for the choice. Warns if
+/// records may differ from those of the plain run.
 ///
 /// # Errors
 /// The word is not a strategy, the aligner allows one instance only, or `auto` fails.
@@ -179,7 +180,7 @@ fn choose_strategy(
     Ok((strategy, why))
 }
 
-/// Reports the records of files of aligned reads, and mates that were aligned as single reads.
+/// Logs the record counts of BAM, CRAM and BINSEQ files. Warns if reads with mates were aligned as single reads.
 fn warn_about_aligned_files(summary: &RunSummary, reads: &ReadFiles) {
     for (file, tally) in &summary.aligned {
         let file = file.display().to_string();
@@ -195,7 +196,7 @@ fn warn_about_aligned_files(summary: &RunSummary, reads: &ReadFiles) {
 }
 
 impl Args {
-    /// The file for the records; `None` for standard output.
+    /// Returns the file for the records; `None` for standard output. Fails if two files are given.
     fn output_path(&self, invocation: &Invocation) -> Result<Option<PathBuf>, UsageError> {
         match (&self.out, &invocation.output) {
             (None, OutputTarget::Stdout) => Ok(None),
@@ -211,7 +212,7 @@ impl Args {
     }
 }
 
-/// Refuses an output file whose name promises another format than SAM text, which aligners write.
+/// Returns an error if the output file has the extension of BAM or CRAM, because aligners write SAM text.
 fn refuse_binary_output(out: Option<&Path>) -> Result<(), UsageError> {
     let Some(path) = out else { return Ok(()) };
     let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
@@ -226,8 +227,8 @@ fn refuse_binary_output(out: Option<&Path>) -> Result<(), UsageError> {
     }
 }
 
-/// Runs a plan with output to a file of `set` or to standard output; `None` if the reader of standard output has
-/// closed it.
+/// Runs the aligner. The records go to a new file in `set` or to standard output. Returns `None` if the reader of
+/// standard output has closed the pipe.
 fn run_plan(plan: &RunPlan, out: Option<&PathBuf>, set: &mut FileSet) -> anyhow::Result<Option<RunSummary>> {
     let meter = Arc::new(ProgressCounters::default());
     let progress = UnitProgressDisplay::start();

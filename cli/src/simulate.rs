@@ -185,20 +185,22 @@ pub(crate) struct Args {
     library_args: library_args::LibraryArgs,
 }
 
-/// Species that a made genome can imitate.
+/// Values of `--genome-like`: species whose genomes generated genomes can resemble.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum MadeGenomeSpecies {
     /// Alu and L1 of all ages, centromeres, segmental duplications, sex chromosomes, gaps
     Human,
 }
 
-/// Depth of the mitochondrial genome when the made genome imitates the human one.
+/// Mean depth of the mitochondrial genome of a generated human-like genome.
 const HUMAN_MITOCHONDRIAL_DEPTH: f64 = 1000.0;
-/// Default minimum distance of somatic variants in captured targets, which have little room (bp).
+/// Default minimum distance of somatic variants in captured targets (bp). It is smaller than in whole genomes, because
+/// targets have little space.
 const MIN_SPACING_IN_TARGETS_BP: usize = 150;
 
 impl Args {
-    /// Shares of the subclones. A single whole number is the number of subclones, all as large as the founder clone.
+    /// Returns the shares of the subclones. If the option has a single whole number, it is the number of subclones, and
+    /// all of them and the founder clone have equal shares.
     fn subclone_shares(&self) -> Vec<f64> {
         match *self.subclones {
             [count] if count >= 1.0 && count.fract() == 0.0 => vec![1.0 / (count + 1.0); count as usize],
@@ -266,14 +268,14 @@ impl Args {
     }
 }
 
-/// A sample of the pair.
+/// Values of `--sample`: the sample whose reads go to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum StreamedSample {
     Tumor,
     Normal,
 }
 
-/// Simulates the pair and logs a summary.
+/// Simulates the sample pair and logs a summary.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let params = args.to_params();
     let off_target = args.library_args.is_off_target_given();

@@ -1,6 +1,6 @@
 //! Parses and formats sizes in bytes and numbers of bases.
 
-/// Parses a size: `8G`, `512M`, `1.5G`, `64k`, `8GiB` or a plain number of bytes. The letters are powers of 1024.
+/// Parses a size in bytes: `8G`, `512M`, `1.5G`, `64k`, `8GiB` or a plain number. The letters are powers of 1024.
 ///
 /// # Errors
 /// The text is not a size; the message names the accepted form.
@@ -29,7 +29,7 @@ pub(crate) fn format_bytes(bytes: u64) -> String {
     if size < 10.0 { format!("{size:.1} {unit}") } else { format!("{size:.0} {unit}") }
 }
 
-/// Formats bytes as an option value, rounded up to 0.1G or 1M: `1.6G`, `512M`.
+/// Formats bytes as the value of an option, rounded up to 0.1G or 1M: `1.6G`, `512M`.
 pub(crate) fn format_option_value(bytes: u64) -> String {
     if bytes >= 1 << 30 {
         let tenths = (u128::from(bytes) * 10).div_ceil(1 << 30);

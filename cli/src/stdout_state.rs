@@ -1,7 +1,7 @@
 //! Records whether standard output was open when the program started.
 //!
-//! Before `main` Rust opens `/dev/null` in place of a closed standard stream, so results would be lost without an
-//! error.
+//! Before `main`, Rust opens `/dev/null` in place of a closed standard stream. Without this check, results would be
+//! lost without an error.
 #![allow(unsafe_code)] // A function that runs before that.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,7 +20,7 @@ extern "C" fn record_stdout_state() {
 #[unsafe(link_section = ".init_array")]
 static RECORD_STDOUT_STATE: extern "C" fn() = record_stdout_state;
 
-/// Whether standard output was closed when the program started.
+/// Returns whether standard output was closed when the program started.
 pub(crate) fn was_stdout_closed_at_start() -> bool {
     STDOUT_CLOSED.load(Relaxed)
 }

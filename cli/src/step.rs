@@ -1,4 +1,4 @@
-//! `genuma step`: does one task of a distributed call.
+//! `genuma step`: runs one task of a distributed call.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -105,7 +105,7 @@ pub(crate) struct Args {
     work: Option<PathBuf>,
 }
 
-/// Does the task, or prints the progress of the call.
+/// Runs the task, or prints the progress of the call if no step is given.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let base = scratch_base(args)?;
     let run_store = RunStore::open(&args.run, &base)?;
@@ -142,7 +142,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Does the task. Returns the end of the final message: the size of the object, or a note about the run store.
+/// Runs the task. Returns the end of the final log message: the size of the object, or a note about the run store.
 fn run_step(
     args: &Args,
     plan: &DistributedPlan,
@@ -193,7 +193,7 @@ fn run_step(
     Ok(format!("; the run store {run_store} is no longer needed"))
 }
 
-/// Folder in which a task creates its work folder.
+/// Returns the folder in which the task creates its work folder.
 fn scratch_base(args: &Args) -> anyhow::Result<PathBuf> {
     let base = match (&args.work, std::env::var_os("TMPDIR")) {
         (Some(work), _) => work.clone(),
@@ -224,7 +224,7 @@ fn parse_step(name: &str, number: Option<u32>, call: &DistributedCall) -> Result
     Ok(Step { kind, number })
 }
 
-/// Fails if a file that the step reads has changed since the run was planned.
+/// Returns an error if an input file that the task reads has changed since the call was planned.
 fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<()> {
     if step.kind == StepKind::Scatter {
         for lane in &plan.call.shards[step.number as usize - 1] {
@@ -264,7 +264,8 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
     }
 }
 
-/// Whether the run store has a valid object of the task.
+/// Returns whether the run store has a valid object of the task. A damaged object, or one of another plan, counts as
+/// missing, with a warning.
 fn is_done(plan: &DistributedPlan, run_store: &RunStore, step: Step) -> anyhow::Result<bool> {
     match plan.call.find_step_object(run_store, step) {
         Ok(object) => Ok(object.is_some()),
@@ -285,7 +286,7 @@ fn is_done(plan: &DistributedPlan, run_store: &RunStore, step: Step) -> anyhow::
     }
 }
 
-/// Prints how many tasks of each step are done.
+/// Prints for each step how many of its tasks are done.
 fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Result<()> {
     let mut text = String::new();
     for kind in StepKind::ALL_STEP_KINDS.into_iter().filter(|&kind| kind != StepKind::Finish) {

@@ -32,14 +32,14 @@ use read_ahead::{KmerRangeQueue, NUM_READING_THREADS};
 use rule::{CombineRule, CountMode, SetOperation};
 use write::SharedOutput;
 
-/// Memory of the process without buffers for tables (bytes). Measured.
+/// Memory of the process without the buffers for tables (bytes). Measured.
 const BASE_MEMORY_BYTES: u64 = 40 << 20;
-/// Memory of each thread with its output buffers (bytes). Measured.
+/// Memory of the output buffers of each thread (bytes). Measured.
 const MEMORY_PER_THREAD_BYTES: u64 = 3 << 20;
-/// Target size in bytes of the entries of all tables in one k-mer range, so that they and the result fit in the cache
-/// of one core.
+/// Target size of a k-mer range: bytes of the entries of all tables in it. With this size, the entries and the result
+/// fit in the cache of one core.
 const RANGE_ENTRY_BYTES: u64 = 512 << 10;
-/// Size of a table page (bytes).
+/// Size of a page of a k-mer table (bytes).
 const PAGE_BYTES: u64 = 4096;
 
 /// Commands that combine, filter and describe k-mer tables.
@@ -132,7 +132,7 @@ struct ResourceArgs {
     memory: Option<u64>,
 }
 
-/// Combines, filters or describes tables.
+/// Runs the subcommand: combines, filters, converts or describes tables.
 pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Union(several) => several.run(SetOperation::Union),
@@ -144,7 +144,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     }
 }
 
-/// The note of a table of k-mer counts: k, samples and parameters. Fails for other tables.
+/// Returns the note of a table of k-mer counts: k, samples and parameters. Fails for other tables.
 fn read_count_note(scan: &TableScan) -> anyhow::Result<TableNote> {
     TableNote::parse(scan.note())
         .filter(|note| note.value_bytes() == scan.value_bytes())
@@ -157,13 +157,13 @@ fn read_count_note(scan: &TableScan) -> anyhow::Result<TableNote> {
         })
 }
 
-/// An open table with its note.
+/// An open k-mer table and its note.
 struct OpenTable {
     scan: TableScan,
     note: TableNote,
 }
 
-/// Tables to combine, and how.
+/// The tables to combine, the rule by which they are combined, and the output.
 struct CombineJob<'a> {
     tables: Vec<OpenTable>,
     rule: CombineRule,
@@ -221,7 +221,7 @@ impl CombineArgs {
         CombineJob { tables, rule, note, out: &self.out, resources: self.resources }.run()
     }
 
-    /// Names of the result's samples.
+    /// Returns the names of the result's samples.
     fn result_sample_names(
         &self,
         tables: &[OpenTable],
@@ -295,19 +295,19 @@ impl CountLimits {
     }
 }
 
-/// Number of k-mer ranges that are in memory at a time.
+/// Returns the number of k-mer ranges that are in memory at the same time.
 fn num_range_slots(threads: usize) -> usize {
     threads + NUM_READING_THREADS + 1
 }
 
-/// Maximum memory of one page of a table in all k-mer ranges: as read, and in each thread unpacked, partly merged and
-/// merged (bytes).
+/// Returns the maximum memory for one page of a table in all k-mer ranges in memory: the raw page, and in each thread
+/// the page unpacked, partly merged and merged (bytes).
 fn page_memory_bytes(scan: &TableScan, threads: usize) -> u64 {
     num_range_slots(threads) as u64 * PAGE_BYTES + 3 * threads as u64 * scan.max_unpacked_page_bytes()
 }
 
-/// Maximum pages of each table in a k-mer range, with `memory` bytes for all ranges. Proportional to the tables'
-/// sizes, so that all tables end together.
+/// Returns for each table the maximum number of its pages in a k-mer range, when all ranges together have `memory`
+/// bytes. The numbers are proportional to the sizes of the tables, so that all tables end at about the same range.
 fn pages_per_range(scans: &[TableScan], threads: usize, memory: u64) -> Vec<u64> {
     let all: u64 = scans.iter().map(TableScan::num_pages).sum();
     let entry_bytes: u64 = scans.iter().map(|scan| scan.len() * (8 + scan.value_bytes() as u64)).sum();
@@ -319,7 +319,11 @@ fn pages_per_range(scans: &[TableScan], threads: usize, memory: u64) -> Vec<u64>
 }
 
 impl ResourceArgs {
-    /// Memory for reading and writing (bytes). `base_page_bytes` is the memory of one page of each table in all k-mer ranges.
+    /// Returns the memory for reading and writing tables (bytes). `page_bytes` is the memory of one page of each table
+    /// in all k-mer ranges.
+    ///
+    /// # Errors
+    /// The memory is too small.
     fn usable_memory_bytes(self, tables: usize, page_bytes: u64) -> Result<u64, UsageError> {
         let threads = command_line::threads_or_all_cpus(self.threads);
         let memory = self.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
@@ -335,7 +339,7 @@ impl ResourceArgs {
     }
 }
 
-/// Opens tables, which must have the same k.
+/// Opens tables. They must have the same k.
 fn open_tables(paths: &[PathBuf], resources: ResourceArgs) -> anyhow::Result<Vec<OpenTable>> {
     // Refuses too little memory before many tables are opened.
     resources.usable_memory_bytes(paths.len(), paths.len() as u64 * PAGE_BYTES)?;
@@ -357,7 +361,8 @@ fn open_tables(paths: &[PathBuf], resources: ResourceArgs) -> anyhow::Result<Vec
     Ok(tables)
 }
 
-/// Fails if tables have different samples, because their counts are combined sample by sample.
+/// Returns an error if the tables have different samples. Modes that combine counts sample by sample need the same
+/// samples.
 fn check_same_samples(tables: &[OpenTable]) -> Result<(), UsageError> {
     let first = &tables[0];
     let other = tables.iter().find(|table| {
@@ -374,8 +379,8 @@ fn check_same_samples(tables: &[OpenTable]) -> Result<(), UsageError> {
     })
 }
 
-/// Names of all samples of all tables. A name that occurs in several tables is prefixed by the name of its table's
-/// file.
+/// Returns the names of all samples of all tables. A name that several tables have is preceded or replaced by the name
+/// of the table's file.
 fn column_names(tables: &[OpenTable]) -> Vec<String> {
     let all_names: Vec<&String> = tables.iter().flat_map(|table| &table.note.samples).collect();
     let shared = |name: &String| all_names.iter().filter(|other| **other == name).count() > 1;
@@ -403,7 +408,7 @@ fn check_names(names: &[String], what: &str) -> Result<(), UsageError> {
     }
 }
 
-/// How the result was made, for its note. A sum of panels of normals is a panel of normals again.
+/// Describes for the note of the result how it was made. The sum of panels of normals is again a panel of normals.
 fn provenance(tables: &[OpenTable], operation: SetOperation, counts: CountMode) -> TableDerivation {
     let panels: Option<u64> = tables.iter().map(|table| table.note.num_panel_samples()).sum();
     let num_samples: usize = tables.iter().map(|table| table.note.samples.len()).sum();
@@ -413,7 +418,7 @@ fn provenance(tables: &[OpenTable], operation: SetOperation, counts: CountMode) 
     TableDerivation { operation: operation.name().to_owned(), counts, tables: tables.len() as u64, samples }
 }
 
-/// Warns of tables that were made with different parameters.
+/// Warns if tables were made with different parameters, or if only some of them are panels of normals.
 fn warn_about_differences(tables: &[OpenTable]) {
     let first = &tables[0];
     type Setting = (&'static str, fn(&TableNote) -> u64);
@@ -442,7 +447,7 @@ fn warn_about_differences(tables: &[OpenTable]) {
 }
 
 impl CombineJob<'_> {
-    /// Combines the tables and writes the result.
+    /// Combines the tables and publishes the result.
     fn run(self) -> anyhow::Result<()> {
         let start = Instant::now();
         let CombineJob { tables, rule, note, out, resources: means } = self;
@@ -504,7 +509,7 @@ impl CombineJob<'_> {
     }
 }
 
-/// Combines k-mer ranges as they are read, in one of several threads.
+/// Combines k-mer ranges until none are left. Each combining thread runs this function.
 fn combine_ranges(
     rule: &CombineRule,
     scans: &[TableScan],
@@ -543,7 +548,7 @@ fn combine_ranges(
     Ok(())
 }
 
-/// Fails if the output is one of the input tables.
+/// Returns an error if the output file is an input table.
 fn check_output_is_not_input(table: &Path, out: &Path) -> Result<(), UsageError> {
     let file_id = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
     match file_id(out) {

@@ -1,70 +1,71 @@
-//! The note in a k-mer table file: parameters and samples of its counts, and the encoding of the counts.
+//! The note (metadata) in a file with k-mer counts: parameters, samples, and encoding of the counts.
 
 use serde::{Deserialize, Serialize};
 
-/// Value of `kind` in the notes of tables with k-mer counts.
+/// Value of the key `kind` in the notes of k-mer counts.
 const NOTE_KIND: &str = "genuma k-mer counts";
 const COUNT_BYTES: usize = size_of::<u32>();
 
-/// The note of a table with k-mer counts, stored as JSON.
+/// The note of a table or dictionary of k-mer counts, stored as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TableNote {
     kind: String,
     /// Length of the k-mers in bases.
     pub(crate) k: u32,
-    /// Minimum number of occurrences of a k-mer, summed over all samples.
+    /// Minimum count of a k-mer in the table, summed over all samples.
     pub(crate) min_count: u32,
-    /// Minimum Phred quality of the bases of a counted k-mer; 0 for all.
+    /// Minimum Phred quality of all bases of a k-mer that was counted; 0 if qualities were ignored.
     pub(crate) min_base_quality: u8,
-    /// Names of the samples, in the order of the counts.
+    /// Names of the samples, in the order of the counts of a k-mer.
     pub(crate) samples: Vec<String>,
-    /// How the table was derived from other tables; absent for a table that was counted from reads.
+    /// How the table was derived from other tables; absent if the k-mers were counted from reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) made: Option<TableDerivation>,
 }
 
-/// How a table was derived from other tables.
+/// How a table was derived from other tables (`genuma kmers union` and so on).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TableDerivation {
     /// The set operation: `union`, `intersect` and so on.
     pub(crate) operation: String,
-    /// How counts were combined; [`TableDerivation::COUNTS_OF_SAMPLES`] if each count is the number of samples with the
-    /// k-mer.
+    /// How counts were combined, such as `sum`. [`TableDerivation::COUNTS_OF_SAMPLES`] if each count is the number of
+    /// samples that have the k-mer.
     pub(crate) counts: String,
     /// Number of input tables.
     pub(crate) tables: u64,
-    /// Number of samples in the input tables together.
+    /// Total number of samples in the input tables.
     pub(crate) samples: u64,
 }
 
 impl TableDerivation {
-    /// Value of `counts` if each count of the table is the number of samples with the k-mer.
+    /// Value of `counts` if each count in the table is the number of samples that have the k-mer.
     pub(crate) const COUNTS_OF_SAMPLES: &str = "samples";
 }
 
 impl TableNote {
-    /// A note of a table that was counted from reads.
+    /// Creates the note of a table whose k-mers were counted from reads.
     pub(crate) fn of_counted_table(k: u32, min_count: u32, min_base_quality: u8, samples: Vec<String>) -> Self {
         TableNote { kind: NOTE_KIND.to_owned(), k, min_count, min_base_quality, samples, made: None }
     }
 
-    /// Parses a note. `None` if it belongs to another kind of table.
+    /// Parses a note. `None` if it is not the note of k-mer counts.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let note: TableNote = serde_json::from_slice(bytes).ok()?;
         (note.kind == NOTE_KIND && (1..=32).contains(&note.k) && !note.samples.is_empty()).then_some(note)
     }
 
-    /// Number of samples in a panel of normals; `None` if the counts of this table are not numbers of samples.
+    /// Returns the number of normals in a panel of normals. `None` if the table is not a panel: its counts are not
+    /// numbers of samples.
     pub(crate) fn num_panel_samples(&self) -> Option<u64> {
         self.made.as_ref().filter(|made| made.counts == TableDerivation::COUNTS_OF_SAMPLES).map(|made| made.samples)
     }
 
-    /// Size in bytes of the counts of one k-mer in the table.
+    /// Returns the size of all counts of one k-mer in the table, in bytes.
     pub(crate) fn value_bytes(&self) -> usize {
         COUNT_BYTES * self.samples.len()
     }
 
-    /// Encodes the counts of one k-mer as a table value. Counts beyond the number of samples are dropped.
+    /// Encodes the counts of one k-mer for the table. Counts beyond the number of samples are left out.
     #[inline]
     pub(crate) fn encode_kmer_counts<'a>(&self, counts: &'a [u32]) -> &'a [u8] {
         // Tables are little-endian, and so are all supported machines.
@@ -72,7 +73,7 @@ impl TableNote {
     }
 }
 
-/// The counts of a k-mer from the value that the table stores for it, one for each sample.
+/// Decodes the counts of a k-mer that the table stores: one for each sample.
 pub(crate) fn decode_kmer_counts(value: &[u8]) -> impl Iterator<Item = u32> + '_ {
     value.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
 }

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     record: Option<PathBuf>,
 }
 
-/// The JSON output.
+/// The JSON output: the topology and, for this machine, the OpenCL devices.
 #[derive(Debug, Serialize)]
 struct TopologyJson {
     #[serde(flatten)]
@@ -49,7 +49,7 @@ struct TopologyJson {
     devices: Option<DiscoveredDevices>,
 }
 
-/// Prints the topology.
+/// Prints the topology and, with `--record`, writes a recording.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Recorded first, so that a machine whose files cannot be interpreted still leaves a recording.
     if let Some(path) = &args.record {
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     logging::print_result(text)
 }
 
-/// Lists the devices and the reasons why others are missing.
+/// Formats the OpenCL devices, one in a line, and the reasons why others are missing.
 fn devices_table(found: &DiscoveredDevices) -> String {
     let mut text = String::from("\ndevices\n");
     for device in &found.devices {
@@ -90,7 +90,7 @@ fn devices_table(found: &DiscoveredDevices) -> String {
     text
 }
 
-/// Describes a device in one line.
+/// Describes an OpenCL device in one line.
 pub(crate) fn format_device_line(device: &DeviceDescription) -> String {
     let DeviceDescription { number, name, kind, driver, global_memory_bytes: memory, compute_units: units, .. } =
         device;

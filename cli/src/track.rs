@@ -1,4 +1,4 @@
-//! `genuma track`: searches later samples for known variants.
+//! `genuma track`: counts the molecules of later samples that have known variants.
 
 mod annotated_vcf;
 mod table;
@@ -83,9 +83,9 @@ pub(crate) struct Args {
     threads: Option<u16>,
 }
 
-/// Sample name of reads that are given without `--sample`.
+/// Name of the sample whose reads are given without `--sample`.
 const DEFAULT_SAMPLE_NAME: &str = "later";
-/// Name of the normal sample.
+/// Name of the normal sample in the output.
 const NORMAL_NAME: &str = "normal";
 
 /// Parses `NAME=FILE,FILE`.
@@ -142,7 +142,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Logs how many records were skipped, and why.
+/// Logs how many VCF records were skipped or cannot be tracked, and why.
 fn log_skipped_records(tracking: &TrackingResult, filtered: usize) {
     if filtered > 0 {
         info!("{filtered} records did not pass their filters and are skipped; use --all-filters to track them too");
@@ -159,16 +159,17 @@ fn log_skipped_records(tracking: &TrackingResult, filtered: usize) {
     }
 }
 
-/// The options of a tracking run, checked and parsed.
+/// Checked input of a tracking run.
 struct TrackRequest {
     job: TrackingJob,
-    /// Number of records that were skipped because of their FILTER.
+    /// Number of VCF records that were skipped because of their FILTER.
     filtered: usize,
     /// Text of the VCF file with the known variants.
     text: String,
 }
 
-/// Whether the VCF file is one of `genuma call` without a reference, which cannot be tracked.
+/// Returns whether `genuma call` made the VCF file without a reference. Such variants have no positions, and cannot be
+/// tracked.
 fn was_called_without_reference(text: &str) -> bool {
     let header = || text.lines().take_while(|line| line.starts_with("##"));
     let command = header().find(|line| line.starts_with("##genumaCommand=genuma call"));
@@ -177,7 +178,8 @@ fn was_called_without_reference(text: &str) -> bool {
 }
 
 impl Args {
-    /// Translates the command line into a job of the library.
+    /// Builds the [`TrackingJob`], the input of the library `genuma_track`, from the options. Reads the VCF file and
+    /// opens the read files.
     fn build_request(&self) -> anyhow::Result<TrackRequest> {
         let mut samples: Vec<(String, &[PathBuf])> = Vec::new();
         if !self.reads.is_empty() {
@@ -242,7 +244,8 @@ impl Args {
         Ok(TrackRequest { job, filtered, text })
     }
 
-    /// Opens the lanes of one sample.
+    /// Opens the lanes of one sample. `number` is the number of the sample; `role` selects the option with its read
+    /// structures.
     fn open_lanes(&self, number: u8, role: ReadStructureOption, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
         let genome = CramReference::new(Some(self.reference.clone()));
         let options = AlignedOptions {
@@ -254,10 +257,10 @@ impl Args {
     }
 }
 
-/// Maximum number of samples in one run.
+/// Maximum number of samples in one run, with the normal.
 const MAX_SAMPLES: usize = 64;
 
-/// Translates a VCF record into the record type of the tracking library.
+/// Converts a VCF record to the record type of the tracking library.
 fn to_tracked_record(of: &vcf::VcfRecord) -> VcfRecord {
     let info = |key: &str| of.info.get(key).filter(|value| !value.is_empty() && *value != ".");
     let chrom2 = info("CHR2");

@@ -1,4 +1,4 @@
-//! Lists the trials of a campaign. The list can be cut short anywhere.
+//! Lists the trials of a fault-injection campaign. A campaign may stop after any number of them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,18 +12,18 @@ use crate::file_damage::{DamageKind, choose_damage_positions};
 use crate::oracle::{RunOutcome, new_verdict};
 use crate::test_cases::TestCase;
 
-/// One trial of a case.
+/// One trial of a test case: a run with an injected fault, with a damaged input file, or two runs at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultTrial {
-    /// One system call of the run fails in this way.
+    /// Run the command and inject this fault into its system calls.
     Fault(InjectedFault),
-    /// Run the command twice at the same time, the second with this delay.
+    /// Run the command twice at the same time. The second run starts after this delay.
     Twice(Duration),
-    /// Damage an input file.
+    /// Run the command with a damaged input file.
     Damage {
-        /// Path of the file in `{given}`.
+        /// Path of the input file, relative to the input folder `{given}`.
         file: String,
-        /// How the file is damaged.
+        /// Kind of the damage.
         harm: DamageKind,
         /// Offset in the file of the first damaged byte.
         at: usize,
@@ -31,8 +31,8 @@ pub enum FaultTrial {
 }
 
 impl FaultTrial {
-    /// Returns the two names under which result tables count the trial: the system call and the effect of its fault,
-    /// `twice` and `twice`, or `damage` and the kind of damage.
+    /// Returns the two names by which result tables group the trial: kind of system call and effect of its fault;
+    /// `damage` and the kind of damage; or twice `twice`.
     pub fn tally_names(&self) -> (&'static str, &'static str) {
         match self {
             FaultTrial::Fault(fault) => (fault.kind.call_kind_name(), fault.what.effect_name()),
@@ -41,7 +41,8 @@ impl FaultTrial {
         }
     }
 
-    /// Runs the trial. Returns `None` if the call to fail was never made, or if the damage would not change the file.
+    /// Runs the trial. Returns `None` if the run never made the system call that should fail, or if the damage would
+    /// not change the file.
     ///
     /// # Errors
     /// The campaign cannot continue.
@@ -91,21 +92,21 @@ impl FromStr for FaultTrial {
     }
 }
 
-/// How many faults a campaign injects into each test case.
+/// How many trials of each sort a campaign makes with each test case.
 #[derive(Debug, Clone, Copy)]
 pub struct CampaignLimits {
-    /// Maximum number of call numbers at which each series of faults begins.
+    /// For each kind of fault: maximum number of trials, which differ in the number of the first failing call.
     pub max_call_numbers: u64,
-    /// Number of regions of each file to damage.
+    /// Number of evenly spaced positions at which each input file is damaged.
     pub regions: usize,
-    /// Number of parallel pairs of runs of each case.
+    /// Number of trials in which the command runs twice at the same time.
     pub pairs: u64,
 }
 
-/// Lists all trials of a case, in no particular order.
+/// Lists all trials of a test case, in no particular order. `extent` limits their number.
 ///
 /// # Errors
-/// The case fails without faults, or an input cannot be read.
+/// The test case fails without faults, or an input cannot be read.
 pub fn list_trials(bench: &mut FaultBench, case: &TestCase, extent: CampaignLimits) -> anyhow::Result<Vec<FaultTrial>> {
     let seen = bench.count_system_calls(case)?;
     let mut trials = Vec::new();
@@ -136,18 +137,18 @@ pub fn list_trials(bench: &mut FaultBench, case: &TestCase, extent: CampaignLimi
     Ok(trials)
 }
 
-/// Returns the numbers 1 to `calls`, or `most` evenly spaced ones of them.
+/// Returns the numbers 1 to `calls` or, if these are more than `most`, `most` evenly spaced ones of them.
 fn spread_evenly(calls: u64, most: u64) -> impl Iterator<Item = u64> {
     let picked = calls.min(most);
     (0..picked).map(move |i| 1 + i * calls / picked)
 }
 
-/// Shuffles trials, so that an interrupted campaign has tried some of each kind.
+/// Shuffles trials, so that an interrupted campaign has run some trials of each sort.
 pub fn shuffle_trials<T>(trials: &mut [T], seed: u64) {
     Rng::with_seed(seed).shuffle(trials);
 }
 
-/// Runs a trial. An error of the campaign itself becomes a verdict.
+/// Runs a trial. If the trial cannot be run, the returned verdict is a violation with the error.
 pub fn run_trial_or_report(trial: &FaultTrial, bench: &mut FaultBench, case: &TestCase) -> Option<JudgedRun> {
     trial.run_trial(bench, case).unwrap_or_else(|error| {
         let verdict = new_verdict(RunOutcome::WrongExitCode, format!("the campaign failed: {error:#}"));

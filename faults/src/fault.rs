@@ -1,24 +1,26 @@
-//! Faults that can be injected into system calls, written as `write:ENOSPC:17:0`.
+//! Faults that are injected into system calls. A fault is written as `write:ENOSPC:17:0`: kind of call, effect, number
+//! of the first failing call, and interval of further failing calls (0 for none).
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Kind of system call. The order is that of `enum kind` in `shim/shim.c`.
+/// Kind of system call or library call in which faults can be injected. The order is that of `enum kind` in
+/// `shim/shim.c`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SystemCallKind {
-    /// Opens or creates a file.
+    /// Opens or creates a file (open, openat).
     Open,
-    /// Reads bytes.
+    /// Reads bytes from a file.
     Read,
-    /// Writes bytes.
+    /// Writes bytes to a file.
     Write,
-    /// Syncs a file or folder to disk.
+    /// Writes a file or folder to the disk (fsync).
     Sync,
     /// Renames a file.
     Rename,
-    /// Removes a file or folder.
+    /// Removes a file or an empty folder.
     Unlink,
-    /// Creates a hard link.
+    /// Creates a hard or symbolic link.
     Link,
     /// Creates a folder.
     Mkdir,
@@ -28,26 +30,26 @@ pub enum SystemCallKind {
     Seek,
     /// Sets the length of a file.
     Truncate,
-    /// Allocates or frees disk space.
+    /// Allocates or frees disk space of a file (fallocate).
     Reserve,
-    /// Copies bytes between files in the kernel.
+    /// Copies bytes between files inside the kernel (copy_file_range).
     Copy,
-    /// Lists a folder.
+    /// Lists the entries of a folder.
     List,
     /// Locks a file.
     Lock,
-    /// Gets random bytes.
+    /// Gets random bytes from the kernel (getrandom).
     Random,
-    /// Maps memory or a file: all memory of Rust code.
+    /// Maps memory or a file (mmap). The allocator of Rust code gets all its memory in this way.
     Map,
-    /// Allocates memory in C code.
+    /// Allocates memory in C code (malloc).
     Alloc,
     /// Starts a thread.
     Thread,
 }
 
 impl SystemCallKind {
-    /// All kinds of system calls in which faults can be injected.
+    /// All kinds of calls.
     pub const ALL_CALL_KINDS: [SystemCallKind; 19] = [
         SystemCallKind::Open,
         SystemCallKind::Read,
@@ -70,7 +72,7 @@ impl SystemCallKind {
         SystemCallKind::Thread,
     ];
 
-    /// Returns the name of the kind.
+    /// Returns the name of the kind in a trial, such as `write`.
     pub fn call_kind_name(self) -> &'static str {
         match self {
             SystemCallKind::Open => "open",
@@ -95,12 +97,13 @@ impl SystemCallKind {
         }
     }
 
-    /// Returns whether the call is about a file, so that the error message must name a file.
+    /// Returns whether calls of this kind act on a file. The error message of a failed run must then name a file.
     pub fn is_file_call(self) -> bool {
         !matches!(self, SystemCallKind::Random | SystemCallKind::Map | SystemCallKind::Alloc | SystemCallKind::Thread)
     }
 
-    /// Returns the faults that a campaign injects into calls of this kind.
+    /// Returns the faults that a campaign injects into calls of this kind: what a failing call does, and which calls
+    /// fail.
     pub fn faults_to_inject(self) -> &'static [(FaultEffect, FaultRepetition)] {
         use FaultEffect::*;
         use FaultRepetition::{Following, Once};
@@ -146,7 +149,8 @@ impl SystemCallKind {
     }
 }
 
-/// What a system call with an injected fault does: it fails, transfers fewer bytes, or kills the process.
+/// What a call with an injected fault does: it fails with this error of Linux (such as ENOSPC), transfers fewer bytes
+/// than requested, or kills the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum FaultEffect {
@@ -160,9 +164,9 @@ pub enum FaultEffect {
     Enolck,
     Enosys,
     Eopnotsupp,
-    /// Half of the bytes are transferred.
+    /// The call transfers half of the requested bytes.
     Short,
-    /// The process is killed; during a write, after half of it.
+    /// The process is killed. If the call is a write, half of its bytes are written before.
     Kill,
 }
 
@@ -200,31 +204,32 @@ impl FaultEffect {
         }
     }
 
-    /// Returns the name of the effect.
+    /// Returns the name of the effect in a trial, such as `ENOSPC` or `short`.
     pub fn effect_name(self) -> &'static str {
         self.name_and_shim_code().0
     }
 }
 
-/// Which calls fail after the first failing call.
+/// Which calls of the kind fail after the first failing call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultRepetition {
-    /// Only the chosen call fails; later ones succeed.
+    /// None: later calls succeed.
     Once,
-    /// After the first failing call, every n-th further call fails.
+    /// Every n-th call after the first failing one.
     Following(u64),
 }
 
-/// A fault: system calls of one kind that fail.
+/// An injected fault: which system calls of one kind fail, and in which way. Written as `KIND:WHAT:AT:EVERY`, such as
+/// `write:ENOSPC:17:0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InjectedFault {
-    /// Kind of the failing calls.
+    /// Kind of the calls that fail.
     pub kind: SystemCallKind,
-    /// What the failing calls do.
+    /// What a failing call does: return an error, transfer fewer bytes, or kill the process.
     pub what: FaultEffect,
-    /// Number of the first failing call, from 1.
+    /// Number of the first failing call among the calls of its kind, from 1.
     pub at: u64,
-    /// Calls that fail after the first failing call.
+    /// Which later calls fail.
     pub every: FaultRepetition,
 }
 
@@ -236,6 +241,7 @@ impl InjectedFault {
         }
     }
 
+    /// Formats the fault for the environment variable GENUMA_FAULT, which the shim reads.
     pub(crate) fn to_shim_argument(self) -> String {
         format!(
             "{}:{}:{}:{}",

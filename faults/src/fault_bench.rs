@@ -1,4 +1,4 @@
-//! Runs test cases in a folder of their own, with or without an injected fault.
+//! Runs test cases with or without faults in a folder of its own, and judges the runs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,18 +16,18 @@ use crate::shim::{CallLog, FaultShim};
 use crate::snapshot::{FolderSnapshot, copy_tree, read_folder_snapshot};
 use crate::test_cases::{TestCase, create_inputs, split_command_line};
 
-/// A run and the verdict on it.
+/// The verdict on a run, and the data that a report of it needs.
 #[derive(Debug)]
 pub struct JudgedRun {
-    /// Verdict of the oracle.
+    /// Whether the run behaved correctly, with evidence.
     pub verdict: RunVerdict,
-    /// Number of system calls that failed.
+    /// Number of calls that failed or were changed by the shim; 1 for a damaged file or two parallel runs.
     pub(crate) num_faults: u64,
-    /// Standard error of the run.
+    /// Text that the run wrote to standard error.
     pub stderr: String,
 }
 
-/// The folder of one campaign thread, with the inputs and outputs of its runs.
+/// Runs test cases for one thread of a campaign, in a folder with the inputs and outputs of the runs.
 #[derive(Debug)]
 pub struct FaultBench {
     program: PathBuf,
@@ -38,7 +38,7 @@ pub struct FaultBench {
 }
 
 impl FaultBench {
-    /// Creates a bench in a new folder, with the inputs of all cases.
+    /// Creates the folder with the inputs of all cases. An existing folder at `root` is removed.
     ///
     /// # Errors
     /// The folder cannot be created, or a command that creates an input fails.
@@ -54,7 +54,7 @@ impl FaultBench {
         self.root.join("made")
     }
 
-    /// Prepares the output folder `{made}` for a run.
+    /// Empties the output folder `{made}` and copies the initial files of the case into it. Returns its content.
     fn prepare_output_folder(&self, case: &TestCase) -> anyhow::Result<FolderSnapshot> {
         let made = self.output_folder();
         if made.exists() {
@@ -91,7 +91,8 @@ impl FaultBench {
         Ok((ended, FaultShim::read_call_log(&self.log_path())?))
     }
 
-    /// Returns the reference run of a case without faults. It is run once.
+    /// Runs a case without faults and returns the run, with which all later runs are compared. Only the first call runs
+    /// the command.
     ///
     /// # Errors
     /// The run fails, or its output cannot be read.
@@ -110,8 +111,8 @@ impl FaultBench {
         self.undisturbed.get(case.name).context("a case is first run undisturbed")
     }
 
-    /// Counts the system calls of each kind that a case makes. Also checks that a run with the shim but without a
-    /// fault gives the reference output.
+    /// Runs a case with the shim but without a fault, and returns how many calls of each kind the case makes. Also
+    /// checks that the output is that of the run without the shim.
     ///
     /// # Errors
     /// As [`FaultBench::run_without_fault`].
@@ -138,7 +139,8 @@ impl FaultBench {
             .judge_run(fault, seen))
     }
 
-    /// Runs a case with a fault. A killed run, or one that leaves resumable work, is then repeated.
+    /// Runs a case with a fault and judges the run. If the run was killed, or failed and can be resumed, the command is
+    /// run again without a fault, and that run is judged too.
     ///
     /// # Errors
     /// The campaign cannot continue: a process cannot be started or a file cannot be written.
@@ -153,8 +155,8 @@ impl FaultBench {
         Ok(JudgedRun { verdict, num_faults: seen.num_faults, stderr: ended.stderr })
     }
 
-    /// Repeats the command after an unfinished run, unchanged and with `--resume`. Returns a verdict if a repeated
-    /// run is wrong.
+    /// Runs the command again after an unfinished run: unchanged after a kill, and with the option that resumes if the
+    /// case has one. Returns a verdict if such a run does not give the right results.
     fn rerun_and_judge(
         &self,
         case: &TestCase,
@@ -197,8 +199,8 @@ impl FaultBench {
         Ok(None)
     }
 
-    /// Runs a case twice at the same time, the second with a delay. At least one run must succeed, and the results
-    /// must be right.
+    /// Runs a case twice at the same time and judges both runs. The second run starts `apart` after the first. At least
+    /// one run must succeed, and the results must be right.
     ///
     /// # Errors
     /// As [`FaultBench::run_with_fault`].
@@ -224,7 +226,7 @@ impl FaultBench {
         Ok(JudgedRun { verdict, num_faults: 1, stderr: ended.map(|ended| ended.stderr).concat() })
     }
 
-    /// Returns the content of an input file.
+    /// Reads an input file; `file` is its path in the input folder.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -232,7 +234,9 @@ impl FaultBench {
         fs::read(self.given.join(file))
     }
 
-    /// Runs a case with one damaged input file. Damage of a file with a checksum must be detected or have no effect.
+    /// Runs a case after replacing the input file `file` by the damaged content `bytes`, and judges the run. If the
+    /// file has a checksum (`sealed`), the damage must be detected or have no effect; otherwise results may differ. The
+    /// file is restored afterwards.
     ///
     /// # Errors
     /// As [`FaultBench::run_with_fault`].

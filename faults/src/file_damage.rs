@@ -1,24 +1,24 @@
-//! Damages files at given positions.
+//! Damages files at given positions, as failing disks and crashes do.
 
 use fastrand::Rng;
 
-/// Bytes that disks and file systems lose together.
+/// Number of bytes that disks and file systems lose together.
 const SECTOR_BYTES: usize = 512;
 
-/// How a file is damaged at a position.
+/// How a file is damaged. A sector is the 512 bytes from the position on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DamageKind {
-    /// One bit has the other value.
+    /// One bit of the byte at the position is inverted.
     Flip,
-    /// All bytes of a sector are 0; the length is unchanged.
+    /// All bytes of the sector are 0. The length is unchanged.
     Zero,
-    /// The file ends at the position; all later bytes are lost.
+    /// The file ends before the position.
     Truncate,
-    /// A sector is written twice: the bytes after it are shifted, and the file is longer.
+    /// The sector occurs twice: the bytes after it are shifted, and the file is longer.
     Repeat,
-    /// A sector is missing: the bytes after it are shifted, and the file is shorter.
+    /// The sector is missing: the bytes after it are shifted, and the file is shorter.
     Drop,
-    /// A sector has random bytes; the length is unchanged.
+    /// The sector has random bytes. The length is unchanged.
     Scramble,
 }
 
@@ -33,7 +33,7 @@ impl DamageKind {
         DamageKind::Scramble,
     ];
 
-    /// Returns the name of the kind.
+    /// Returns the name of the kind in a trial, such as `truncate`.
     pub fn damage_name(self) -> &'static str {
         match self {
             DamageKind::Flip => "flip",
@@ -45,7 +45,7 @@ impl DamageKind {
         }
     }
 
-    /// Returns the content with this damage at byte `at`; `None` if nothing changes.
+    /// Returns the content `whole` of a file with this damage at byte `at`; `None` if the damage would change nothing.
     pub fn apply_damage(self, whole: &[u8], at: usize) -> Option<Vec<u8>> {
         if at >= whole.len() {
             return None;
@@ -73,7 +73,8 @@ impl DamageKind {
     }
 }
 
-/// Returns positions to damage: the first 64 bytes, the last 16, and at least `regions` evenly spaced ones.
+/// Returns the positions at which a file of `length` bytes is damaged: its first 64 bytes, its last 16, and at least
+/// `regions` evenly spaced ones.
 pub fn choose_damage_positions(length: usize, regions: usize) -> Vec<usize> {
     let step = (length / regions.max(1)).max(1);
     let mut places: Vec<usize> =

@@ -1,8 +1,9 @@
-//! Injects faults into genuma's system calls, one by one, and checks the results.
+//! Fault injection tests of genuma: make its system calls fail, one at a time, and check how the program behaves.
 //!
-//! [`fault`] defines the faults, [`shim`] injects them, [`test_cases`] has the command lines, [`fault_bench`] runs
-//! them, [`oracle`] judges the output by comparing the files that `snapshot` reads, [`file_damage`] damages input
-//! files, [`campaign_plan`] lists the trials of a campaign, [`tally`] counts the outcomes.
+//! [`fault`] defines the faults, [`shim`] injects them into a process, [`test_cases`] has the command lines,
+//! [`fault_bench`] runs them, [`oracle`] judges a run by comparing its files (`snapshot`) with those of a run without
+//! faults, [`file_damage`] damages input files, [`campaign_plan`] lists the trials of a campaign, [`tally`] counts the
+//! outcomes.
 
 pub mod fault_bench;
 pub mod test_cases;

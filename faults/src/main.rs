@@ -21,13 +21,13 @@ struct Args {
     /// Executable of genuma to test.
     #[arg(long)]
     program: PathBuf,
-    /// Time limit, minutes.
+    /// Time limit of the campaign in minutes.
     #[arg(long, default_value = "60")]
     minutes: f64,
-    /// Number of parallel runs.
+    /// Number of trials that run in parallel.
     #[arg(long, default_value = "2")]
     jobs: usize,
-    /// Scratch folder, best in memory. It is created, and removed at the end.
+    /// Folder for temporary files, best in memory (tmpfs). It is created, and removed at the end.
     #[arg(long, default_value = "/dev/shm/genuma-faults")]
     scratch: PathBuf,
     /// Run only the case of this name, or the cases whose names begin with it.
@@ -37,16 +37,17 @@ struct Args {
     /// run and its output shown.
     #[arg(long, value_name = "TRIAL")]
     trial: Option<String>,
-    /// Maximum number of call numbers at which a series of faults begins.
+    /// For each kind of fault: maximum number of trials of a case, which differ in the number of the first failing
+    /// call.
     #[arg(long, default_value = "500")]
     numbers: u64,
-    /// Number of regions of a file to damage.
+    /// Number of evenly spaced positions at which each input file is damaged.
     #[arg(long, default_value = "200")]
     regions: usize,
-    /// Random seed of the order of trials.
+    /// Random seed that determines the order of the trials.
     #[arg(long, default_value = "1")]
     seed: u64,
-    /// File for the counts, as JSON.
+    /// Also write the counts and violations to this file, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
 }
@@ -133,7 +134,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!tally.violations.is_empty())))
 }
 
-/// Returns whether a case is selected. A complete case name selects that case only.
+/// Returns whether the option `--case` selects a case. A name that is a complete case name selects this case only.
 fn wanted(case: &TestCase, all: &[TestCase], args: &Args) -> bool {
     let named = |name: &String| {
         let whole = all.iter().any(|case| case.name == name);

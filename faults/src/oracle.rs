@@ -1,5 +1,5 @@
-//! Decides whether a run with a fault behaved correctly: it must end as without the fault, or report the error in one
-//! line and leave all files unchanged.
+//! Decides whether a run with a fault behaved correctly. It must end like the run without the fault, or report the
+//! error in one line and leave all files unchanged.
 
 use std::fmt;
 use std::path::Path;
@@ -10,47 +10,49 @@ use crate::shim::CallLog;
 use crate::snapshot::{FolderSnapshot, content_without_measurements};
 use crate::test_cases::TestCase;
 
-/// Outcome of a run. The first five are correct; each of the others is a violation.
+/// Outcome of a run. The first five are correct; all others are violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunOutcome {
-    /// Exit code 0 and the same bytes as without the fault.
+    /// Correct: exit code 0 and the same bytes as without the fault.
     Same,
-    /// Correct refusal: exit code 1, one error line that names the file, no new file under a final name and no
-    /// temporary file.
+    /// Correct failure: exit code 1, one error line that names the file, all result files unchanged, and no temporary
+    /// files left.
     Refused,
-    /// Killed as intended. Each final name has its old or its complete new file, and a repeated run made all results.
+    /// Correct: the fault killed the process. Each result file is the old one or the complete new one, and a repeated
+    /// run made all results.
     Killed,
-    /// Exit code 1 and one error line after all results were complete under their final names: syncing the folder or
-    /// writing to standard output failed.
+    /// Correct failure: exit code 1 and one error line after all result files were complete. Only a later action
+    /// failed, such as syncing the folder or writing to standard output.
     Late,
-    /// Rust's standard library or the C library aborted for lack of memory with a message; all files are unchanged.
+    /// Correct: Rust's standard library or the C library aborted for lack of memory, with a message. All files are
+    /// unchanged.
     Memory,
-    /// Violation: exit code 0 and different bytes.
+    /// Violation: exit code 0, but other results than without the fault.
     Differs,
-    /// Violation: the run failed, and a final name has a new file or none.
+    /// Violation: the run failed, but a result file was changed or removed.
     Changed,
-    /// Violation: the run failed and did not remove a file that is not a result.
+    /// Violation: the run failed and left a file that is not a result.
     LeftoverFile,
     /// Violation: the run panicked.
     Panic,
-    /// Violation: the run died by a signal.
+    /// Violation: a signal ended the run, other than that of the fault.
     Signal,
-    /// Violation: the run did not end in time.
+    /// Violation: the run exceeded the time limit.
     Hang,
-    /// Violation: the run ended before a process that it had started.
+    /// Violation: a process that the run had started was still running after the run ended.
     Orphan,
-    /// Violation: the run failed without exactly one error line.
+    /// Violation: the run failed without an error line, or with several.
     NoErrorLine,
     /// Violation: the error line does not name the file.
     FileNotNamed,
     /// Violation: the exit code is neither 0 nor 1.
     WrongExitCode,
-    /// Violation: a repeated or resumed run does not make the results.
+    /// Violation: after the failure, a repeated or resumed run does not make the results.
     CannotRecover,
 }
 
 impl RunOutcome {
-    /// All outcomes of a run.
+    /// All outcomes, the correct ones first.
     pub const ALL_OUTCOMES: [RunOutcome; 16] = [
         RunOutcome::Same,
         RunOutcome::Refused,
@@ -75,7 +77,7 @@ impl RunOutcome {
         self >= RunOutcome::Differs
     }
 
-    /// Returns the name of the outcome.
+    /// Returns the name of the outcome in result tables, such as `same`.
     pub fn outcome_name(self) -> &'static str {
         match self {
             RunOutcome::Same => "same",
@@ -98,12 +100,12 @@ impl RunOutcome {
     }
 }
 
-/// Outcome of a run, with the detail that shows it.
+/// The outcome of a run with its evidence.
 #[derive(Debug, Clone)]
 pub struct RunVerdict {
-    /// Whether the run behaved correctly, and otherwise which rule it violated.
+    /// Outcome: correct, or the rule that the run violated.
     pub outcome: RunOutcome,
-    /// Evidence of the outcome: the differing file, the exit code or signal, or the last lines of standard error.
+    /// Evidence of the outcome: the file that differs, the exit code or signal, or the last lines of standard error.
     pub detail: String,
 }
 
@@ -113,41 +115,42 @@ impl fmt::Display for RunVerdict {
     }
 }
 
-/// Creates a verdict.
+/// Creates a verdict of an outcome and its evidence.
 pub fn new_verdict(outcome: RunOutcome, detail: impl Into<String>) -> RunVerdict {
     RunVerdict { outcome, detail: detail.into() }
 }
 
-/// Output of a run without faults.
+/// Output of a run without faults, with which other runs are compared.
 #[derive(Debug, Clone)]
 pub struct ReferenceRun {
-    /// Standard output of the run without faults.
+    /// Standard output of the run.
     pub stdout: Vec<u8>,
-    /// Files in `{made}` after the run.
+    /// Files in the output folder `{made}` after the run.
     pub files: FolderSnapshot,
 }
 
-/// A run to be judged, with the files before and after it.
+/// A run that is to be judged, with the files before and after the run.
 #[derive(Debug)]
 pub struct ObservedRun<'a> {
-    /// The command and its inputs.
+    /// The test case: command, inputs, and what a failed run may leave.
     pub case: &'a TestCase,
-    /// How the run ended.
+    /// Exit status and output of the run.
     pub ended: &'a ProcessResult,
-    /// Files in `{made}` before the run.
+    /// Files in the output folder `{made}` before the run.
     pub before: &'a FolderSnapshot,
-    /// Files in `{made}` after the run.
+    /// Files in the output folder `{made}` after the run.
     pub after: &'a FolderSnapshot,
     /// The run without faults.
     pub reference: &'a ReferenceRun,
-    /// The folder with which all paths of the run begin.
+    /// Folder that contains all files of the run. An error line that contains its path counts as naming a file.
     pub root: &'a Path,
-    /// Name of the damaged input file, if any.
+    /// Name of the damaged input file, if the run had one.
     pub damaged_file: Option<&'a str>,
 }
 
 impl ObservedRun<'_> {
-    /// Judges a run with a fault. A killed run is judged further by the run that repeats it.
+    /// Judges a run with the injected fault `fault` (`None` without) and the call log `seen` of the shim. The verdict
+    /// on a killed run is preliminary: it also depends on whether a repeated run succeeds.
     pub fn judge_run(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
         let killed = fault.is_some_and(|fault| fault.what == FaultEffect::Kill);
         let of_memory = fault.is_some_and(|fault| matches!(fault.kind, SystemCallKind::Map | SystemCallKind::Alloc));
@@ -173,7 +176,7 @@ impl ObservedRun<'_> {
         }
     }
 
-    /// Returns whether a library aborted for lack of memory, by a signal or a panic.
+    /// Returns whether the standard error says that a library aborted for lack of memory.
     fn reports_out_of_memory(&self) -> bool {
         let words = ["memory allocation of", "Fatal glibc error", "failed to allocate an alternative stack"];
         words.iter().any(|words| self.ended.stderr.contains(words))
@@ -184,7 +187,8 @@ impl ObservedRun<'_> {
         lines[lines.len().saturating_sub(3)..].join(" | ")
     }
 
-    /// Compares the output with the reference. `unlinked`: the fault may have prevented the removal of files.
+    /// Compares standard output and files with the run without faults. If the fault prevented the removal of files
+    /// (`unlinked`), old partial files may be left.
     pub fn compare_output_with_reference(&self, unlinked: bool) -> RunVerdict {
         if !self.case.is_deterministic {
             return new_verdict(RunOutcome::Same, "");
@@ -198,7 +202,8 @@ impl ObservedRun<'_> {
         }
     }
 
-    /// Returns the name of the first file that differs from the reference.
+    /// Returns the name of the first file that differs from the run without faults. `unlinked`: see
+    /// [`Self::compare_output_with_reference`].
     fn first_different_file(&self, unlinked: bool) -> Option<String> {
         // Files that could not be removed may stay: a work folder (with a warning), and an old result that the next
         // run removes.
@@ -218,7 +223,7 @@ impl ObservedRun<'_> {
         names.into_iter().find(unlike).cloned()
     }
 
-    /// Checks after a killed run that each result is either the old or the complete new file.
+    /// Judges a killed run: each result file must be the old one or the complete new one.
     fn judge_killed_run(&self) -> RunVerdict {
         let half = self.reference.files.iter().find(|(name, want)| {
             let is = self.after.get(*name);
@@ -231,7 +236,7 @@ impl ObservedRun<'_> {
         }
     }
 
-    /// Returns a verdict if a failed run changed files that it must not change.
+    /// Returns a verdict if a failed run changed or left files that it must not change or leave.
     fn changes_after_failure(&self) -> Option<RunVerdict> {
         let names = self.before.keys().chain(self.after.keys()).filter(|name| !self.may_keep(name));
         let other = names.into_iter().find(|name| self.before.get(*name) != self.after.get(*name))?;
@@ -249,13 +254,14 @@ impl ObservedRun<'_> {
         Some(new_verdict(outcome, format!("{other}; {}", self.last_stderr_lines())))
     }
 
-    /// Returns whether a file has the expected content, ignoring values that vary between runs.
+    /// Returns whether the content `is` of a file equals the expected content `want`, apart from values that vary
+    /// between runs.
     fn has_expected_content(&self, name: &str, want: &[u8], is: &[u8]) -> bool {
         !self.case.is_deterministic
             || content_without_measurements(name, want) == content_without_measurements(name, is)
     }
 
-    /// Returns whether a failed run may leave this file.
+    /// Returns whether a failed run may leave or change this file.
     fn may_keep(&self, name: &str) -> bool {
         self.case.kept_on_failure.iter().any(|folder| name.starts_with(folder))
     }
@@ -264,7 +270,8 @@ impl ObservedRun<'_> {
         self.ended.stderr.lines().filter(|line| line.contains("error: ")).collect()
     }
 
-    /// Checks that there is one error line, and that it names the file if the fault is about a file.
+    /// Judges the error message of a failed run: there must be one error line and, if the fault is about a file, it
+    /// must name a file.
     fn judge_error_message(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
         let [error] = self.error_lines()[..] else {
             return new_verdict(RunOutcome::NoErrorLine, self.last_stderr_lines());

@@ -1,4 +1,4 @@
-//! Runs the program under test until it exits or exceeds the time limit.
+//! Runs the program under test until it exits or exceeds a time limit.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,34 +9,34 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-/// Time limit of a run; a longer run counts as hanging.
+/// Maximum time of a run. A longer run is killed and counts as hanging.
 pub(crate) const MAX_RUN_TIME: Duration = Duration::from_secs(30);
 
-/// How a run ended, with its output.
+/// Exit status and output of a run.
 #[derive(Debug, Clone)]
 pub struct ProcessResult {
-    /// How the process ended.
+    /// How the process ended: exit code, signal or timeout.
     pub how: ExitKind,
     /// All bytes that the process wrote to standard output.
     pub stdout: Vec<u8>,
     /// All text that the process wrote to standard error; invalid UTF-8 is replaced.
     pub stderr: String,
-    /// Whether processes that the run had started still existed one second after its end.
+    /// Whether processes that the run had started still ran one second after its end.
     pub(crate) orphans: bool,
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitKind {
-    /// The process exited with this code.
+    /// The process exited with this exit code.
     Exit(i32),
-    /// The process was ended by the signal with this number.
+    /// The signal with this number ended the process.
     Signal(i32),
     /// The process exceeded [`MAX_RUN_TIME`] and was killed.
     Hung,
 }
 
-/// A running process, with its output in files.
+/// A process that was started and not waited for yet. Its output goes to files.
 #[derive(Debug)]
 pub struct RunningProcess<'a> {
     child: Child,
@@ -45,7 +45,8 @@ pub struct RunningProcess<'a> {
     begun: Instant,
 }
 
-/// Starts a command in its own process group. Its output goes to files in the folder `log`.
+/// Starts a command in its own process group. Its output goes to the files `name.stdout` and `name.stderr` in the
+/// folder `log`.
 ///
 /// # Errors
 /// The process cannot be started.
@@ -56,10 +57,10 @@ pub fn start_process<'a>(mut command: Command, log: &'a Path, name: &'static str
 }
 
 impl RunningProcess<'_> {
-    /// Waits until the process exits, then kills the rest of its process group.
+    /// Waits until the process exits or exceeds the time limit, then kills the rest of its process group.
     ///
     /// # Errors
-    /// The process cannot be waited for.
+    /// Waiting for the process fails.
     pub fn wait_for_exit(mut self) -> io::Result<ProcessResult> {
         let group = Pid::from_child(&self.child);
         // The standard library has no wait with a timeout; a run takes about 50 ms.
@@ -88,8 +89,8 @@ impl RunningProcess<'_> {
     }
 }
 
-/// Whether a process group has a member that has not ended. Ended children of an ended process stay members until the
-/// init process waits for them, which may take long in a container.
+/// Returns whether a process group has a member that has not ended. Zombies are not counted: when their parent has
+/// ended too, they stay in the group until the init process waits for them, which may take long in a container.
 fn has_running_member(group: Pid) -> bool {
     if test_kill_process_group(group).is_err() {
         return false;
@@ -107,7 +108,7 @@ fn has_running_member(group: Pid) -> bool {
     processes.flatten().any(is_member)
 }
 
-/// Returns whether a process group still has running members after one second; killed processes need a moment to end.
+/// Returns whether a process group still has running members after one second. Killed processes need a moment to end.
 fn has_survivors(group: Pid) -> bool {
     let there = || has_running_member(group);
     (0..100).all(|_| {

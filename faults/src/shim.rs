@@ -1,4 +1,5 @@
-//! The preloaded fault injection library: writes it to disk, configures it and reads its log.
+//! The shim: the preloaded C library that injects faults. This module writes it to disk, configures it and reads its
+//! log.
 
 use std::fs;
 use std::io;
@@ -9,46 +10,48 @@ use crate::fault::{InjectedFault, SystemCallKind};
 
 const SHIM_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 
-/// `struct page` of `shim/shim.c`: 32 call counters, the number of injected faults, one internal number, a path.
+/// Number of 64-bit counters in the log file of the shim (`struct page` in `shim/shim.c`): 32 call counters, the number
+/// of injected faults, and one internal number. A path follows them.
 const NUM_COUNTERS: usize = 34;
 const PATH_BYTES: usize = 1024;
 
-/// The shim library as a file that can be preloaded.
+/// The shim library in a file, which a process can preload.
 #[derive(Debug, Clone)]
 pub(crate) struct FaultShim {
     library: PathBuf,
 }
 
-/// System calls of a run as the shim logged them.
+/// The calls of a run that the shim counted.
 #[derive(Debug, Clone)]
 pub struct CallLog {
     calls: Vec<u64>,
-    /// Number of calls that failed.
+    /// Number of calls into which the fault was injected.
     pub(crate) num_faults: u64,
-    /// File of the first failed call, if it was about a file.
+    /// Path of the file of the first failed call; `None` if no call failed or the call was not about a file.
     pub path: Option<String>,
 }
 
 impl CallLog {
-    /// Returns the number of calls of a kind.
+    /// Returns the number of calls of a kind. Calls on files count only if the file is in the folder of the run.
     pub fn num_calls_of_kind(&self, kind: SystemCallKind) -> u64 {
         self.calls[kind as usize]
     }
 }
 
 impl FaultShim {
-    /// Writes the shim library into a folder.
+    /// Writes the shim library to a file in a folder.
     ///
     /// # Errors
-    /// The folder cannot be written.
+    /// The file cannot be written.
     pub fn unpack_into(folder: &Path) -> io::Result<FaultShim> {
         let library = folder.join("shim.so");
         fs::write(&library, SHIM_LIBRARY)?;
         Ok(FaultShim { library })
     }
 
-    /// Sets up a command to run with the shim. Calls on files below `under` are counted, `fault` is injected into
-    /// them, and `page` is the log file.
+    /// Sets environment variables of `command` so that it runs with the shim. The shim acts on the executable `program`
+    /// only, counts calls on files whose paths begin with `under`, injects `fault`, if given, into them, and keeps its
+    /// log in the file `page`.
     ///
     /// # Errors
     /// `page` cannot be written.
@@ -70,7 +73,7 @@ impl FaultShim {
         Ok(())
     }
 
-    /// Reads the log of a run that has ended.
+    /// Reads the log that the shim has written to the file `page`, after the run has ended.
     ///
     /// # Errors
     /// `page` cannot be read.

@@ -1,4 +1,4 @@
-//! Records the files of a folder, and removes measured values before comparison.
+//! Reads the files of a folder, and removes measured values (times, memory) from them, so that runs can be compared.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Content of all files below a folder, by relative path.
+/// Content of all files in a folder and its subfolders, by relative path.
 pub(crate) type FolderSnapshot = BTreeMap<String, Vec<u8>>;
 
-/// Reads all files below a folder.
+/// Reads all files in a folder and its subfolders.
 ///
 /// # Errors
 /// A file or folder cannot be read.
@@ -48,9 +48,11 @@ pub fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Returns the content of a file without measured values: times, memory, and the distribution of work to threads.
+/// Returns the content of a file without values that vary between runs: times, memory, and the distribution of work to
+/// threads.
 ///
-/// In JSON the keys of [`is_measured_key`] are removed, in HTML the elements with a time or a size of memory.
+/// In JSON the keys of [`is_measured_key`] are removed, in HTML the elements with a time or a size of memory. Other
+/// files are unchanged.
 pub(crate) fn content_without_measurements(path: &str, bytes: &[u8]) -> Vec<u8> {
     if path.ends_with(".json") {
         let value = serde_json::from_slice(bytes).map(remove_measured_values);
@@ -63,7 +65,7 @@ pub(crate) fn content_without_measurements(path: &str, bytes: &[u8]) -> Vec<u8> 
 }
 
 /// Returns whether the value of a JSON key varies between runs: dates, times, memory, distribution of work to threads,
-/// processes and pages, and whether `--resume` was used.
+/// processes and pages, and whether the run was resumed.
 fn is_measured_key(key: &str) -> bool {
     key.ends_with("_s")
         || key.contains("seconds")
@@ -97,10 +99,11 @@ fn remove_measured_values(value: Value) -> Value {
     }
 }
 
-/// Start of the timeline figures, which end with their section of the page.
+/// Start of the timeline plots in the report. They end with their section of the page.
 const TIMELINE_START: &str = r#"<div class="charts timeline">"#;
 
-/// Returns the rows of an HTML page without those that contain a date, a time or a size of memory.
+/// Removes the elements (rows, paragraphs) with a date, a time or a size of memory from an HTML page, and the timeline
+/// plots.
 fn remove_measured_rows(page: &str) -> String {
     // Remove the timeline from the first figure to the last.
     let (before, behind) = page.split_once(TIMELINE_START).unwrap_or((page, ""));
@@ -116,8 +119,8 @@ fn remove_measured_rows(page: &str) -> String {
         .collect()
 }
 
-/// Returns whether a text mentions packed reads. Without them, as where they cannot be written, the input files are
-/// read again and the ledger says so.
+/// Returns whether a text mentions packed reads. A run that cannot write them because of a fault reads the input files
+/// again, and its ledger says so.
 fn mentions_packed_reads(text: &str) -> bool {
     text.contains(" packed reads ")
 }

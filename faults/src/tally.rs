@@ -1,5 +1,5 @@
-//! Counts the outcomes of a campaign by subcommand, kind and outcome, with the commands that reproduce each
-//! violation.
+//! Counts the trials of a campaign by subcommand, kind of fault and outcome, and keeps the violations with the commands
+//! that reproduce them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use crate::fault_bench::JudgedRun;
 use crate::oracle::RunOutcome;
 use crate::test_cases::TestCase;
 
-/// Number of runs and faults in one cell of a table.
+/// Number of runs and of injected faults in one cell of a result table.
 #[derive(Debug, Clone, Copy, Default)]
 struct RunAndFaultCount {
     runs: u64,
@@ -25,27 +25,27 @@ impl RunAndFaultCount {
     }
 }
 
-/// A run with a fault that did not behave correctly.
+/// A trial in which the program did not behave correctly.
 #[derive(Debug, Clone)]
 pub struct FoundViolation {
     /// Name of the test case.
     pub case: &'static str,
-    /// The fault or damage, in the form in which it can be repeated.
+    /// The trial as text, in the form that the option `--trial` takes.
     pub trial: String,
-    /// Which rule the run violated, and how.
+    /// The rule that the run violated, and the evidence.
     pub verdict: String,
 }
 
-/// Counts and violations of a campaign.
+/// Results of a campaign: number of runs and faults by subcommand, kind of fault and outcome, and all violations.
 #[derive(Debug, Default)]
 pub struct CampaignTally {
     cells: BTreeMap<(&'static str, &'static str, &'static str, RunOutcome), RunAndFaultCount>,
-    /// Violations in the order in which they were found.
+    /// The violations, in the order in which they were found.
     pub violations: Vec<FoundViolation>,
 }
 
 impl CampaignTally {
-    /// Counts a run with a fault by its outcome, and keeps its violation if there is one.
+    /// Adds a trial to the counts and, if it is a violation, to the violations.
     pub fn count_trial(&mut self, case: &TestCase, trial: &FaultTrial, judged: &JudgedRun) {
         let (kind, what) = trial.tally_names();
         let outcome = judged.verdict.outcome;
@@ -66,12 +66,12 @@ impl CampaignTally {
         sum
     }
 
-    /// Returns the number of injected faults.
+    /// Returns the number of injected faults of all trials.
     pub fn total_injected_faults(&self) -> u64 {
         self.sum_cells(|_| true).faults
     }
 
-    /// Returns the number of runs.
+    /// Returns the number of trials. A run that repeats or resumes another is not counted.
     pub fn total_runs(&self) -> u64 {
         self.sum_cells(|_| true).runs
     }
@@ -86,7 +86,8 @@ impl CampaignTally {
         names
     }
 
-    /// Formats two Markdown tables: faults by subcommand and kind, and runs by subcommand and outcome.
+    /// Formats two Markdown tables: number of faults by kind and subcommand, and number of runs by outcome and
+    /// subcommand.
     pub fn format_tables(&self) -> String {
         let (verbs, kinds) = (self.distinct_names(|key| key.0), self.distinct_names(|key| key.1));
         let mut text = format_row("faults", verbs.iter().copied().chain(["all"]));
@@ -110,7 +111,7 @@ impl CampaignTally {
         text
     }
 
-    /// Returns all counts and violations as JSON.
+    /// Returns all counts and all violations as JSON.
     pub fn to_json(&self) -> Value {
         let cells = self.cells.iter().map(|((verb, kind, what, outcome), count)| {
             json!({ "verb": verb, "kind": kind, "what": what, "outcome": outcome.outcome_name(), "runs": count.runs, "faults": count.faults })
@@ -125,7 +126,8 @@ impl CampaignTally {
         })
     }
 
-    /// Formats the violations, one line per case, kind of fault and outcome, with the first trial of each.
+    /// Formats the violations: one line per case, kind of fault and outcome, with their number and the command that
+    /// reproduces the first of them.
     pub fn format_violations(&self) -> String {
         let mut alike: BTreeMap<(&str, String, &str), (u64, &FoundViolation)> = BTreeMap::new();
         for violation in &self.violations {

@@ -1,4 +1,4 @@
-//! Test cases of all subcommands: small inputs, created once, and command lines.
+//! Test cases: command lines of all subcommands, and the small inputs that they need. The inputs are created once.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,34 +8,34 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-/// An input of test runs. `{given}` is the folder of the inputs.
+/// An input of test cases. Paths are relative to the input folder, `{given}` in command lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TestInput {
-    /// Simulated pair: 20 kbp, tumour and normal at 20x, with truth. Also `pair/old.txt` and `bare/genome.fa`, the
-    /// genome without indexes.
+    /// Simulated sample pair in `pair/`: 20 kbp, tumour and normal at 20x, with truth. Also `pair/old.txt`, and
+    /// `bare/genome.fa`, the genome without indexes.
     Pair,
-    /// `deep/normal_1.fq.gz` and its mates: 300x, which exceed the minimum memory budget.
+    /// `deep/normal_1.fq.gz` and its mates: reads of 300x, whose k-mers do not fit in the minimum memory budget.
     Deep,
-    /// Index next to `pair/genome.fa`.
+    /// Index of genuma next to `pair/genome.fa`.
     Index,
     /// Index of bwa next to `pair/genome.fa`.
     Bwa,
-    /// `n.gkt`, a k-mer table of the normal.
+    /// `n.gkt`, a k-mer table of the normal sample.
     Table,
-    /// `t.gkt`, a k-mer table of the tumour.
+    /// `t.gkt`, a k-mer table of the tumour sample.
     TumourTable,
-    /// `calls/`, calls of the pair.
+    /// `calls/`, the results of `genuma call` for the pair.
     Calls,
     /// `machine.txt`, a recording of this machine's topology.
     Recording,
     /// `probe/machine.json`, a profile of this machine's memory.
     Machine,
-    /// Work folders to resume from: `begun-call/calls` of a call that was interrupted after its units, and
-    /// `begun-count/work` of an interrupted count.
+    /// Work folders of interrupted runs, which can be resumed: `begun-call/calls` of a call that was interrupted after
+    /// its units, and `begun-count/work` of a k-mer count.
     InterruptedWork,
-    /// `planned/run`, a distributed call with all steps done except the last.
+    /// `planned/run`, the run store of a distributed call in which all steps but the last are done.
     PlannedRun,
-    /// `stub`, a minimal aligner script.
+    /// `stub`, a script that stands for an aligner and writes unmapped records.
     StubAligner,
 }
 
@@ -55,7 +55,7 @@ const TRACK_COMMAND: &str = "track -t 2 {given}/pair/truth.vcf {given}/pair/tumo
 const READ_FILES: &str = "{given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
 
 impl TestInput {
-    /// Returns the inputs that must exist before.
+    /// Returns the other inputs from which this input is created.
     fn required_inputs(self) -> &'static [TestInput] {
         match self {
             TestInput::Pair | TestInput::Deep | TestInput::Recording | TestInput::Machine | TestInput::StubAligner => {
@@ -143,7 +143,7 @@ impl TestInput {
 /// Creates the inputs of all cases in the folder `given`.
 ///
 /// # Errors
-/// A command that creates an input fails. The message has its standard error.
+/// A command that creates an input fails. The message contains its standard error.
 pub(crate) fn create_inputs(cases: &[&TestCase], program: &Path, given: &Path) -> anyhow::Result<()> {
     let mut wanted: BTreeSet<TestInput> = cases.iter().flat_map(|case| case.inputs).copied().collect();
     // Two rounds resolve the deepest dependencies.
@@ -160,33 +160,36 @@ fn run_checked(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Splits a command line at blanks and replaces the folder placeholders.
+/// Splits a command line at blanks, and replaces `{given}` and `{made}` by the paths of the input and the output
+/// folder.
 pub fn split_command_line(line: &str, given: &Path, made: &Path) -> Vec<String> {
     let folder = |path: &Path| path.to_string_lossy().into_owned();
     let word = |word: &str| word.replace("{given}", &folder(given)).replace("{made}", &folder(made));
     line.split_whitespace().map(word).collect()
 }
 
-/// A command line of a subcommand. All its outputs are in the folder `{made}`.
+/// A command line of genuma, with its inputs and what may change when it fails. All its outputs are in the output
+/// folder, `{made}` in the command line.
 #[derive(Debug)]
 pub struct TestCase {
     /// Name of the case; the part before the first dash is the subcommand.
     pub name: &'static str,
-    /// Command line of genuma with placeholders for files.
+    /// Arguments of genuma, with the placeholders `{given}` (input folder) and `{made}` (output folder).
     pub line: String,
     /// Inputs that must exist before the command runs.
     pub inputs: &'static [TestInput],
-    /// Files copied to `{made}` before the run: path in `{given}`, and name in `{made}`.
+    /// Files that are copied to the output folder before the run: path in the input folder, and name in the output
+    /// folder.
     pub initial_files: &'static [(&'static str, &'static str)],
-    /// Path prefixes in `{made}` of files that a failed run may leave.
+    /// Prefixes of paths in the output folder: a failed run may leave files with these prefixes.
     pub kept_on_failure: &'static [&'static str],
-    /// Option that resumes an interrupted run.
+    /// The option that resumes an interrupted run of this command, if it has one.
     pub resume: Option<&'static str>,
-    /// Input files with a checksum: damage must be detected or have no effect.
+    /// Input files with a checksum: damage of them must be detected, or must not change the results.
     pub checksummed_files: &'static [&'static str],
-    /// Input files without a checksum: damage must not crash the run, but may change results.
+    /// Input files without a checksum: damage of them must not crash the run, but may change the results.
     pub unchecked_files: &'static [&'static str],
-    /// Whether repeated runs give the same output; measurements do not.
+    /// Whether all runs give the same output. Measurements of the machine do not.
     pub is_deterministic: bool,
 }
 
@@ -209,7 +212,7 @@ const DEFAULT_CASE: TestCase = TestCase {
     is_deterministic: true,
 };
 
-/// Returns all test cases.
+/// Returns the test cases of all subcommands.
 pub fn all_test_cases() -> Vec<TestCase> {
     let with_reference = format!("{CALL_COMMAND} --reference {{given}}/pair/genome.fa -o {{made}}/calls");
     let bwa_reads = format!("bwa mem -K 100000 {{given}}/pair/genome.fa {READ_FILES}");

@@ -1,15 +1,15 @@
-//! Helpers of the fuzz targets: input files, and reading all reads of a file.
+//! Helpers of the fuzz targets: temporary input files, and reading of all reads in a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use genuma_reads::{BatchLimits, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
 
-/// A temporary file in memory (/dev/shm) with a fuzz input; removed on drop.
+/// A temporary file in memory (/dev/shm) with the input of a fuzz target. Dropping the value removes the file.
 pub struct InputFile(PathBuf);
 
 impl InputFile {
-    /// Writes the input to a new file.
+    /// Writes the input to a new file whose name contains `name`.
     pub fn new(name: &str, bytes: &[u8]) -> InputFile {
         let path = Path::new("/dev/shm").join(format!("genuma-fuzz-{}-{name}", std::process::id()));
         fs::write(&path, bytes).expect("/dev/shm can be written");
@@ -31,7 +31,7 @@ impl Drop for InputFile {
 /// Fields of a read: name, bases, qualities.
 pub type ReadFields = (Vec<u8>, Vec<u8>, Vec<u8>);
 
-/// Reads until the end or the first error. Returns the reads and the error.
+/// Reads the reads of a lane until its end or the first error. Returns the reads, and the error if there was one.
 pub fn read_all(lane: StreamLane, limit: BatchLimits) -> (Vec<ReadFields>, Option<Error>) {
     let mut reads = Vec::new();
     let mut stream = match ReadStream::open(&[lane], StreamOptions::new(limit)) {

@@ -1,7 +1,8 @@
-//! The client of a bucket service, and the classification of its errors.
+//! The client of a bucket service (S3 or Google Cloud Storage), and the classification of its errors.
 //!
-//! The crate `object_store` builds and signs requests. Its own retries are off, because `retry.rs` retries and counts
-//! the attempts. Its HTTP client is wrapped, so that error responses and broken connections become typed errors.
+//! The crate `object_store` builds and signs requests. Its own retries are disabled, because the module `retry` retries
+//! requests and counts the attempts. Its HTTP client is wrapped, so that error responses and broken connections become
+//! typed errors.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -21,15 +22,16 @@ use crate::error::Error;
 use crate::retry::{AttemptError, RequestDescription};
 use crate::store_location::{BucketLocation, StorageProvider};
 
-/// Maximum length of the text of an error response in a message, in characters.
+/// Maximum number of characters of an error response that are quoted in an error message.
 const MAX_MESSAGE_CHARS: usize = 200;
 
-/// A client of one bucket, as two interfaces of the crate `object_store`: simple requests and multipart uploads.
+/// A client of one bucket, with the two interfaces of the crate `object_store`: requests for whole objects, and
+/// multipart uploads.
 #[derive(Debug, Clone)]
 pub(crate) struct BucketClient {
-    /// Requests for whole objects.
+    /// Interface for requests for whole objects.
     pub store: Arc<dyn ObjectStore>,
-    /// The same bucket, for objects that are uploaded in several parts.
+    /// Interface for multipart uploads to the same bucket.
     pub multipart: Arc<dyn MultipartUpload>,
 }
 
@@ -39,7 +41,7 @@ pub trait MultipartUpload: MultipartStore + fmt::Debug {}
 impl<T: MultipartStore + fmt::Debug> MultipartUpload for T {}
 
 impl BucketClient {
-    /// Creates a client for a bucket. Sends nothing.
+    /// Creates a client for a bucket. Sends no request.
     pub fn new(location: &BucketLocation, options: &BucketOptions) -> Result<BucketClient, Error> {
         // Use ring for TLS, unless another provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -59,7 +61,8 @@ impl BucketClient {
     }
 }
 
-/// Explains why no client can be created, with advice for the user.
+/// Returns the error message for a client that cannot be created. If CA certificates are missing, it is advice for the
+/// user, else `reason`.
 fn client_error_message(reason: String) -> String {
     if reason.contains("No CA certificates") {
         return "the system has no CA certificates; install the package ca-certificates, or set SSL_CERT_FILE to a file of certificates".to_owned();
@@ -67,7 +70,7 @@ fn client_error_message(reason: String) -> String {
     reason
 }
 
-/// Timeouts, which the environment can override.
+/// Returns the settings of the timeouts. Environment variables can override them.
 fn timeout_settings(options: &BucketOptions) -> [(ClientConfigKey, String); 3] {
     [
         (ClientConfigKey::ConnectTimeout, "10s".to_owned()),
@@ -77,7 +80,8 @@ fn timeout_settings(options: &BucketOptions) -> [(ClientConfigKey, String); 3] {
     ]
 }
 
-/// Environment variables whose names begin with `prefix`, with names in lower case.
+/// Returns the environment variables whose names begin with `prefix`, with their names in lower case: settings of the
+/// crate `object_store`.
 fn environment_settings<'a>(options: &'a BucketOptions, prefix: &'a str) -> impl Iterator<Item = (String, &'a str)> {
     let selected = options.environment.iter().filter(move |(name, _)| name.starts_with(prefix));
     selected.map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()))
@@ -136,7 +140,7 @@ fn build_google_store(
         .build()
 }
 
-/// Creates HTTP clients that turn error responses into typed errors.
+/// Creates HTTP clients that turn error responses into [`ErrorResponse`].
 #[derive(Debug)]
 struct ErrorMappingConnector;
 
@@ -163,8 +167,8 @@ impl HttpService for ErrorMappingService {
     }
 }
 
-/// Whether error responses with HTTP status `status` are mapped to errors of this crate. `object_store` has its own
-/// error types for the other statuses.
+/// Returns whether error responses with this HTTP status become an [`ErrorResponse`]. For other statuses `object_store`
+/// has error types of its own.
 fn is_mapped_status(status: u16) -> bool {
     status >= 400 && ![401, 403, 404, 412].contains(&status)
 }
@@ -177,13 +181,15 @@ struct ErrorResponse {
 }
 
 impl ErrorResponse {
-    /// Whether the same request may succeed later: timeouts, conflicts, too many requests, server errors.
+    /// Returns whether the same request may succeed later: after timeouts, conflicts, too many requests or server
+    /// errors.
     fn is_transient(&self) -> bool {
         matches!(self.status, 408 | 409 | 425 | 429) || self.status >= 500 || self.text.contains("RequestTimeout")
     }
 }
 
-/// Classifies the error of a request. The caller handles [`Error::ObjectRemoved`].
+/// Converts the error of a request to an error of this crate, and decides whether the request is retried. A missing
+/// object becomes [`Error::ObjectRemoved`]: if this is not an error for the caller, the caller must handle it.
 pub fn classify_request_error(
     location: &BucketLocation,
     task: RequestDescription<'_>,
@@ -216,35 +222,35 @@ pub fn classify_request_error(
     }
 }
 
-/// Whether the requested range is after the end of the object (HTTP status 416, range not satisfiable).
+/// Returns whether the requested range begins after the end of the object (HTTP status 416).
 pub(crate) fn is_range_not_satisfiable(error: &object_store::Error) -> bool {
     find_cause::<ErrorResponse>(error).is_some_and(|answer| answer.status == 416)
 }
 
-/// Whether the service does not know the request (HTTP status 501).
+/// Returns whether the service does not support the request (HTTP status 501).
 pub(crate) fn is_not_implemented(error: &object_store::Error) -> bool {
     find_cause::<ErrorResponse>(error).is_some_and(|answer| answer.status == 501)
 }
 
-/// Whether the failed request was for credentials from the metadata service of a cloud machine.
+/// Returns whether the failed request was one for credentials, sent to the metadata service of a cloud machine.
 fn is_metadata_service_error(error: &object_store::Error) -> bool {
     error_chain(error)
         .map(|e| e.to_string())
         .any(|text| ["http://169.254.", "http://metadata"].iter().any(|location| text.contains(location)))
 }
 
-/// Whether the bucket itself does not exist.
+/// Returns whether the bucket itself does not exist.
 fn is_missing_bucket(error: &object_store::Error) -> bool {
     let text = root_cause(error).to_string();
     text.contains("NoSuchBucket") || text.contains("The specified bucket does not exist")
 }
 
-/// The root cause of an error in one line.
+/// Returns the root cause of an error in one line.
 pub fn error_message(error: &(dyn StdError + 'static)) -> String {
     extract_message(&root_cause(error).to_string())
 }
 
-/// An error followed by its chain of sources, the root cause last.
+/// Iterates over an error and its chain of sources. The root cause is the last.
 fn error_chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     let mut next = Some(error);
     std::iter::from_fn(move || {
@@ -254,17 +260,17 @@ fn error_chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = 
     })
 }
 
-/// The first error of type `T` in the chain of sources.
+/// Returns the first error of type `T` in the chain of an error and its sources.
 fn find_cause<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     error_chain(error).find_map(|e| e.downcast_ref())
 }
 
-/// The last error in the chain of sources.
+/// Returns the last error in the chain of an error and its sources.
 fn root_cause<'a>(error: &'a (dyn StdError + 'static)) -> &'a (dyn StdError + 'static) {
     error_chain(error).last().unwrap_or(error)
 }
 
-/// The code and message of an XML error response, or the text itself, in one line.
+/// Returns code and message of an XML error response, or the text itself if it has another form, in one line.
 fn extract_message(text: &str) -> String {
     let element = |name: &str| {
         let (_, rest) = text.split_once(&format!("<{name}>"))?;

@@ -1,26 +1,29 @@
-//! Options of bucket access. Folders have no options.
+//! Options of the access to buckets. Folders have no options.
 
 use std::time::Duration;
 
-/// How to access a bucket.
+/// How a bucket is accessed: credentials, sizes of requests, and timeouts.
 #[derive(Debug, Clone)]
 pub struct BucketOptions {
-    /// Names and values of environment variables; only names that begin with `AWS_` or `GOOGLE_` are used.
+    /// Names and values of environment variables with credentials and settings. Only names that begin with `AWS_` or
+    /// `GOOGLE_` are used.
     pub environment: Vec<(String, String)>,
-    /// Bytes per request; longer objects are sent in several parts (multipart upload). S3 requires at least 5 MiB.
+    /// Maximum bytes per request. Longer objects are sent in several parts (multipart upload). S3 requires at least 5
+    /// MiB.
     pub part_bytes: u64,
-    /// Maximum number of concurrent requests for one object. An upload holds that many parts in memory.
+    /// Maximum number of concurrent requests for one object. A multipart upload holds this number of parts in memory.
     pub max_concurrent_requests: usize,
-    /// How long transient failures are retried: server errors, broken connections, short answers.
+    /// How long a request is repeated after transient failures: server errors, broken connections, incomplete
+    /// responses.
     pub retry_timeout: Duration,
-    /// A request fails after this time without a response or without a further byte of the response. One part must be
+    /// Time without a response, or without further bytes of the response, after which a request fails. One part must be
     /// sent within this time.
     pub read_timeout: Duration,
 }
 
 impl BucketOptions {
-    /// The environment variables of this process; 8 concurrent requests of 8 MiB; retries for five minutes, read
-    /// timeout of two minutes.
+    /// Returns the default options with the environment variables of this process: 8 concurrent requests of 8 MiB,
+    /// retries for five minutes, and a read timeout of two minutes.
     pub(crate) fn from_environment() -> BucketOptions {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))

@@ -1,6 +1,6 @@
-//! A run store that is a bucket: uploads that appear complete, and downloads of byte ranges by concurrent requests.
+//! A run store in a bucket: atomic uploads, and downloads of byte ranges by concurrent requests.
 //!
-//! Callers are ordinary threads that wait for one request each; one network thread serves the connections.
+//! Callers are ordinary threads, each of which waits for its request. One network thread serves all connections.
 
 use std::fs::File;
 use std::ops::Range;
@@ -29,10 +29,10 @@ use crate::temp_object::TempObject;
 
 /// Maximum number of parts of a multipart upload (S3).
 const MAX_PARTS: u64 = 10_000;
-/// Maximum number of times that an upload is started. It is started again if all its parts were sent but it cannot be
-/// completed.
+/// Maximum number of times that a multipart upload is started. It is started again if all parts were sent but the
+/// service does not know the upload any more.
 const MAX_UPLOAD_ATTEMPTS: u32 = 3;
-/// Maximum time to abort a failed upload.
+/// Maximum time for the request that aborts a failed upload.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A run store in a bucket of S3 or Google Cloud Storage.
@@ -45,18 +45,18 @@ pub struct BucketStore {
     options: BucketOptions,
 }
 
-/// An object of a bucket that was found: its size, and the version to which reads are tied.
+/// An object that was found in a bucket: its size and its version. Reading fails if the version changes.
 #[derive(Debug, Clone)]
 pub struct BucketObject {
     name: String,
-    /// Length in bytes.
+    /// Length of the object in bytes.
     pub len: u64,
-    /// Version of the object (ETag); `None` if the service reports none.
+    /// Version of the object (ETag); `None` if the service does not report it.
     pub(crate) etag: Option<String>,
 }
 
 impl BucketStore {
-    /// Opens a bucket. Temporary files are kept in `scratch`. Sends no request.
+    /// Opens a bucket. Temporary files are kept in the folder `scratch`. Sends no request.
     pub fn open(location: BucketLocation, scratch: &Path, options: &BucketOptions) -> Result<BucketStore, Error> {
         let client = BucketClient::new(&location, options)?;
         let network = NetworkThread::start().map_err(|e| Error::BucketSettings {
@@ -66,23 +66,23 @@ impl BucketStore {
         Ok(BucketStore { location, client, network, scratch: scratch.to_owned(), options: options.clone() })
     }
 
-    /// The bucket and the prefix of all object names.
+    /// Returns the bucket, and the prefix of all its object names.
     pub fn location(&self) -> &BucketLocation {
         &self.location
     }
 
-    /// The URL of an object, for messages.
+    /// Returns the URL of an object, for messages.
     pub fn url(&self, name: &str) -> String {
         format!("{}/{name}", self.location)
     }
 
-    /// See [`RunStore::create_temp_object`](crate::RunStore::create_temp_object).
-    /// Other users may not read the temporary object: the scratch folder may be that of all users.
+    /// See [`RunStore::create_temp_object`](crate::RunStore::create_temp_object). Only this user may read the temporary
+    /// object, because the scratch folder may be shared by all users.
     pub fn create_temp_object(&self, name: &str) -> Result<TempObject, Error> {
         TempObject::create_private(&self.scratch, name)
     }
 
-    /// See [`RunStore::publish`](crate::RunStore::publish).
+    /// Publishes the temporary object as the object `name`. See [`RunStore::publish`](crate::RunStore::publish).
     pub fn publish(&self, temp_object: TempObject, name: &str) -> Result<(), Error> {
         let read_error = || Error::io_error("read", temp_object.path());
         let file = File::open(temp_object.path()).map_err(read_error())?;
@@ -91,7 +91,8 @@ impl BucketStore {
         if len <= self.options.part_bytes { upload.upload_single(len) } else { upload.upload_multipart(len) }
     }
 
-    /// Publishes a file unless there is an object of that name; for objects of one request.
+    /// See [`RunStore::publish_new`](crate::RunStore::publish_new). The object is sent in a single request, so it must
+    /// be small.
     pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
         let read_error = || Error::io_error("read", temp_object.path());
         let file = File::open(temp_object.path()).map_err(read_error())?;
@@ -100,7 +101,7 @@ impl BucketStore {
         upload.upload_new(len)
     }
 
-    /// See [`RunStore::find`](crate::RunStore::find).
+    /// Finds the object `name`; `None` if it does not exist. See [`RunStore::find`](crate::RunStore::find).
     pub fn find(&self, name: &str) -> Result<Option<BucketObject>, Error> {
         // The answer to a range request says why there is no object; the answer to HEAD does not. An empty object has
         // no range.
@@ -120,7 +121,7 @@ impl BucketStore {
         }
     }
 
-    /// See [`RunStore::object_names`](crate::RunStore::object_names).
+    /// Returns the sorted names of all objects. See [`RunStore::object_names`](crate::RunStore::object_names).
     pub fn object_names(&self) -> Result<Vec<String>, Error> {
         let location = self.location.to_string();
         let task = RequestDescription { action: "list", object: &location };
@@ -136,7 +137,7 @@ impl BucketStore {
         Ok(names)
     }
 
-    /// See [`RunStore::remove`](crate::RunStore::remove).
+    /// Removes the object `name` if it exists. See [`RunStore::remove`](crate::RunStore::remove).
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let url = self.url(name);
         let task = RequestDescription { action: "remove", object: &url };
@@ -149,7 +150,7 @@ impl BucketStore {
         }
     }
 
-    /// Reads the range into `bytes`.
+    /// Reads a range of an object into `bytes`, which must be as long as the range.
     pub fn read(&self, found: &BucketObject, range: Range<u64>, bytes: &mut [u8]) -> Result<(), Error> {
         let start = range.start;
         self.stream_range(found, range, |at, chunk| {
@@ -159,7 +160,7 @@ impl BucketStore {
         })
     }
 
-    /// Downloads the range into a temporary file in the scratch folder.
+    /// Downloads a range of an object into a temporary file in the scratch folder, by concurrent requests.
     pub fn fetch_range(&self, found: &BucketObject, range: Range<u64>) -> Result<TempObject, Error> {
         let copy = self.create_temp_object(&found.name)?;
         let write_error = || Error::io_error("write", copy.path());
@@ -181,8 +182,8 @@ impl BucketStore {
         Ok(copy)
     }
 
-    /// Passes the bytes of a range to `sink` as they arrive, each once, with their offset in the object. A retry
-    /// continues where the last attempt ended.
+    /// Downloads a range of an object. Calls `sink` with the bytes as they arrive, each once, and their offset in the
+    /// object. A retry continues where the last attempt ended.
     fn stream_range(
         &self,
         found: &BucketObject,
@@ -225,7 +226,8 @@ impl BucketStore {
         })
     }
 
-    /// Classifies the error "range not satisfiable": the object was removed, replaced or truncated.
+    /// Returns the error for a range that the service cannot return ("range not satisfiable"): the object was removed,
+    /// replaced or truncated. If the object is unchanged, the error is transient.
     fn out_of_range_error(&self, found: &BucketObject, task: RequestDescription<'_>) -> AttemptError {
         let head = GetOptions { head: true, ..GetOptions::default() };
         match self.get(&found.name, head) {
@@ -261,7 +263,7 @@ impl BucketStore {
         self.network.block_on(request)
     }
 
-    /// Converts "not found" of a request that needs no object: then the bucket itself is missing.
+    /// Converts "not found" to "bucket missing". It is used for requests that do not need an existing object.
     fn missing_bucket_error(&self, error: Error) -> Error {
         match error {
             Error::ObjectRemoved { .. } => Error::StoreMissing { location: self.location.to_string(), what: "bucket" },
@@ -275,12 +277,12 @@ fn broken_answer_message(what: &str, missing: u64) -> String {
 }
 
 impl BucketObject {
-    /// Name of the object in the run store, without the prefix of the bucket.
+    /// Returns the name of the object in the run store, without the prefix of the bucket.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Fails if the object was replaced or truncated since it was found.
+    /// Returns an error if the object was replaced or truncated since it was found. `now` is its present metadata.
     fn check_unchanged(&self, url: &str, now: &ObjectMeta) -> Result<(), Error> {
         let object = || url.to_owned();
         if now.e_tag != self.etag {
@@ -293,7 +295,7 @@ impl BucketObject {
     }
 }
 
-/// The parts of an object: all have the same length, except the last.
+/// Division of an object into parts for a multipart upload. All parts have the same length, except the last.
 #[derive(Debug, Clone, Copy)]
 struct PartRanges {
     len: u64,
@@ -301,7 +303,8 @@ struct PartRanges {
 }
 
 impl PartRanges {
-    /// Parts of at least `part_bytes`, not more than an upload may have.
+    /// Divides `len` bytes into parts of at least `part_bytes`; parts are longer if there would be too many for an
+    /// upload.
     fn for_upload(len: u64, part_bytes: u64) -> PartRanges {
         PartRanges { len, part_bytes: part_bytes.max(len.div_ceil(MAX_PARTS)) }
     }
@@ -316,7 +319,7 @@ impl PartRanges {
     }
 }
 
-/// An upload of a file to the bucket.
+/// The upload of a local file to the bucket.
 struct Upload<'a> {
     bucket: &'a BucketStore,
     url: String,
@@ -335,8 +338,8 @@ impl Upload<'_> {
         .map_err(|e| self.bucket.missing_bucket_error(e))
     }
 
-    /// Uploads an object in one request, unless there is one of its name; returns whether it did. A service that knows no
-    /// conditional requests gets an ordinary one.
+    /// Uploads an object in one request, unless an object of its name exists. Returns whether it was uploaded. If the
+    /// service does not support conditional requests, the object is uploaded in any case.
     fn upload_new(&self, len: u64) -> Result<bool, Error> {
         let payload = PutPayload::from(self.read_bytes(0..len)?);
         let created = self.retry(|| {

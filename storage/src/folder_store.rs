@@ -1,4 +1,4 @@
-//! A run store that is a folder: plain files, published by renaming.
+//! A run store in a folder: each object is a file, which is published by renaming.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -16,41 +16,44 @@ use crate::temp_object::TempObject;
 #[derive(Debug)]
 pub struct FolderStore(pub PathBuf);
 
-/// An object of a folder store. Its file stays open, so that a later object with the same name does not replace its
-/// bytes.
+/// An object that was found in a folder store. Its file stays open, so that a later object of the same name does not
+/// change the bytes that are read.
 #[derive(Debug, Clone)]
 pub struct FolderObject {
     path: PathBuf,
     file: Arc<File>,
-    /// Length in bytes.
+    /// Length of the object in bytes.
     pub len: u64,
-    /// Inode number and modification time: differs between any two objects that have had this name.
+    /// Version of the object, from inode number and modification time: it differs between any two objects that have had
+    /// this name.
     pub version: String,
 }
 
 impl FolderStore {
-    /// Creates the folder if it does not exist.
+    /// Creates the folder of the store if it does not exist.
     pub fn create(&self) -> Result<(), Error> {
         fs::create_dir_all(&self.0).map_err(Error::io_error("create", &self.0))
     }
 
-    /// See [`RunStore::create_temp_object`](crate::RunStore::create_temp_object).
+    /// Creates a temporary file in the folder, for the object `name`. See
+    /// [`RunStore::create_temp_object`](crate::RunStore::create_temp_object).
     pub fn create_temp_object(&self, name: &str) -> Result<TempObject, Error> {
         self.check_exists()?;
         TempObject::create(&self.0, name)
     }
 
-    /// See [`RunStore::publish`](crate::RunStore::publish).
+    /// Publishes the temporary object as the object `name`. See [`RunStore::publish`](crate::RunStore::publish).
     pub fn publish(&self, temp_object: TempObject, name: &str) -> Result<(), Error> {
         temp_object.publish_as(&self.0.join(name))
     }
 
-    /// See [`RunStore::publish_new`](crate::RunStore::publish_new).
+    /// Publishes the temporary object unless an object `name` exists. See
+    /// [`RunStore::publish_new`](crate::RunStore::publish_new).
     pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
         temp_object.publish_as_new(&self.0.join(name))
     }
 
-    /// See [`RunStore::find`](crate::RunStore::find).
+    /// Finds the object `name`; `None` if it does not exist. See [`RunStore::find`](crate::RunStore::find).
     pub fn find(&self, name: &str) -> Result<Option<FolderObject>, Error> {
         let path = self.0.join(name);
         let file = match open_if_exists(&path)? {
@@ -71,7 +74,7 @@ impl FolderStore {
         Ok(Some(FolderObject { path, file: Arc::new(file), len: metadata.len(), version }))
     }
 
-    /// See [`RunStore::object_names`](crate::RunStore::object_names).
+    /// Returns the sorted names of all objects. See [`RunStore::object_names`](crate::RunStore::object_names).
     pub fn object_names(&self) -> Result<Vec<String>, Error> {
         self.check_exists()?;
         let list_error = || Error::io_error("list", &self.0);
@@ -88,7 +91,7 @@ impl FolderStore {
         Ok(names)
     }
 
-    /// See [`RunStore::remove`](crate::RunStore::remove).
+    /// Removes the object `name` if it exists. See [`RunStore::remove`](crate::RunStore::remove).
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let path = self.0.join(name);
         match fs::remove_file(&path) {
@@ -97,8 +100,8 @@ impl FolderStore {
         }
     }
 
-    /// Fails if the folder is missing. Opening the folder also makes a network file system refresh its cache of
-    /// missing files.
+    /// Returns an error if the folder is missing. Opening the folder also makes a network file system (NFS) refresh its
+    /// cache of missing files.
     fn check_exists(&self) -> Result<(), Error> {
         match File::open(&self.0) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
@@ -109,7 +112,7 @@ impl FolderStore {
     }
 }
 
-/// Opens a file; `None` if it does not exist.
+/// Opens a file for reading; `None` if it does not exist.
 fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
     match File::open(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
@@ -118,24 +121,25 @@ fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
 }
 
 impl FolderObject {
-    /// Path of the file.
+    /// Returns the path of the object's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the range into `bytes`.
+    /// Reads a range of the object into `bytes`, which must be as long as the range.
     pub fn read(&self, range: Range<u64>, bytes: &mut [u8]) -> Result<(), Error> {
         self.check_len(range.end)?;
         self.file.read_exact_at(bytes, range.start).map_err(|e| self.read_error(e))
     }
 
-    /// Path in `/proc/self/fd` by which the file can be opened as long as this object keeps it open.
+    /// Returns the path in `/proc/self/fd` of the open file, and checks that the file has all bytes of `range`. The
+    /// path is valid while this object exists.
     pub(crate) fn proc_fd_path(&self, range: Range<u64>) -> Result<PathBuf, Error> {
         self.check_len(range.end)?;
         Ok(Path::new("/proc/self/fd").join(self.file.as_raw_fd().to_string()))
     }
 
-    /// Fails if the file has fewer bytes than `end`, because another program truncated it.
+    /// Returns an error if the file has fewer than `end` bytes, because another program truncated it.
     fn check_len(&self, end: u64) -> Result<(), Error> {
         let found = self.file.metadata().map_err(|e| self.read_error(e))?.len();
         if found < end {

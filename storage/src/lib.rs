@@ -1,12 +1,12 @@
-//! The run store: objects (immutable files) that the steps of a distributed call leave for each other.
+//! The run store: objects (immutable files) by which the steps of a distributed call pass results to later steps.
 //!
 //! A [`RunStore`] is a folder that all machines can access, or a bucket of object storage (S3, Google Cloud Storage).
-//! Both guarantee: an object appears under its name only when it is complete, a newer object replaces an older one in
-//! one step, and a reader of an object never gets bytes of another object that has replaced it. Folders are accessed
-//! by ordinary system calls; the asynchronous code for buckets is private to this crate.
+//! Both guarantee: an object appears under its name only when it is complete; a newer object replaces an older one
+//! atomically; and a reader of an object never gets bytes of another object that has replaced it. Folders are accessed
+//! by ordinary system calls. The asynchronous code for buckets is private to this crate.
 //!
-//! No machine waits for another here: if two machines publish an object with the same name, the later one replaces
-//! the earlier one.
+//! The run store has no locks. If two machines publish an object with the same name, the later one replaces the earlier
+//! one.
 
 #![warn(missing_docs)]
 

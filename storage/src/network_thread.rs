@@ -1,5 +1,5 @@
-//! The thread that serves network connections. Asynchronous code runs only in this thread and in threads that wait
-//! for a request.
+//! The thread that serves network connections. Asynchronous code runs only in this thread, and in threads that wait for
+//! a request.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -7,17 +7,17 @@ use std::thread::{Builder, JoinHandle};
 use tokio::runtime::{self, Handle};
 use tokio::sync::oneshot;
 
-/// A thread that serves network connections until the value is dropped.
+/// A thread that serves network connections. Dropping the value ends the thread.
 #[derive(Debug)]
 pub(crate) struct NetworkThread {
     handle: Handle,
-    /// Dropping the sender ends the thread.
+    /// The thread ends when this sender is dropped.
     shutdown: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl NetworkThread {
-    /// Starts the thread.
+    /// Starts a network thread.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -35,7 +35,7 @@ impl NetworkThread {
         Ok(NetworkThread { handle, shutdown: Some(shutdown), thread: Some(thread) })
     }
 
-    /// Waits in the calling thread for the result of a request.
+    /// Waits in the calling thread until a request is answered, and returns the result.
     pub fn block_on<F: Future>(&self, request: F) -> F::Output {
         self.handle.block_on(request)
     }

@@ -1,41 +1,43 @@
-//! Retries of transient failures, with growing pauses, until a timeout.
+//! Repeats requests after transient failures, with growing pauses, until a timeout.
 
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::temp_object::random_number;
 
-/// Pause after the first failed attempt.
+/// Pause after the first failed attempt, before its random reduction.
 const INITIAL_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
-/// Number of failed attempts that are not logged: a busy service rejects some requests.
+/// Number of failed attempts after which failures are logged. Earlier failures are not: a busy service rejects some
+/// requests.
 const SILENT_TRIES: u32 = 3;
-/// Number of attempts to get credentials from the machine, which may have none.
+/// Maximum number of attempts to get credentials from the metadata service of a cloud machine, which may have none.
 const MAX_CREDENTIAL_TRIES: u32 = 3;
 
-/// Why an attempt failed.
+/// Why an attempt failed, and whether it is repeated.
 #[derive(Debug)]
 pub enum AttemptError {
-    /// The request may succeed later; the text says what happened.
+    /// The request may succeed later, and is repeated. The text says what happened.
     Transient(String),
-    /// The machine provides no credentials. Few attempts are made: most such machines have none.
+    /// The machine provides no credentials. The request is repeated a few times only, because most such machines never
+    /// have credentials.
     NoCredentials(Error),
-    /// The request will not succeed.
+    /// The request will not succeed, and is not repeated.
     Permanent(Error),
 }
 
-/// Action of a request and its object, for messages.
+/// What a request does and with which object, for messages.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestDescription<'a> {
-    /// `read`, `write`, `list` or `remove`.
+    /// Action of the request: `read`, `write`, `list` or `remove`.
     pub action: &'static str,
-    /// The object or the run store.
+    /// URL of the object, or location of the run store.
     pub object: &'a str,
 }
 
-/// Repeats `attempt` until an attempt succeeds or fails permanently, or until `timeout` is over. An attempt that has
-/// started is not interrupted.
+/// Calls `attempt` until it succeeds or fails permanently, or until `timeout` is over. A running attempt is not
+/// interrupted. `task` is for messages.
 pub(crate) fn retry<T>(
     timeout: Duration,
     task: RequestDescription<'_>,
@@ -72,8 +74,8 @@ pub(crate) fn retry<T>(
     }
 }
 
-/// The pause after the given number of attempts: doubles each time, and is shortened at random, so that many machines
-/// do not retry at the same moment.
+/// Returns the pause after `tries` failed attempts. It doubles with each attempt up to [`MAX_PAUSE`], and is reduced by
+/// up to half with the random number, so that many machines do not retry at the same moment.
 fn backoff_pause(tries: u32, random: u64) -> Duration {
     let whole = INITIAL_PAUSE.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(MAX_PAUSE);
     whole.mul_f64(0.5 + 0.5 * (random % 1024) as f64 / 1024.0)

@@ -1,4 +1,4 @@
-//! The run store: objects by name, in a folder or a bucket.
+//! The run store: named objects in a folder or a bucket.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,8 +12,8 @@ use crate::folder_store::{self, FolderStore};
 use crate::store_location::{StoreLocation, check_object_name};
 use crate::temp_object::TempObject;
 
-/// A folder or bucket that holds the objects of a run. Object names have letters, digits and `. _ - + =`, and do not
-/// begin with a dot.
+/// A folder or bucket with the objects of a distributed call. Object names consist of letters, digits and `. _ - + =`,
+/// and do not begin with a dot.
 #[derive(Debug)]
 pub struct RunStore(Backend);
 
@@ -25,8 +25,8 @@ enum Backend {
 
 impl RunStore {
     /// Opens the run store at `location`: a folder, `file:///folder`, `s3://bucket/prefix` or `gs://bucket/prefix`.
-    /// Files on their way to or from a bucket are kept in the folder `scratch`. Access to a bucket is configured by
-    /// the usual environment variables (`AWS_…`, `GOOGLE_…`). Sends no request.
+    /// Temporary copies of the objects of a bucket are kept in the folder `scratch`. The usual environment variables
+    /// (`AWS_…`, `GOOGLE_…`) configure the access to a bucket. Sends no request.
     ///
     /// # Errors
     /// The location is invalid, or the environment does not configure access to the bucket.
@@ -34,7 +34,7 @@ impl RunStore {
         RunStore::open_with_options(location, scratch, &BucketOptions::from_environment())
     }
 
-    /// [`RunStore::open`] with other options.
+    /// Opens a run store as [`RunStore::open`] does, with these options instead of those of the environment.
     ///
     /// # Errors
     /// The errors of [`RunStore::open`].
@@ -47,7 +47,7 @@ impl RunStore {
         }))
     }
 
-    /// Creates the folder if it does not exist. A bucket must exist already.
+    /// Creates the folder of the run store if it does not exist. Does nothing for a bucket, which must exist already.
     ///
     /// # Errors
     /// The folder cannot be created.
@@ -58,7 +58,8 @@ impl RunStore {
         }
     }
 
-    /// Creates a temporary file to write the object `name`: in the folder, or in the scratch folder of a bucket.
+    /// Creates a temporary file into which the object `name` is written: in the folder of the run store or, for a
+    /// bucket, in the scratch folder.
     ///
     /// # Errors
     /// The name is invalid, or the file cannot be created.
@@ -70,12 +71,13 @@ impl RunStore {
         }
     }
 
-    /// Publishes a completely written file as the object `name`, replacing an older object. When this function
-    /// returns, the object is stored durably. The temporary object is removed, also after an error.
+    /// Publishes a complete temporary file as the object `name`. An existing object of this name is replaced
+    /// atomically. When this function returns, the object is on the disk or in the bucket. The temporary file is
+    /// removed, also after an error.
     ///
     /// # Errors
-    /// The disk is full or a system call failed; the bucket cannot be reached within the retry timeout, or rejects
-    /// the request.
+    /// The name is invalid; the disk is full or a system call failed; the bucket cannot be reached within the retry
+    /// timeout, or rejects the request.
     pub fn publish(&self, temp_object: TempObject, name: &str) -> Result<(), Error> {
         let name = check_object_name(name)?;
         match &self.0 {
@@ -84,8 +86,9 @@ impl RunStore {
         }
     }
 
-    /// Publishes a completely written file as the object `name`, unless there is an object of that name. Returns whether
-    /// it was published. Of several processes that publish the same name at once, one succeeds.
+    /// Publishes a complete temporary file as the object `name`, unless an object of this name exists. Returns whether
+    /// it was published. If several processes publish the same name at once, one of them succeeds (unless the service
+    /// of a bucket does not support conditional requests: then the object is always published).
     ///
     /// # Errors
     /// The errors of [`RunStore::publish`].
@@ -97,7 +100,7 @@ impl RunStore {
         }
     }
 
-    /// Finds the object `name` as it is now; `None` if it does not exist.
+    /// Finds the object `name` in its present version; `None` if it does not exist.
     ///
     /// # Errors
     /// The folder or bucket does not exist, cannot be reached within the retry timeout, or rejects the request.
@@ -111,7 +114,7 @@ impl RunStore {
         })
     }
 
-    /// The sorted names of all objects, without temporary objects.
+    /// Returns the sorted names of all objects. Temporary objects are left out.
     ///
     /// # Errors
     /// The errors of [`RunStore::find`].
@@ -122,7 +125,7 @@ impl RunStore {
         }
     }
 
-    /// Removes an object if it exists.
+    /// Removes the object `name` if it exists.
     ///
     /// # Errors
     /// The errors of [`RunStore::find`].
@@ -135,7 +138,7 @@ impl RunStore {
     }
 }
 
-/// For messages: the folder, or the URL of the bucket.
+/// Displays the path of the folder, or the URL of the bucket.
 impl fmt::Display for RunStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -145,8 +148,8 @@ impl fmt::Display for RunStore {
     }
 }
 
-/// An object of a run store. If another object replaces it, reading fails instead of returning bytes of the other
-/// object.
+/// An object that was found in a run store. If another object replaces it, reading fails instead of returning bytes of
+/// the other object.
 #[derive(Debug)]
 pub struct StoredObject(FoundObject);
 
@@ -157,7 +160,7 @@ enum FoundObject {
 }
 
 impl StoredObject {
-    /// Length in bytes.
+    /// Returns the length of the object in bytes.
     pub fn len(&self) -> u64 {
         match &self.0 {
             FoundObject::Folder(found) => found.len,
@@ -165,13 +168,13 @@ impl StoredObject {
         }
     }
 
-    /// Whether the length is 0.
+    /// Returns whether the object has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A text that differs between any two objects that have had the same name; empty if the service reports no
-    /// versions.
+    /// Returns the version of the object: text that differs between any two objects that have had the same name. Empty
+    /// if the service reports no versions.
     pub fn version(&self) -> &str {
         match &self.0 {
             FoundObject::Folder(found) => &found.version,
@@ -182,8 +185,8 @@ impl StoredObject {
     /// Reads a range of bytes into memory.
     ///
     /// # Errors
-    /// The object has fewer bytes; it was removed, replaced or truncated meanwhile; it cannot be read within the
-    /// retry timeout.
+    /// The object has fewer bytes; it was removed, replaced or truncated since it was found; or it cannot be read
+    /// within the retry timeout.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, Error> {
         self.check_range(&range)?;
         let mut bytes = vec![0; (range.end - range.start) as usize];
@@ -194,8 +197,8 @@ impl StoredObject {
         Ok(bytes)
     }
 
-    /// Returns a local file with at least this range of bytes: the object itself in a folder, a copy in the scratch
-    /// folder for a bucket.
+    /// Returns a local file with at least this range of bytes. For a folder it is the object itself; for a bucket the
+    /// range is downloaded to the scratch folder.
     ///
     /// # Errors
     /// The errors of [`StoredObject::read`]; the scratch folder is full.
@@ -224,7 +227,7 @@ impl StoredObject {
     }
 }
 
-/// For messages: the path of the file, or the URL of the object.
+/// Displays the path of the file, or the URL of the object.
 impl fmt::Display for StoredObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -234,7 +237,8 @@ impl fmt::Display for StoredObject {
     }
 }
 
-/// A local file with bytes of an object. The path is valid in this process while this value exists.
+/// A local file with at least a range of the bytes of an object. Its path is valid in this process while this value
+/// exists.
 #[derive(Debug)]
 pub struct LocalCopy {
     path: PathBuf,
@@ -242,7 +246,7 @@ pub struct LocalCopy {
     _keep_alive: KeepAlive,
 }
 
-/// What must live as long as the path of a local copy is used.
+/// The file that must stay open, or not be removed, while the path of a local copy is used.
 #[derive(Debug)]
 enum KeepAlive {
     OpenFile(#[expect(dead_code, reason = "its file stays open")] folder_store::FolderObject),
@@ -250,12 +254,12 @@ enum KeepAlive {
 }
 
 impl LocalCopy {
-    /// Path to open for reading.
+    /// Returns the path of the file, for reading.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Offset in the object of the first byte of the file.
+    /// Returns the offset in the object of the file's first byte.
     pub fn object_offset(&self) -> u64 {
         self.object_offset
     }

@@ -1,14 +1,14 @@
-//! The output of one step of a distributed call, stored as one object:
+//! The output of one task of a distributed call, stored as one object of the run store:
 //!
 //! ```text
-//! data blocks, written while the step runs; other steps read some of them
+//! data blocks, written while the task runs; other tasks read some of them
 //! value: index of the data blocks and other results, serialised by postcard
 //! trailer: step, fingerprint of the run, cost, range and checksum of the value, serialised by postcard
 //! length of the trailer (8 bytes, little-endian), its checksum (XXH3, 8 bytes), `GENUMAO4`
 //! ```
 //!
-//! A reader of a part of the object first reads the trailer, then the value, then that part. The layout is described
-//! in `docs/formats/object.md`.
+//! To read a data block, first the trailer is read, then the value, then the block. The layout is described in
+//! `docs/formats/object.md`.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -24,69 +24,69 @@ use crate::run_store::{LocalCopy, RunStore, StoredObject};
 use crate::temp_object::TempObject;
 
 const MAGIC: &[u8; 8] = b"GENUMAO4";
-/// Number of bytes after the trailer: length and checksum of the trailer, and the magic number.
+/// Number of bytes after the trailer: its length, its checksum and the magic number.
 const FOOTER_BYTES: u64 = 24;
-/// Bytes read at once from the end of an object to get the trailer.
+/// Number of bytes that are read at once from the end of an object. They usually contain the whole trailer.
 const TAIL_READ_BYTES: u64 = 64 << 10;
 /// Size of read and write buffers in bytes.
 const BUFFER_BYTES: usize = 1 << 20;
 const MAX_STRING_BYTES: u64 = 1 << 30;
 
-/// An error with the output of a step.
+/// An error when the output of a task is written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The object cannot be written, found or read.
+    /// The object cannot be written to, found in, or read from the run store.
     #[error(transparent)]
     Storage(#[from] crate::error::Error),
-    /// A local file cannot be written or read.
+    /// A local temporary file cannot be written or read.
     #[error("{object}: {source}")]
     LocalFile {
-        /// Name of the object in the run store.
+        /// Path or URL of the object.
         object: String,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The object is damaged.
+    /// The object is damaged, or was written by an incompatible version.
     #[error("{object}: damaged ({what}); run the step that made it again (genuma step RUN STEP NUMBER --again)")]
     Damaged {
-        /// Name of the object in the run store.
+        /// Path or URL of the object.
         object: String,
-        /// The check that failed.
+        /// The check that failed, such as `checksum`.
         what: &'static str,
     },
-    /// The object was made for a run with other inputs or parameters.
+    /// The object was made for a call with other inputs or parameters.
     #[error(
         "{object}: made for another plan ({difference}); run the step that made it again (genuma step RUN STEP NUMBER --again), or use another run store for this plan"
     )]
     OtherRun {
-        /// Name of the object in the run store.
+        /// Path or URL of the object.
         object: String,
-        /// First line of the fingerprint in which the two runs differ.
+        /// First line of the fingerprint in which the two calls differ.
         difference: String,
     },
-    /// The step that makes the object has not run.
+    /// The task that makes the object has not run.
     #[error("{object}: missing; first run the step that makes it: {step}")]
     Missing {
         /// Name of the object in the run store.
         object: String,
-        /// The step, as it is given to `genuma step`.
+        /// The task, as it is given to `genuma step`: step and number.
         step: String,
     },
 }
 
-/// Describes the output of a step; stored at the end of the object.
+/// Metadata at the end of the object.
 #[derive(Debug, Serialize, Deserialize)]
 struct Trailer {
     step: String,
     fingerprint: String,
     cost: UnitCost,
-    /// Range of bytes of the object that has the value.
+    /// Range of bytes of the object that contains the value.
     value_range: Range<u64>,
     /// Checksum of the value (XXH3, 64 bits).
     value_checksum: u64,
 }
 
-/// The output of a step, found in the run store.
+/// The output of a task, found in the run store.
 #[derive(Debug)]
 pub struct StepOutput {
     object: StoredObject,
@@ -94,21 +94,22 @@ pub struct StepOutput {
     trailer: Trailer,
 }
 
-/// Identifies the output of one step of one run.
+/// Identifies the output of one task of a distributed call.
 #[derive(Debug, Clone, Copy)]
 pub struct StepOutputId<'a> {
-    /// The step, as it is given to `genuma step`: `scatter 3`.
+    /// The task, as it is given to `genuma step`: `scatter 3`.
     pub step: &'a str,
     /// Name of the object in the run store.
     pub name: &'a str,
-    /// Everything that results depend on (inputs, parameters, version), one item per line.
+    /// Text with everything that results depend on (inputs, parameters, version), one item per line.
     pub fingerprint: &'a str,
 }
 
-/// Appends the value and the trailer to the data blocks in a temporary object, and publishes the object.
+/// Appends the value and the trailer to the data blocks in `temp_object`, and publishes it as the object `label.name`.
+/// `cost`: the resources that the task used.
 ///
 /// # Errors
-/// The temporary object or the object cannot be written.
+/// The temporary object cannot be written, or the object cannot be published.
 pub fn publish_step_output<T: Serialize>(
     store: &RunStore,
     temp_object: TempObject,
@@ -140,10 +141,10 @@ pub fn publish_step_output<T: Serialize>(
 }
 
 impl StepOutput {
-    /// Finds the output of a step; `None` if the object does not exist.
+    /// Finds the output of a task; `None` if the object does not exist.
     ///
     /// # Errors
-    /// The object cannot be read, is damaged, or was made for another run.
+    /// The object cannot be read, is damaged, or was made for a call with other inputs or parameters.
     pub fn find_step_output(store: &RunStore, label: &StepOutputId<'_>) -> Result<Option<StepOutput>, Error> {
         let Some(entry) = store.find(label.name)? else { return Ok(None) };
         let (name, len) = (entry.to_string(), entry.len());
@@ -185,7 +186,7 @@ impl StepOutput {
         Ok(Some(StepOutput { object: entry, name, trailer: end }))
     }
 
-    /// Finds the output of a step that must have run.
+    /// Finds the output of a task that must have run.
     ///
     /// # Errors
     /// The errors of [`StepOutput::find_step_output`]; [`Error::Missing`] if the object does not exist.
@@ -194,27 +195,27 @@ impl StepOutput {
             .ok_or_else(|| Error::Missing { object: format!("{store}/{}", label.name), step: label.step.to_owned() })
     }
 
-    /// Path or URL of the object, for messages.
+    /// Returns the path or URL of the object, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Resources that the step used.
+    /// Returns the resources that the task used.
     pub fn cost(&self) -> &UnitCost {
         &self.trailer.cost
     }
 
-    /// Range of bytes of the data blocks before the value.
+    /// Returns the range of bytes of the data blocks, which is the part of the object before the value.
     pub fn data_range(&self) -> Range<u64> {
         0..self.trailer.value_range.start
     }
 
-    /// Length of the object in bytes.
+    /// Returns the length of the object in bytes.
     pub fn len_bytes(&self) -> u64 {
         self.object.len()
     }
 
-    /// Returns a local file with a range of bytes of the object.
+    /// Returns a local file with at least this range of bytes of the object.
     ///
     /// # Errors
     /// The bytes cannot be read, or the object has fewer.
@@ -222,8 +223,8 @@ impl StepOutput {
         Ok(self.object.fetch_range(range)?)
     }
 
-    /// Reads the value. Reads the bytes twice, first for the checksum and then to decode them, and never holds all of
-    /// them in memory.
+    /// Reads the value. The bytes are read twice, first for the checksum and then to decode them, so that they are
+    /// never all in memory.
     ///
     /// # Errors
     /// The bytes cannot be read, or are damaged.
@@ -248,7 +249,7 @@ impl StepOutput {
     }
 }
 
-/// Passes bytes on to a writer and computes their checksum and number.
+/// Passes bytes on to a writer, and computes their number and checksum.
 struct ChecksumWriter<W> {
     file: W,
     checksum: XxHash3_64,

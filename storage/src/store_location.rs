@@ -1,15 +1,15 @@
-//! Locations of run stores and names of objects, as the user gives them.
+//! Locations of run stores, as users give them, and rules for names of objects.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::error::Error;
 
-/// Maximum length of an object name in bytes. With the prefix and suffix of a temporary object it is still a valid
-/// file name.
+/// Maximum length of an object name in bytes. The name of its temporary file, which has a prefix and a suffix, is then
+/// short enough for file systems.
 const MAX_NAME_BYTES: usize = 160;
 
-/// The provider of a bucket.
+/// Cloud service of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StorageProvider {
     /// Amazon S3 or a compatible service.
@@ -27,18 +27,18 @@ impl StorageProvider {
     }
 }
 
-/// A bucket and the prefix of all object names in it.
+/// A bucket, and the prefix of the keys of all objects of the run store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BucketLocation {
     pub(crate) provider: StorageProvider,
     /// Name of the bucket.
     pub bucket: String,
-    /// Prefix of all keys: empty, or components separated by slashes, without a slash at the end.
+    /// Prefix of all keys: empty, or components separated by slashes. It has no slash at the end.
     pub prefix: String,
 }
 
 impl BucketLocation {
-    /// Key of an object in the bucket: the prefix of the run store and the name of the object.
+    /// Returns the key of an object in the bucket: the prefix of the run store, a slash, and the name of the object.
     pub fn object_key(&self, name: &str) -> String {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}/{name}", self.prefix) }
     }
@@ -51,17 +51,17 @@ impl fmt::Display for BucketLocation {
     }
 }
 
-/// Where a run store is: a folder, or a bucket of a cloud provider.
+/// Location of a run store: a folder, or a bucket of a cloud provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreLocation {
-    /// Path of the folder that has one file for each object.
+    /// Path of the folder.
     Folder(PathBuf),
-    /// Bucket of S3 or Google Cloud Storage, and the prefix of the keys.
+    /// A bucket of S3 or Google Cloud Storage, and the prefix of the keys.
     Bucket(BucketLocation),
 }
 
 impl StoreLocation {
-    /// Parses the location that a user gave.
+    /// Parses the location of a run store: a folder, or a URL with the scheme `file`, `s3` or `gs`.
     pub fn parse(text: &str) -> Result<StoreLocation, Error> {
         let invalid = |reason: &str| Error::InvalidLocation { location: text.to_owned(), reason: reason.to_owned() };
         match text.split_once(':') {
@@ -88,7 +88,7 @@ fn parse_folder_url(text: &str) -> Option<PathBuf> {
     text.starts_with("file:///").then(|| url.to_file_path().ok()).flatten()
 }
 
-/// Parses the part of a bucket URL after the colon.
+/// Parses a bucket URL. `rest` is its part after `s3:` or `gs:`.
 fn parse_bucket_url(provider: StorageProvider, rest: &str) -> Result<BucketLocation, &'static str> {
     let rest = rest.strip_prefix("//").ok_or("the colon must be followed by two slashes")?;
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
@@ -107,17 +107,18 @@ fn parse_bucket_url(provider: StorageProvider, rest: &str) -> Result<BucketLocat
     Ok(BucketLocation { provider, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
 }
 
-/// Whether the text is not empty and has only characters that every file system and every bucket accepts.
+/// Returns whether a text is not empty and has only characters that are allowed in the names of all file systems and
+/// buckets.
 fn is_portable(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-+=".contains(c))
 }
 
-/// Whether the text is a valid object name.
+/// Returns whether a text is a valid object name.
 pub(crate) fn is_object_name(name: &str) -> bool {
     is_portable(name) && !name.starts_with('.') && name.len() <= MAX_NAME_BYTES
 }
 
-/// Returns the name if it is a valid object name.
+/// Returns the name if it is a valid object name, else an error.
 pub fn check_object_name(name: &str) -> Result<&str, Error> {
     if is_object_name(name) { Ok(name) } else { Err(Error::InvalidObjectName { name: name.to_owned() }) }
 }

@@ -1,5 +1,6 @@
-//! Temporary objects: files that are not published yet, and local copies of objects. Their names are hidden and
-//! unique; they are removed when dropped or on a signal. Several temporary objects may exist for one object name.
+//! Temporary objects: files that are not published yet, and local copies of objects. Their names are hidden (begin with
+//! a dot) and unique. They are removed when dropped, and when a signal ends the process. Several temporary objects may
+//! exist for one object name.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -12,23 +13,24 @@ use genuma_work::signals::enter_critical_section;
 
 use crate::error::Error;
 
-/// An unpredictable random number.
+/// Returns an unpredictable random number.
 pub fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// A file to be written and then published. It is removed if it is dropped before, or on a signal.
+/// A file that is written and then published as an object. If it is dropped before, or a signal ends the process, the
+/// file is removed.
 #[derive(Debug)]
 pub struct TempObject {
-    /// The locked partial file, which is removed on a signal. Its final name is the hidden name of this temporary
-    /// object.
+    /// The locked partial file, which a signal handler removes. When it is published, it first gets the hidden name of
+    /// this temporary object.
     partial: PartialFile,
     path: PathBuf,
     hidden_path: PathBuf,
 }
 
 impl TempObject {
-    /// Creates an empty file in `folder` for the object `name`.
+    /// Creates an empty temporary file in `folder`, for the object `name`.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<TempObject, Error> {
         let folder = folder.canonicalize().map_err(Error::io_error("write", folder))?;
         let hidden = folder.join(format!(".{name}.{}-{:016x}.draft", std::process::id(), random_number()));
@@ -37,7 +39,7 @@ impl TempObject {
         Ok(TempObject { partial, path, hidden_path: hidden })
     }
 
-    /// [`Self::create`] with permissions for this user only.
+    /// Creates an empty file as [`Self::create`] does. Only this user may read or write it.
     pub(crate) fn create_private(folder: &Path, name: &str) -> Result<TempObject, Error> {
         let temp = TempObject::create(folder, name)?;
         fs::set_permissions(&temp.path, fs::Permissions::from_mode(0o600))
@@ -45,18 +47,20 @@ impl TempObject {
         Ok(temp)
     }
 
-    /// Path of the file to write. The file exists, is empty, and may be replaced.
+    /// Returns the path of the file, to write it. The file exists and is empty. Another program may replace it by a new
+    /// file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the file to the disk (fsync) and renames it to `target`, replacing an existing file.
+    /// Writes the file to the disk (fsync), and renames it to `target`. An existing file is replaced.
     pub(crate) fn publish_as(self, target: &Path) -> Result<(), Error> {
         self.publish_by(target, |hidden| fs::rename(hidden, target))
     }
 
-    /// [`Self::publish_as`] unless there is a file at `target`; returns whether it was published. A link with a second
-    /// name is made and the first name removed: unlike a rename, a link replaces nothing, on network file systems too.
+    /// Publishes as [`Self::publish_as`] does, unless there is a file at `target`. Returns whether the file was
+    /// published. The file gets its name by a hard link: unlike a rename, a hard link never replaces a file, on network
+    /// file systems too.
     pub(crate) fn publish_as_new(self, target: &Path) -> Result<bool, Error> {
         let mut is_new = true;
         self.publish_by(target, |hidden| {
@@ -69,7 +73,8 @@ impl TempObject {
         Ok(is_new)
     }
 
-    /// Writes the file to the disk, and gives it its name with `give_name`, which takes the hidden path.
+    /// Writes the file to the disk (fsync), and calls `give_name`, which takes the hidden path and gives the file its
+    /// final name.
     fn publish_by(self, target: &Path, give_name: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), Error> {
         let refused = || Error::io_error("write", target);
         // Another program may have replaced the file, so open it again.

@@ -1,4 +1,4 @@
-//! Table of the predicted run times by number of threads and strategy (`--sweep`).
+//! Predicted run times of each strategy with 1, 2, 4 ... threads, and their table (`--sweep`).
 
 use std::fmt::Write;
 
@@ -8,8 +8,9 @@ use genuma_strategy::sweep::{SweepPoint, predict_sweep, sweep_thread_counts};
 
 use crate::report::advice::AdvisedRun;
 
-/// Predicts the run times of all strategies of the advice, possible or not with the run's own number of threads. If the
-/// plain run was tried, the predictions are scaled to its measured time.
+/// Predicts the run time of each strategy with several numbers of threads. The strategies are those of the advice,
+/// including those that cannot be used for the run itself. If trials measured the plain run, the predictions are scaled
+/// to its measured time.
 pub(crate) fn predict_run_times(case: &AdvisedRun, advice: &Advice) -> Vec<SweepPoint> {
     let threads = u32::try_from(case.threads).unwrap_or(u32::MAX);
     let considered = advice.considered.iter().map(|one| one.strategy);
@@ -24,8 +25,8 @@ pub(crate) fn predict_run_times(case: &AdvisedRun, advice: &Advice) -> Vec<Sweep
     predict_sweep(&case.machine, &app, &strategies, &sweep_thread_counts(&case.machine, threads))
 }
 
-/// The table as CSV. `measured_s` is the mean of the trials with the run's own number of threads, without loading the
-/// index.
+/// Formats the predicted run times as CSV. The column `measured_s` is the mean of the trials with the run's own number
+/// of threads, without the time of loading the index (s).
 pub(crate) fn format_sweep_csv(points: &[SweepPoint], case: &AdvisedRun, advice: &Advice) -> String {
     let mut csv =
         "strategy,instances,memory_policy,threads,predicted_s,predicted_low_s,predicted_high_s,measured_s,not_possible\n"

@@ -1,4 +1,4 @@
-//! Trial runs of strategies on a sample of the reads, by the same code as `genuma run`.
+//! Trials: short runs of an aligner on a sample of the reads under one strategy each, by the same code as `genuma run`.
 
 use std::io::sink;
 use std::sync::Arc;
@@ -18,29 +18,31 @@ use tracing::info;
 
 use crate::external_aligner::plain_run_command;
 
-/// Time that the plain run should take to align the first sample (s).
+/// Time that the plain run is expected to need to align the first sample (s).
 const TARGET_ALIGNING_S: f64 = 2.0;
-/// Minimum time that a sample must take to align (s): a shorter trial is repeated with a larger sample, unless the
-/// sample is the whole input. Empirical.
+/// Minimum time of aligning a sample (s). A trial that takes less is repeated with a larger sample, unless the sample
+/// is the whole input. Empirical.
 const MIN_ALIGNING_S: f64 = 0.5;
-/// Factor by which the sample grows when a trial was too short.
+/// Factor by which the sample grows when aligning it took too little time.
 const SAMPLE_GROWTH: u64 = 4;
-/// Maximum number of samples that one trial tries.
+/// Maximum number of samples, each larger than the one before, that one trial aligns.
 const MAX_SAMPLES_PER_TRIAL: u32 = 4;
-/// Minimum reads of a sample for each instance, so that all instances work from the first quarter of the sample on:
-/// reads are dealt out in chunks of 400,000 bases.
+/// Minimum number of reads of a sample for each instance. Reads are distributed in chunks of 400,000 bases, so that
+/// with this number all instances get reads of the first quarter of the sample.
 const MIN_READS_PER_INSTANCE: u64 = 32_000;
-/// Minimum number of blocks per instance in the first quarter of a sample, for aligners that process reads in blocks.
+/// Minimum number of batches of reads (as bwa mem -K) for each instance in the first quarter of a sample, for aligners
+/// whose records depend on the batches.
 const MIN_BLOCKS_PER_INSTANCE: u64 = 2;
-/// Divisor of a sample's number of reads that gives the number of reads in its first part: one quarter of the sample.
+/// A trial first aligns a part of the sample: the number of reads in the sample divided by this number.
 const FIRST_PART_DIVISOR: u64 = 4;
-/// Minimum size of a block of reads (bases).
+/// Minimum size to which trials reduce the aligner's batches of reads (bases).
 const MIN_BLOCK_BASES: u64 = 50_000;
-/// Minimum share of a sample's time that counts as aligning. It limits the estimate when most of the time is spent on
-/// loading the index.
+/// Minimum share of the time of a trial that is attributed to aligning, not to loading the index. It is a lower bound
+/// of the estimate if nearly all time is spent on loading the index.
 const MIN_ALIGNING_SHARE: f64 = 0.05;
 
-/// Number of reads of a trial, and the expected time of the trial (s). Each trial loads the index twice.
+/// Returns the number of reads of the first sample, and the expected time of a trial with this sample (s). A trial
+/// loads the index twice.
 pub(crate) fn trial_size_and_time(
     app: &ApplicationModel,
     plain: RunPrediction,
@@ -54,35 +56,35 @@ pub(crate) fn trial_size_and_time(
     (reads as u64, (1.0 + 1.0 / FIRST_PART_DIVISOR as f64) * reads * read_s + 2.0 * load_s)
 }
 
-/// How many reads the trials align, and how much time they may take.
+/// Sizes and time limits of trials.
 pub(crate) struct TrialSettings {
-    /// Number of reads of the whole run.
+    /// Estimated number of reads of the whole run.
     pub(crate) run_reads: f64,
-    /// Maximum number of instances of any strategy.
+    /// Maximum number of instances of the strategies that are tried.
     pub(crate) max_instances: u32,
-    /// Share of the run's time that trials may take.
+    /// Maximum share of the time of the whole run that trials may take.
     pub(crate) time_share: f64,
-    /// Number of reads of the first sample.
+    /// Number of reads of the first sample of the trials.
     pub(crate) sample_reads: u64,
 }
 
-/// Runs the aligner under strategies on a sample of the reads.
+/// Runs trials: aligns a sample of the reads under a given strategy and measures the time.
 pub(crate) struct TrialRunner<'a> {
     invocation: &'a Invocation,
     topology: &'a Topology,
     threads: usize,
     max_instances: u32,
-    /// Number of reads of the whole run.
+    /// Estimated number of reads of the whole run.
     run_reads: f64,
-    /// Share of the run's time that trials may take.
+    /// Maximum share of the time of the whole run that trials may take.
     time_share: f64,
     sample: ReadSample,
-    /// Whether the sample is known to be large enough, so that later trials do not enlarge it.
+    /// Whether an earlier trial has shown that the sample is large enough. Later trials then do not enlarge the sample.
     sample_is_large_enough: bool,
 }
 
 impl<'a> TrialRunner<'a> {
-    /// Prepares the trials: copies the first reads to temporary files.
+    /// Copies the first reads to temporary files, the sample of the trials.
     pub(crate) fn prepare(
         invocation: &'a Invocation,
         topology: &'a Topology,
@@ -103,8 +105,8 @@ impl<'a> TrialRunner<'a> {
         })
     }
 
-    /// Runs one strategy. The first call enlarges the sample until the trial takes long enough, or until the next
-    /// sample would exceed the time budget.
+    /// Measures the time of one strategy. The first call enlarges the sample until aligning takes long enough
+    /// ([`MIN_ALIGNING_S`]), or until a larger sample would exceed the time budget.
     pub(crate) fn run_trial(&mut self, strategy: Strategy) -> anyhow::Result<TrialResult> {
         let mut spent_s = 0.0;
         let mut samples = 1;
@@ -134,8 +136,8 @@ impl<'a> TrialRunner<'a> {
         }
     }
 
-    /// Aligns the first quarter of the sample and then the whole sample. Both include loading the index, so the
-    /// difference is the time of aligning.
+    /// Aligns the first quarter of the sample, then the whole sample. Each of the two runs loads the index, so the
+    /// difference of their times is the time of aligning three quarters of the sample.
     fn run_once(&self, strategy: Strategy) -> anyhow::Result<TrialResult> {
         let start = Instant::now();
         let sample = &self.sample;
@@ -179,8 +181,8 @@ impl<'a> TrialRunner<'a> {
     }
 }
 
-/// Makes the aligner's blocks of reads small enough for all instances to get some. The records may then differ, but
-/// they are discarded.
+/// Limits the size of the aligner's batches of reads (as bwa mem -K) to `max_block_bases`, so that each instance gets
+/// some batches. The records may then differ from those of the real run, but trials discard them.
 fn shorten_blocks(depends: &mut ReadDependence, threads: usize, max_block_bases: u64) {
     let block = depends.block_bases(threads);
     if let (ReadDependence::Blocks { bases, per_thread, .. }, Some(block)) = (depends, block) {

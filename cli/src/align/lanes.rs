@@ -9,11 +9,11 @@ use genuma_reads::{AlignedInput, AlignedOptions, StreamLane, check_file_exists};
 use super::sequencing_unit;
 use crate::errors::UsageError;
 
-/// Groups files into lanes, with the layout of the reads in each lane. A BAM, CRAM or CBQ file, recognised by its
-/// content, is a lane of its own.
+/// Groups files into lanes. Also returns the layout of the reads in each lane (single, pairs, interleaved). A BAM, CRAM
+/// or CBQ file, recognised by its content, is a lane of its own.
 ///
 /// # Errors
-/// [`UsageError`] if a file has no mate file; a file cannot be read.
+/// [`UsageError`] if a file has no mate file; other errors if a file cannot be read.
 pub(crate) fn parse_lanes(
     files: &[PathBuf],
     interleaved: bool,
@@ -51,12 +51,12 @@ pub(crate) fn parse_lanes(
     Ok(lanes.into_iter().unzip())
 }
 
-/// Completes read groups that have no ID. The ID is made of flowcell and lane in the read names of the lane, so that
-/// one read group given for all lanes becomes one for each lane.
+/// Adds an ID to read groups that have none. The ID consists of flowcell and lane in the read names. If one read group
+/// is given for all lanes, the result has one for each lane.
 ///
 /// # Errors
-/// Reads cannot be read; read names contain no flowcell and lane; or the lane is a pipe, whose read names are not
-/// known yet.
+/// Reads cannot be read; read names contain no flowcell and lane; or the lane is a pipe, whose read names are not known
+/// yet.
 pub(crate) fn complete_read_group_ids(given: &[String], lanes: &[StreamLane]) -> anyhow::Result<Vec<String>> {
     if !given.iter().any(|fields| sequencing_unit::lacks_read_group_id(fields))
         || ![1, lanes.len()].contains(&given.len())
@@ -78,7 +78,8 @@ pub(crate) fn complete_read_group_ids(given: &[String], lanes: &[StreamLane]) ->
     lanes.iter().enumerate().map(of_lane).collect()
 }
 
-/// The read group of each lane; empty if none is given.
+/// Parses the read groups and returns one for each lane: a single read group applies to all lanes. Empty if none is
+/// given.
 pub(crate) fn parse_read_groups(given: &[String], lanes: usize) -> Result<Vec<ReadGroup>, UsageError> {
     let groups: Result<Vec<_>, _> = given.iter().map(|text| ReadGroup::parse(text)).collect();
     let groups = groups.map_err(|fault| UsageError(fault.to_string()))?;

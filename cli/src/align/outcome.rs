@@ -1,4 +1,4 @@
-//! The result of `genuma align` as one line, as JSON and for MultiQC.
+//! Formats the results of `genuma align`: as a log line, as JSON and for MultiQC.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,25 +14,31 @@ use serde_json::{Value, json};
 
 use crate::{json_file, multiqc};
 
-/// The chosen memory placement of the index and the placement that the kernel reports.
+/// The memory placement that was chosen for the index, and the placement that the kernel reports.
 pub(crate) struct IndexPlacementResult {
+    /// The chosen placement and the reason for it.
     pub(crate) plan: PlacementPlan,
+    /// Where the kernel reports the pages of each copy of the index.
     pub(crate) copies: Vec<IndexResidence>,
     /// Whether the chosen and the reported placement agree; `None` if the kernel does not report the placement of
     /// pages.
     pub(crate) residence_matches_placement: Option<bool>,
 }
 
-/// Wall-clock time of each stage.
+/// Wall-clock time of each stage of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StageTimes {
+    /// Loading of the index.
     pub(crate) load: Duration,
+    /// Aligning.
     pub(crate) align: Duration,
+    /// Sorting and merging of the records; 0 if the output is not sorted.
     pub(crate) sort: Duration,
+    /// The whole run.
     pub(crate) total: Duration,
 }
 
-/// A finished run of `genuma align`.
+/// Results of a finished run of `genuma align`.
 pub(crate) struct AlignOutcome {
     pub(crate) command: String,
     pub(crate) program: AlignerProgram,
@@ -45,7 +51,7 @@ pub(crate) struct AlignOutcome {
 }
 
 impl IndexPlacementResult {
-    /// One line: chosen placement, reason, and the placement that the kernel reports.
+    /// Formats one line for the log: the chosen placement, the reason, and the placement that the kernel reports.
     pub(crate) fn format_placement_line(&self) -> String {
         let PlacementPlan { placement, reason } = &self.plan;
         let copies: Vec<String> = self
@@ -87,13 +93,13 @@ impl IndexPlacementResult {
     }
 }
 
-/// `part` as a percentage of `all`; 0 when `all` is 0.
+/// Returns `part` as a percentage of `all`; 0 if `all` is 0.
 fn percent(part: u64, all: u64) -> f64 {
     100.0 * part as f64 / all.max(1) as f64
 }
 
 impl AlignOutcome {
-    /// The summary line: number of reads, speed, share mapped, and the output file.
+    /// Formats the last line of the log: number of reads, speed, share of mapped reads, and the output file.
     pub(crate) fn format_summary_line(&self, out: Option<&Path>) -> String {
         let aligned = &self.aligned;
         let counts = &aligned.counts;
@@ -126,7 +132,7 @@ impl AlignOutcome {
         }
     }
 
-    /// Values of this alignment for MultiQC's table.
+    /// Returns the statistics of this alignment for MultiQC's table.
     pub(crate) fn multiqc_row(&self, sample: String) -> multiqc::AlignedSample {
         let counts = &self.aligned.counts;
         let marked = self.sorted.as_ref().and_then(|sorted| sorted.duplicates);

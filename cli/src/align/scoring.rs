@@ -6,7 +6,7 @@ use genuma_align::engine::genuma::{GenumaEngineOptions, ScoringOptions};
 
 use crate::errors::UsageError;
 
-/// Two numbers, given as one for both (`6`) or one for each (`6,7`).
+/// Value of a scoring option with one or two numbers: `6` sets both numbers, `6,7` sets each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NumberPair([i32; 2]);
 
@@ -69,7 +69,7 @@ pub(crate) struct ScoringAndReportOptions {
 }
 
 impl ScoringAndReportOptions {
-    /// The engine's options: given values, else the defaults, which scale with the match score.
+    /// Converts the options for the aligner. Defaults of options that are not given scale with the match score.
     ///
     /// # Errors
     /// The scores contradict each other.

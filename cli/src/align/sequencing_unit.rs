@@ -2,10 +2,10 @@
 
 use genuma_reads::{BatchLimits, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
 
-/// The flowcell and lane that reads were sequenced on.
+/// Flowcell and lane in which reads were sequenced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SequencingUnit {
-    /// Flowcell and lane, or instrument and lane for older Illumina names.
+    /// ID for a read group: flowcell and lane, or instrument and lane for older Illumina names.
     read_group_id: String,
     /// Flowcell and lane, followed by the sample barcode if the read name has one (SAM: PU).
     platform_unit: String,
@@ -41,13 +41,13 @@ impl SequencingUnit {
     }
 }
 
-/// Whether the fields of a read group contain no ID.
+/// Returns whether the fields of a read group (SAM: @RG) contain no ID.
 pub(crate) fn lacks_read_group_id(fields: &str) -> bool {
     !fields.replace("\\t", "\t").split('\t').any(|field| field.starts_with("ID:"))
 }
 
-/// The fields of a read group, with ID, PL and PU of the first read's name added where they are missing; `None` if
-/// the name has no known format.
+/// Returns the fields of a read group (SAM: @RG). Where ID, PL or PU are missing, they are derived from the name of the
+/// lane's first read. `None` if the format of the read name is unknown.
 ///
 /// # Errors
 /// The reads cannot be read.

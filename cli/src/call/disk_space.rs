@@ -1,4 +1,4 @@
-//! Checks the free disk space of the work folder, and how much of it a call or a count may use.
+//! Checks the free disk space of the work folder, and limits the disk space that a call or a k-mer count may use.
 
 use std::path::Path;
 
@@ -11,24 +11,25 @@ use crate::size_format;
 /// Maximum bytes of the spill file for each sequenced base, reached if the reads share no super-k-mers. Empirical.
 const SPILL_BYTES_PER_BASE: f64 = 1.3;
 
-/// Minimum bytes that the unit files of a call need.
+/// Minimum free bytes in the work folder, for the result files of finished units.
 const MIN_UNIT_BYTES: u64 = 1 << 20;
 
-/// Bytes that a call leaves free on the disk in addition to its own files, where possible.
+/// Bytes of free disk space that a call does not use, where possible.
 const FREE_MARGIN_BYTES: u64 = 1 << 30;
 
-/// Bytes that a count may need on disk with a memory budget of `memory` bytes.
+/// Returns the maximum bytes that a k-mer count of the reads needs on disk with a memory budget of `memory` bytes.
 pub(crate) fn estimate_spill_bytes(lanes: &[Lane], memory: u64) -> u64 {
     let spill_bytes = (ReadEstimate::from_lanes(lanes).bases as f64 * SPILL_BYTES_PER_BASE) as u64;
     // At least a quarter of the memory holds bins before any of them is spilled.
     spill_bytes.saturating_sub(memory / 4)
 }
 
-/// Bytes that spilled k-mers and packed reads may take in `folder`. The default is the free space less 5%, and less 1
-/// GiB unless that is more than half. If `requested` is larger than the default, the default is used, with a warning.
+/// Returns the bytes that spilled k-mers and packed reads may occupy in `folder`. The default and the upper limit is
+/// the free space less a margin: 5%, or 1 GiB if that is more, but not more than half of the free space. Warns if
+/// `requested` is above the limit.
 ///
 /// # Errors
-/// Less space is free than the unit files need.
+/// Less than 1 MiB is free.
 pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> anyhow::Result<u64> {
     let free = free_bytes(folder)?;
     if free < MIN_UNIT_BYTES {
@@ -58,7 +59,7 @@ pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> any
     Ok(scratch)
 }
 
-/// Free bytes of the file system of a folder.
+/// Returns the free bytes of the file system that contains a folder.
 fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
     let stat = rustix::fs::statvfs(folder)
         .with_context(|| format!("{}: cannot determine the free disk space", folder.display()))?;

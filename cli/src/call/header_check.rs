@@ -1,4 +1,4 @@
-//! Compares the reference sequences in the headers of BAM and CRAM input with the reference.
+//! Compares the reference sequences (@SQ) in the headers of BAM and CRAM input with the reference of the call.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -13,9 +13,9 @@ use tracing::info;
 const MAX_SHOWN_NAMES: usize = 3;
 
 /// Returns a warning for each file whose header contradicts the reference: a sequence of the same name has another
-/// length or another MD5 sum, or none of its sequences is in the reference. Such reads were aligned to another reference,
-/// and may be of another genome. The warning withholds the results of CRAM, whose bases the reference decodes. The header
-/// of a pipe is unknown.
+/// length or another MD5 sum, or none of the file's sequences is in the reference. The reads of such a file were
+/// aligned to another reference, and may be of another genome. For CRAM files that are decoded with the reference, the
+/// warning prevents results from being written. Files from pipes are not checked.
 ///
 /// # Errors
 /// A header cannot be read.
@@ -47,20 +47,21 @@ pub(super) fn find_header_contradictions(
     Ok(warnings)
 }
 
-/// MD5 sums of the sequences of the reference, computed when they are needed.
+/// MD5 sums of the sequences of the reference; each is computed when it is first needed.
 struct Md5Sums<'a> {
     reference: &'a Reference,
     known: HashMap<String, String>,
 }
 
 impl Md5Sums<'_> {
-    /// The sum of a contig in hexadecimal digits.
+    /// Returns the MD5 sum of a contig in hexadecimal digits.
     fn md5_of_contig(&mut self, contig: &Contig) -> &str {
         self.known.entry(contig.name.clone()).or_insert_with(|| md5_hex(&contig.seq))
     }
 }
 
-/// Describes the first contradiction between a header and the reference. The reference may have more sequences or fewer.
+/// Describes the first contradiction between a header and the reference; `None` if there is none. It is no
+/// contradiction if only one of the two has a sequence.
 fn find_difference(header: &AlignedHeader, sums: &mut Md5Sums<'_>) -> Option<String> {
     let reference = sums.reference;
     let mut num_shared = 0;
@@ -90,8 +91,8 @@ fn find_difference(header: &AlignedHeader, sums: &mut Md5Sums<'_>) -> Option<Str
     Some(format!("its sequences {}{more} are not in the reference", names.join(", ")))
 }
 
-/// Whether the reference has the sequences under other names (`1` and `chr1`): the longest one has the length of one of
-/// the reference.
+/// Returns whether the reference probably has the sequences under other names (`chr1` instead of `1`): one of its
+/// contigs has the same length as the longest sequence.
 fn has_renamed_sequences(sequences: &[HeaderSequence], reference: &Reference) -> bool {
     let lengths: BTreeSet<u64> = reference.contigs.iter().map(|contig| contig.seq.len() as u64).collect();
     let renamed =

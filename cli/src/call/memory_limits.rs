@@ -1,4 +1,4 @@
-//! How much memory a call needs, and the default of `--memory`.
+//! Checks the memory budget of a call, and determines the default of `--memory`.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,11 @@ use crate::errors::UsageError;
 use crate::forecast::model;
 use crate::size_format;
 
-/// A memory budget (bytes) below this value is refused: the user probably omitted the unit, such as G. Chosen: no
-/// machine has so little memory.
+/// If a memory budget is below this number of bytes, the error message says that the user probably omitted the unit,
+/// such as G. Chosen: no machine has so little memory.
 const MIN_BUDGET_WITH_UNIT_BYTES: u64 = 1 << 16;
 
-/// Returns an error if the memory budget is too small for the number of threads, or for a reference of this many
+/// Returns an error if the memory budget is too small for the number of threads, or for a reference of `reference`
 /// bases.
 pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> Result<(), UsageError> {
     let Resources { threads, memory, .. } = *means;
@@ -38,12 +38,12 @@ pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> 
     }))
 }
 
-/// Default of `--memory` in bytes: half of the available memory, or 4 GiB if that is unknown.
+/// Returns the default of `--memory` in bytes: half of the available memory, or 4 GiB if that is unknown.
 pub(crate) fn default_memory_bytes() -> u64 {
     available_memory_bytes(Path::new("/")).map_or(4 << 30, |free| free / 2)
 }
 
-/// Limits the requested memory (bytes) to the total memory of this machine, with a warning.
+/// Limits the requested memory to the total memory of this machine (bytes). Warns if the request is larger.
 pub(crate) fn cap_to_machine_memory(requested: u64) -> u64 {
     let total = read_meminfo_bytes(Path::new("/"), "MemTotal:").unwrap_or(requested);
     if requested > total {
@@ -56,17 +56,18 @@ pub(crate) fn cap_to_machine_memory(requested: u64) -> u64 {
     requested.min(total)
 }
 
-/// A value of `/proc/meminfo` in bytes.
+/// Returns a value of `/proc/meminfo` in bytes; `name` includes the colon. `root` is `/`, or another folder in tests.
 fn read_meminfo_bytes(root: &Path, name: &str) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
 }
 
-/// Memory in bytes that this process can still allocate: the least of the available memory of the machine, what is
-/// left in its control groups, and what is left under its limit on address space (`ulimit -v`, h_vmem of Grid Engine).
+/// Returns the memory in bytes that this process can still allocate: the minimum of the available memory of the
+/// machine, what is left in its control groups, and what is left under its limit on address space (`ulimit -v`, h_vmem
+/// of Grid Engine).
 ///
-/// `root` is `/`, or another folder in tests. `None` if the system does not report it.
+/// `root` is `/`, or another folder in tests. `None` if the system reports none of these.
 pub(crate) fn available_memory_bytes(root: &Path) -> Option<u64> {
     let machine = read_meminfo_bytes(root, "MemAvailable:");
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
@@ -74,7 +75,7 @@ pub(crate) fn available_memory_bytes(root: &Path) -> Option<u64> {
     machine.into_iter().chain(left).chain(address_space_left(root)).min()
 }
 
-/// Address space in bytes that this process can still map. `None` without a limit.
+/// Returns the address space in bytes that this process can still map. `None` without a limit.
 fn address_space_left(root: &Path) -> Option<u64> {
     let limits = fs::read_to_string(root.join("proc/self/limits")).ok()?;
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
@@ -85,7 +86,7 @@ fn address_space_left(root: &Path) -> Option<u64> {
     Some(limit.saturating_sub(mapped))
 }
 
-/// Memory in bytes that is left in a control group and in each of its ancestors. `line` is a line of
+/// Returns the memory in bytes that is left in a control group and in each of its ancestors. `line` is a line of
 /// `/proc/self/cgroup`: `ID:CONTROLLERS:PATH`, with empty controllers in version 2.
 fn cgroup_memory_left(root: &Path, line: &str) -> Vec<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
@@ -103,8 +104,8 @@ fn cgroup_memory_left(root: &Path, line: &str) -> Vec<u64> {
     levels.filter_map(|level| cgroup_level_memory_left(&level, names)).collect()
 }
 
-/// Memory in bytes that is left at one level of a control group. Cached file pages count as free because the kernel
-/// reclaims them.
+/// Returns the memory in bytes that is left in one control group; the strings are the names of its files and keys.
+/// Cached file pages count as free because the kernel reclaims them.
 fn cgroup_level_memory_left(level: &Path, [limit, usage, cached]: [&str; 3]) -> Option<u64> {
     // I/O error ignored: a file of the kernel that may be absent.
     let number = |name: &str| fs::read_to_string(level.join(name)).ok()?.trim().parse::<u64>().ok();

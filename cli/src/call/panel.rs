@@ -1,4 +1,4 @@
-//! Opens the panel of normals of a call.
+//! Opens the panel of normals of a call (`--panel`).
 
 use std::path::Path;
 
@@ -9,14 +9,15 @@ use genuma_somatic::panel_of_normals::PanelOfNormals;
 use crate::errors::UsageError;
 use crate::table_note::TableNote;
 
-/// Default of `--panel-min-samples`: the minimum number of normals that have a k-mer. A k-mer that only one normal has
-/// may be a private variant of that person.
+/// Default of `--panel-min-samples`: minimum number of normals of the panel that have a k-mer. A k-mer that only one
+/// normal has may be a private variant of that person.
 const DEFAULT_MIN_NORMALS: u32 = 2;
 
-/// Opens a panel of normals and checks its parameters.
+/// Opens a panel of normals and checks its parameters. `least`: minimum number of normals that must have a variant
+/// (`--panel-min-samples`), or `None` for the default.
 ///
 /// # Errors
-/// The file cannot be read, is not a panel, has another k, or has fewer normals than `least`.
+/// The file cannot be read, is not a panel, has another k, or has fewer than `least` normals.
 pub(crate) fn open_panel_of_normals(table: &Path, k: u32, least: Option<u32>) -> anyhow::Result<PanelOfNormals> {
     let (path, least) = (table.display(), least.unwrap_or(DEFAULT_MIN_NORMALS));
     let scan = TableScan::open(table)?;

@@ -1,5 +1,5 @@
-//! What the results of a call were made from: input files with sizes, sequencing platforms, and the identity of the
-//! reference.
+//! Records what the results of a call were made from: input files with sizes, sequencing platforms, and the identity of
+//! the reference.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,14 +36,14 @@ pub(super) const SAM_PLATFORMS: [&str; 12] = [
     "ULTIMA",
 ];
 
-/// MD5 sums of chromosome 1 of assemblies, which identify them.
+/// MD5 sum of the sequence of chromosome 1, and name, of human genome assemblies. The sum identifies the assembly.
 const ASSEMBLIES_BY_CHROMOSOME_1: [(&str, &str); 3] = [
     ("1b22b98cdeb4a9304cb5d48026a85128", "GRCh37"),
     ("6aef897c3d6ff0c78aff06ac189178dd", "GRCh38"),
     ("e469247288ceb332aee524caec92bb22", "T2T-CHM13v2.0"),
 ];
 
-/// The inputs of a call that the provenance lists.
+/// The inputs of a call that its provenance lists.
 pub(super) struct CallInputs<'a> {
     pub(super) samples: &'a SampleNames,
     pub(super) lanes: &'a [Lane],
@@ -53,12 +53,12 @@ pub(super) struct CallInputs<'a> {
     pub(super) targets: Option<&'a TargetsOption>,
     pub(super) gff: Option<&'a Path>,
     pub(super) signatures: Option<&'a Path>,
-    /// The platform that the user gave.
+    /// The sequencing platform that the user gave (`--platform`).
     pub(super) platform: Option<&'a str>,
 }
 
 impl CallInputs<'_> {
-    /// Describes this process's command line and inputs.
+    /// Returns the command line of this process and the inputs of the call.
     ///
     /// # Errors
     /// Metadata or the header of a file cannot be read.
@@ -88,7 +88,8 @@ impl CallInputs<'_> {
         })
     }
 
-    /// The platform of a sample: the given one, or that of the read groups of all its files.
+    /// Returns the sequencing platform of a sample: that of `--platform`, or that of the read groups of all its files
+    /// (@RG PL).
     fn platform_of_sample(&self, sample: u8) -> anyhow::Result<Option<String>> {
         if let Some(given) = self.platform {
             return Ok(Some(given.to_owned()));
@@ -102,7 +103,8 @@ impl CallInputs<'_> {
     }
 }
 
-/// The platform of a sample whose read groups have these platforms, if there is exactly one and it is valid.
+/// Returns the platform of a sample from the platforms of its read groups; `None`, with a warning, if there are several
+/// or if SAM does not allow the name.
 fn choose_platform(platforms: &BTreeSet<String>, sample: &str) -> Option<String> {
     let mut all = platforms.iter();
     match (all.next(), all.next()) {
@@ -121,7 +123,7 @@ fn choose_platform(platforms: &BTreeSet<String>, sample: &str) -> Option<String>
     }
 }
 
-/// Describes an input file. A pipe has no size.
+/// Returns role, absolute path and size of an input file. A pipe has no size.
 fn describe_file(role: &str, path: &Path) -> anyhow::Result<InputFile> {
     let absolute = match path.to_str() {
         Some("-") => PathBuf::from("-"),
@@ -137,7 +139,8 @@ fn describe_file(role: &str, path: &Path) -> anyhow::Result<InputFile> {
     Ok(InputFile { role: role.to_owned(), path: absolute.display().to_string(), bytes })
 }
 
-/// Identifies the sequences that calls are placed on; `path`: the file of the reference, if there is one.
+/// Returns names, MD5 sums and assembly of the sequences that calls are placed on. `path`: the file of the reference,
+/// if there is one.
 ///
 /// # Errors
 /// The path cannot be made absolute, or the sequence dictionary beside the reference cannot be read.
@@ -165,8 +168,8 @@ pub(super) fn identify_reference_sequences(
     Ok(ReferenceIdentity { url, assembly: assembly.or_else(known), md5: md5_hex(lines.as_bytes()), sequence_md5 })
 }
 
-/// The assembly (`AS`) in the sequence dictionary beside a reference, as Picard CreateSequenceDictionary names it:
-/// `ref.dict` of `ref.fa` or `ref.fa.gz`. `None` without a dictionary, or if it has no assembly or several.
+/// Returns the assembly (`AS`) in the sequence dictionary that Picard CreateSequenceDictionary writes beside a
+/// reference: `ref.dict` for `ref.fa` or `ref.fa.gz`. `None` without a dictionary, or if it has no assembly or several.
 ///
 /// # Errors
 /// The dictionary exists and cannot be read.

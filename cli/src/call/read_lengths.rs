@@ -1,8 +1,9 @@
-//! Reads the first reads of each sample to compare the read lengths of the samples.
+//! Measures the length of the first reads of each sample.
 
 use genuma_reads::{Error, Lane, ProgressCounters, for_each_batch, num_samples};
 
-/// Ends the reading early: after the first batch (with its longest read length in bp), or after an error.
+/// Error type that ends the reading of a lane: after the first batch (with the length in bp of its longest read), or
+/// because a read cannot be read.
 enum StopReading {
     FirstBatch(usize),
     Failed(Error),
@@ -14,7 +15,7 @@ impl From<Error> for StopReading {
     }
 }
 
-/// Length in bp of the longest of the first reads of each sample.
+/// Returns for each sample the length in bp of the longest read of the first batch of reads.
 ///
 /// # Errors
 /// The first reads cannot be read.

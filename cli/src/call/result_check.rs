@@ -1,22 +1,22 @@
-//! Withholds the results of a call whose inputs are not what they should be.
+//! Decides from the warnings on inputs and results whether the results of a call are written.
 
 use anyhow::bail;
 use genuma_somatic::pipeline::FinishedCall;
 use genuma_somatic::result_warnings::{ResultWarning, find_result_warnings};
 
-/// Rule that decides which warnings prevent the results from being written.
+/// Which warnings prevent the results from being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WarningRule {
-    /// None (`--force`).
+    /// No warning (`--force`).
     Accept,
-    /// Only warnings that make the results meaningless.
+    /// The default: only warnings that make the results meaningless.
     Usual,
-    /// All (`--strict`).
+    /// Every warning (`--strict`).
     Strict,
 }
 
 impl WarningRule {
-    /// The rule of the options `--force` and `--strict`, of which at most one is set.
+    /// Returns the rule for the options `--force` and `--strict`, of which at most one is set.
     pub(crate) fn from_options(force: bool, strict: bool) -> WarningRule {
         match (force, strict) {
             (true, _) => WarningRule::Accept,
@@ -26,10 +26,11 @@ impl WarningRule {
     }
 }
 
-/// Returns the warnings on the result of a call, after those that are known of its input.
+/// Checks the result of a call. Returns all warnings: first `warnings`, which are known from the inputs, then those on
+/// the result.
 ///
 /// # Errors
-/// A warning withholds the results according to `rule`.
+/// According to `rule`, a warning prevents the results from being written.
 pub(super) fn check_call_result(
     finished: &FinishedCall,
     mut warnings: Vec<ResultWarning>,
@@ -45,10 +46,10 @@ pub(super) fn check_call_result(
     Ok(warnings)
 }
 
-/// Fails if a warning withholds the results according to `rule`.
+/// Returns an error if, according to `rule`, a warning prevents the results from being written.
 ///
 /// # Errors
-/// See above.
+/// The error lists these warnings.
 pub(super) fn refuse_by_rule(warnings: &[ResultWarning], rule: WarningRule) -> anyhow::Result<()> {
     let withholds = |warning: &&ResultWarning| match rule {
         WarningRule::Accept => false,

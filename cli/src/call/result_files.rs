@@ -1,4 +1,4 @@
-//! The result files of a call. Either all of them appear at the end, or none.
+//! Writes the result files of a call. Either all files appear at the end, or none.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,25 +40,25 @@ const SUPPORTING_READS_INDEX_FILES: [&str; 2] = ["supporting.bam.bai", "supporti
 const SUMMARY_FILE: &str = "summary.json";
 /// Prefix of the names of the MultiQC files.
 const MULTIQC_PREFIX: &str = "genuma";
-/// Name of the file with the answers to `--why`; only written with that option.
+/// Name of the file with the explanations that `--why` requests; only written with that option.
 const WHY_FILE: &str = "why.txt";
 
 /// Name of the table with the depths of the targets; only written with `--targets`.
 const TARGETS_FILE: &str = "targets.tsv";
 
-/// What the user asked for beyond the usual results.
+/// Optional outputs of a call: further tables, and exposures to mutational signatures.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OutputOptions {
-    /// Path of the small variants as MAF.
+    /// Path of the MAF file with the small variants.
     maf: Option<PathBuf>,
-    /// Path of the structural variants as BEDPE.
+    /// Path of the BEDPE file with the structural variants.
     bedpe: Option<PathBuf>,
-    /// Signatures whose exposures are estimated.
+    /// Mutational signatures whose exposures are estimated.
     signatures: Option<SignatureMatrix>,
 }
 
 impl OutputOptions {
-    /// Reads the matrix of signatures.
+    /// Creates the options. Reads the matrix of mutational signatures from the file `signatures`.
     ///
     /// # Errors
     /// The matrix cannot be read or is malformed.
@@ -75,7 +75,7 @@ impl OutputOptions {
     }
 }
 
-/// An optional table whose temporary file is open.
+/// An optional output table (MAF or BEDPE): its path, and the temporary file that becomes this file at the end.
 struct OpenTable {
     path: PathBuf,
     file: AtomicFile,
@@ -87,7 +87,8 @@ impl OpenTable {
         path.as_ref().map(begun).transpose()
     }
 
-    /// Writes the table. `rows` and `others` name the records that have rows, and those that are left out.
+    /// Writes the table to its temporary file and adds the file to `set`. `rows` and `others` are words for the log:
+    /// the kind of variants that the table contains, and the kind that is left out.
     fn write_table(mut self, table: &ExportTable, rows: &str, others: &str, set: &mut FileSet) -> anyhow::Result<()> {
         self.file.write_all(table.text.as_bytes())?;
         set.add_file(self.file.flush_buffer()?);
@@ -97,7 +98,8 @@ impl OpenTable {
     }
 }
 
-/// Adds a text file to the set. Without a text, the file of an earlier run is removed.
+/// Adds a text file at `path` to the set. Without a text, the file of an earlier run is removed when the set is
+/// published.
 fn add_text_file(path: PathBuf, text: Option<String>, set: &mut FileSet) -> anyhow::Result<()> {
     match text {
         Some(text) => {
@@ -110,8 +112,8 @@ fn add_text_file(path: PathBuf, text: Option<String>, set: &mut FileSet) -> anyh
     Ok(())
 }
 
-/// The result files of a call. Report and tables are opened when the run starts, so that an unwritable folder or a
-/// second run with the same folder is reported at once.
+/// The result files of a call. The temporary files of the report and the tables are opened when the run starts. A
+/// folder without write permission, or a second run that writes to the same folder, is thus an error at the start.
 pub(crate) struct CallOutputs<'a> {
     folder: &'a Path,
     page: AtomicFile,
@@ -121,7 +123,7 @@ pub(crate) struct CallOutputs<'a> {
 }
 
 impl<'a> CallOutputs<'a> {
-    /// Opens the report and the tables in `folder`.
+    /// Opens the temporary files of the report and the tables.
     ///
     /// # Errors
     /// The folder is read-only or full, or another run writes its results there.
@@ -139,7 +141,8 @@ impl<'a> CallOutputs<'a> {
         Ok(CallOutputs { folder, page, maf, bedpe, signatures: options.signatures })
     }
 
-    /// Writes all files of a finished call. The warnings stand in the VCF header, in the summary and in the report.
+    /// Writes all files of a finished call. The warnings are written to the VCF header, to the summary and to the
+    /// report. Returns the summary.
     ///
     /// # Errors
     /// A file cannot be written. No file appears in that case.
@@ -237,7 +240,7 @@ impl<'a> CallOutputs<'a> {
     }
 }
 
-/// Adds genes and consequences to the records and their lines to the header.
+/// Adds genes and consequences to the records, and the header lines that describe them to the header.
 fn annotate_records(
     gff: &GeneFile,
     genome: &Reference,
@@ -251,7 +254,7 @@ fn annotate_records(
     Ok(genes.summarise_annotation(&gff.path, bytes, records))
 }
 
-/// Names of the files of an earlier run that this run replaces or removes.
+/// Returns the names of the files of an earlier run that this run replaces or removes.
 fn earlier_results(folder: &Path, tables: &OutputOptions) -> Vec<String> {
     let ours = |name: &str| {
         [REPORT_FILE_NAME, CONTIGS_FILE, SUPPORTING_READS_FILE, SUMMARY_FILE, WHY_FILE, TARGETS_FILE].contains(&name)
@@ -269,7 +272,8 @@ fn earlier_results(folder: &Path, tables: &OutputOptions) -> Vec<String> {
     names
 }
 
-/// The parameters that the result depends on, in a fixed order: equal runs have equal VCF headers.
+/// Returns the parameters that the result depends on as a command line, for the VCF header. Parameters are in a fixed
+/// order, so that equal runs have equal headers.
 fn result_settings(job: &CallJob) -> String {
     let (params, reference, screen) = (&job.params, job.reference.as_deref(), job.screen.as_deref());
     let mut line = format!(
@@ -304,7 +308,7 @@ fn result_settings(job: &CallJob) -> String {
     line
 }
 
-/// Number of calls that passed all filters, by class.
+/// Returns the number of calls that passed all filters, by class.
 pub(crate) fn count_passed_by_class(outcome: &CallSummary) -> BTreeMap<&'static str, u64> {
     let mut passed = BTreeMap::new();
     for call in outcome.calls.iter().filter(|call| call.filters.is_empty()) {
@@ -313,8 +317,8 @@ pub(crate) fn count_passed_by_class(outcome: &CallSummary) -> BTreeMap<&'static 
     passed
 }
 
-/// Content of `summary.json`: the outcome of the call, and the number of calls that passed, and that failed, by
-/// filter.
+/// Content of `summary.json`: the summary of the call, the number of calls that passed by class, and the number of
+/// calls that failed in total and by filter.
 #[derive(Serialize)]
 struct Summary<'a> {
     #[serde(flatten)]

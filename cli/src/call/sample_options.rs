@@ -1,4 +1,5 @@
-//! The option `--tumor`: each occurrence is one tumour sample.
+//! Reads and names of the samples of a call: the option `--tumor`, each occurrence of which is one tumour sample, and
+//! the options for the normal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -14,12 +15,13 @@ use tracing::warn;
 use crate::errors::UsageError;
 use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 
-/// The values of all `--tumor` options, in the given order. `REQUIRED`: whether the command needs at least one.
+/// Files and names of all tumour samples: the values of all `--tumor` options, in the given order. `REQUIRED`: whether
+/// the command needs at least one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TumourReads<const REQUIRED: bool>(Vec<TumourFiles>);
 
 impl TumourReads<true> {
-    /// The same samples for a command that can do without them.
+    /// Converts to the type of a command for which `--tumor` is optional.
     pub(crate) fn into_optional(self) -> TumourReads<false> {
         TumourReads(self.0)
     }
@@ -36,34 +38,36 @@ const OPTION_HELP: &str = "Reads of the tumour: FASTQ files in the order read 1,
     lane, and so on; or BAM, CRAM, CBQ or VBQ files. Repeat the option for each further tumour sample of the same person, such as a relapse, up to 7. NAME= before the first file names the sample \
     [default: the SM of BAM or CRAM input, else TUMOR, or TUMOR_1, TUMOR_2 and so on]";
 
-/// Splits `NAME=FILE` into name and file, unless a file with that whole name exists.
+/// Splits `NAME=FILE` into name and file; `None` if the text has another form, or if a file with that whole name
+/// exists.
 fn split_name_and_file(first: &OsStr) -> Option<(String, PathBuf)> {
     let (name, file) = first.to_str()?.split_once('=')?;
     let fit = self::parse_sample_name(name).is_ok() && !file.is_empty();
     (fit && !Path::new(first).exists()).then(|| (name.to_owned(), file.into()))
 }
 
-/// The option of `genuma call` that names the normal, as messages show it.
+/// How messages of `genuma call` show the option that names the normal.
 pub(crate) const NORMAL_NAME_OPTION: &str = "--normal-name NAME";
 
-/// Sample names that were given by `--normal-name` and `--tumor-name`.
+/// Sample names given on the command line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SampleNameOptions<'a> {
-    /// Name of the normal.
+    /// Name of the normal (`--normal-name`).
     pub(crate) normal: Option<&'a str>,
-    /// Name of the only tumour.
+    /// Name of the tumour, if there is only one (`--tumor-name`).
     pub(crate) tumour: Option<&'a str>,
-    /// Option that names the normal, if the command has one.
+    /// The option that names the normal, as messages show it; `None` if the command has no such option.
     pub(crate) normal_option: Option<&'a str>,
 }
 
-/// The sample name (SM) of the read groups in a sample's BAM and CRAM files; `None` if a file has no read groups with a
-/// sample name. `option` names the sample on the command line, if the command needs the name; a sample that has a name there
-/// (`is_named`) may consist of files with different sample names.
+/// Returns the sample name (SM) in the read groups of a sample's BAM and CRAM files; `None` if a file has no read
+/// groups with a sample name. `option` is the command-line option that names the sample; without such an option,
+/// contradictory or invalid names are no error. If the option was used (`is_named`), the files may have different
+/// sample names, and the result is `None`.
 ///
 /// # Errors
-/// A header cannot be read; a file has reads of several samples; the files have different sample names, or a name that is
-/// not allowed, and the command line names no sample.
+/// A header cannot be read; a file has reads of several samples; or the files have different sample names, or a name
+/// that is not allowed, and the command line does not name the sample.
 fn read_group_sample(
     lanes: &[Lane],
     sample: u8,
@@ -120,19 +124,19 @@ fn read_group_sample(
     Ok(is_complete.then_some(name))
 }
 
-/// What replaces or provides the normal of a call: read files, or a reference in a tumour-only call.
+/// Reads of the normal of a call: those in files, or reads cut from the reference in a tumour-only call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NormalReads<'a> {
-    /// Read files.
+    /// Files with the reads of the normal.
     Files(&'a [PathBuf]),
-    /// There is no normal: reads cut from this reference replace those of the normal.
+    /// There is no normal: reads cut from this reference replace its reads.
     Reference(&'a Path),
 }
 
-/// The files of the normal or, if there are none, the reference.
+/// Returns the files of the normal or, if there are none, the reference that replaces the normal.
 ///
 /// # Errors
-/// There is neither.
+/// There are neither files nor a reference.
 pub(crate) fn choose_normal_reads<'a>(
     files: &'a [PathBuf],
     reference: Option<&'a Path>,
@@ -149,8 +153,8 @@ pub(crate) fn choose_normal_reads<'a>(
 /// Maximum number of characters of a sample name that a message shows.
 const MAX_SHOWN_NAME_CHARS: usize = 80;
 
-/// Chooses the name of each sample: the given name, else the SM tag of its read groups, else a default. If two
-/// samples have the same SM tag, no SM tag is used.
+/// Chooses the name of each sample: the given name, else the SM tag of its read groups, else a default. If two samples
+/// have the same SM tag, the SM tags of all samples are ignored.
 ///
 /// # Errors
 /// The errors of [`read_group_sample`].
@@ -181,7 +185,8 @@ fn choose_sample_names(
     Ok(SampleNames::from_names(normal, tumours.iter().enumerate().map(own)))
 }
 
-/// Maximum length of a sample name in characters. Chosen: the name is used in file names, which file systems limit.
+/// Maximum length of a sample name in characters. Chosen: sample names become parts of file names, whose length file
+/// systems limit.
 const MAX_SAMPLE_NAME_CHARS: usize = 255;
 
 /// Parses a sample name: letters, digits, `.`, `_` and `-`, as VCF columns and read groups allow.

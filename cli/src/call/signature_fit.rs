@@ -1,10 +1,10 @@
-//! Estimates the exposures of the tumours of a finished call to mutational signatures.
+//! Estimates the exposures of each tumour of a finished call to mutational signatures.
 
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::sample_summary::SampleSummary;
 use genuma_somatic::signatures::{ContextRatios, SignatureExposures, SignatureMatrix};
 
-/// Adds the exposures to the summary of each tumour.
+/// Estimates the exposures from the SNVs of each tumour and adds them to the tumour's summary.
 pub(super) fn add_exposures(matrix: &SignatureMatrix, job: &CallJob, finished: &mut FinishedCall) {
     let ratios = finished.targets.as_ref().zip(job.targets.as_ref()).map(|(found, option)| {
         ContextRatios::of_targets(&finished.genome, &found.targets, option.padding_bp, job.resources.threads)

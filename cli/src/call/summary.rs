@@ -1,4 +1,4 @@
-//! Collects from a finished call everything that the summary and the report show.
+//! Builds the summary of a finished call: everything that summary.json and the report show.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -27,18 +27,18 @@ use genuma_work::timeline::Timeline;
 use crate::report::call::choose_calls_with_pileups;
 use crate::report::markup::format_date;
 
-/// Annotations of the records, which are computed after the records: screened sequences, genes and consequences.
+/// Annotations that are computed after the VCF records: screened sequences, genes and consequences.
 pub(crate) struct RecordAnnotations {
-    /// Calls whose new sequence is that of a screened sequence.
+    /// Calls whose inserted sequence matches a screened sequence.
     pub(crate) screened_calls: Vec<ScreenHit>,
-    /// The annotation with genes.
+    /// Summary of the annotation with genes, if there is one.
     pub(crate) annotation: Option<AnnotationSummary>,
 }
 
-/// Collects everything that is shown; `records` are the records of the VCF.
+/// Builds the summary of a finished call. `records` are the records of the VCF.
 ///
 /// # Errors
-/// Spilled data cannot be read back.
+/// Data that was spilled to disk cannot be read back.
 pub(crate) fn build_call_summary(
     job: &CallJob,
     finished: &mut FinishedCall,
@@ -88,7 +88,8 @@ pub(crate) fn build_call_summary(
     })
 }
 
-/// The library metrics. In a tumour-only call, those of the reference that replaces the normal are removed.
+/// Returns the library metrics of a pair. In a tumour-only call, the metrics of the normal are removed, because they
+/// describe reads cut from the reference.
 fn reported_libraries(libraries: SamplePairLibraryMetrics, samples: &SampleNames) -> SamplePairLibraryMetrics {
     match samples.has_normal() {
         true => libraries,
@@ -96,7 +97,7 @@ fn reported_libraries(libraries: SamplePairLibraryMetrics, samples: &SampleNames
     }
 }
 
-/// The second and later tumours.
+/// Returns names, library metrics and summaries of the second and later tumours.
 fn other_tumours(finished: &FinishedCall) -> Vec<AdditionalTumour> {
     let further =
         finished.samples.tumour_names().iter().zip(&finished.libraries).zip(&finished.sample_summaries).skip(1);
@@ -114,7 +115,7 @@ fn input_paths(lanes: &[Lane], sample: u8) -> Vec<String> {
     sample_lanes.flat_map(Lane::paths).map(|path| path.display().to_string()).collect()
 }
 
-/// The first VCF record of each event, by event number. Every event has one.
+/// Returns the first VCF record of each event, sorted by event number. Each event must have a record.
 fn first_records(records: &[VcfRecord], events: usize) -> Vec<&VcfRecord> {
     let mut firsts: Vec<&VcfRecord> = records.iter().collect();
     // The sort is stable, so the records of an event stay in the order of the VCF.
@@ -145,11 +146,11 @@ fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
     }
 }
 
-/// Maximum number of read pairs of one sample from which the rows of a read pileup are chosen, separately for pairs
-/// with and without the change.
+/// Maximum number of read pairs of one sample among which the rows of a read pileup are chosen. It applies to the pairs
+/// with the change and to those without it separately.
 const MAX_CANDIDATE_PAIRS: usize = 200;
 
-/// Draws the reads of some events side by side.
+/// Builds the read pileups of the events with the indices `wanted`, in this order.
 fn draw_pictures(
     finished: &mut FinishedCall,
     wanted: &[usize],

@@ -7,7 +7,7 @@ use genuma_reads::fasta::Reference;
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::target_depth::FinishedTargets;
 
-/// The table of the targets: BED columns, then the depth in each tumour and in the normal, and the status. `samples`
+/// Formats the table of the targets: BED columns, the depth in each tumour and in the normal, and the status. `samples`
 /// are the names of the samples, the normal first.
 pub(crate) fn format_target_table(finished: &FinishedTargets, genome: &Reference, samples: &SampleNames) -> String {
     let order: Vec<usize> =

@@ -1,4 +1,4 @@
-//! Observes a call: shows its progress on stderr, and records its resource use over time.
+//! Follows a running call: shows its progress on stderr, and records its use of CPU, memory and disk over time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use genuma_work::timeline::{Timeline, TimelineRecorder};
 use crate::allocator;
 use crate::progress::UnitProgressDisplay;
 
-/// Reports the start of each unit to the progress display and to the timeline recorder.
+/// Listener that passes the start of each unit of a call on to the progress display and to the timeline recorder.
 pub(crate) struct CallWatcher {
     progress: UnitProgressDisplay,
     recorder: TimelineRecorder,
@@ -18,7 +18,8 @@ pub(crate) struct CallWatcher {
 }
 
 impl CallWatcher {
-    /// Starts the progress display and the timeline recorder. `counting` has begun with the command.
+    /// Starts the progress display and the timeline recorder. `counting`: the recorder of resource counters
+    /// (`--counters`), which has run since the command started.
     pub(crate) fn start(counting: Option<RunCounterRecorder>) -> CallWatcher {
         CallWatcher {
             progress: UnitProgressDisplay::start(),
@@ -27,13 +28,14 @@ impl CallWatcher {
         }
     }
 
-    /// Ends counting and returns the counters; `None` if they were not requested.
+    /// Stops the recorder of resource counters and returns the counters; `None` if they were not requested, or were
+    /// returned before.
     pub(crate) fn take_counters(&self) -> Option<RunCounters> {
         let counting = self.counting.lock().unwrap_or_else(PoisonError::into_inner).take();
         counting.map(RunCounterRecorder::finish)
     }
 
-    /// The resource use of the call up to now.
+    /// Returns the use of CPU, memory and disk from the start of the call up to now.
     pub(crate) fn timeline(&self) -> Timeline {
         self.recorder.timeline()
     }

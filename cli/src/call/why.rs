@@ -1,4 +1,4 @@
-//! The option `--why`: translates variants of a VCF file or of the command line into questions to a call.
+//! The option `--why`: reads the variants whose calling the user wants explained, from a VCF file or the command line.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use tracing::warn;
 
 use crate::errors::UsageError;
 
-/// Parses the values of `--why`: each is a VCF file or a variant written as `CHROM:POS:REF>ALT`.
+/// Parses the values of `--why`: each is a VCF file, or a variant written as `CHROM:POS:REF>ALT`.
 ///
 /// # Errors
-/// It is neither a file nor a variant, a position or REF base does not match the reference, or a record has an ALT
+/// A value is neither a file nor a variant, a position or REF base does not match the reference, or a record has an ALT
 /// without sequence.
 pub(crate) fn parse_traced_variants(asked: &[String], reference: Option<&Path>) -> anyhow::Result<Vec<TracedVariant>> {
     if asked.is_empty() {
@@ -118,7 +118,8 @@ fn contig_index(chrom: &str, genome: &Reference) -> anyhow::Result<usize> {
         .with_context(|| format!("the reference has no sequence {chrom}"))
 }
 
-/// Translates the ALT of a breakend record, `t[p[`, `t]p]`, `]p]t` or `[p[t` (VCF 4.3, section 5.4), into a junction.
+/// Converts the ALT of a breakend record, `t[p[`, `t]p]`, `]p]t` or `[p[t` (VCF 4.3, section 5.4), into a junction.
+/// `here` is the position of the record.
 fn parse_breakend(alternative: &str, here: Breakend, genome: &Reference) -> anyhow::Result<Change> {
     let first = alternative.starts_with(['[', ']']);
     let bracket = if alternative.contains('[') { '[' } else { ']' };
@@ -145,7 +146,8 @@ fn parse_breakend(alternative: &str, here: Breakend, genome: &Reference) -> anyh
     Ok(Change::Junction { ends, inserted, homology: 0 })
 }
 
-/// Formats the answers as text: each question with the lines of its answer.
+/// Formats the explanations of traced variants as text: each variant, followed by the indented lines of its
+/// explanation.
 pub(crate) fn format_trace_reports(answers: &[TraceReport]) -> String {
     let mut text = String::new();
     for answer in answers {

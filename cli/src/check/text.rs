@@ -1,4 +1,4 @@
-//! The text that `genuma check` prints: one line for each property of the pair, with its 95% interval.
+//! Formats the output of `genuma check` as text: one line for each property of the sample pair, with its 95% interval.
 
 use std::fmt::Write;
 
@@ -11,12 +11,12 @@ use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 
 use crate::size_format;
 
-/// Contamination levels: at a lower interval end of 0.01 or more the sample is reported as contaminated, at 0.03 or
-/// more as highly contaminated. Empirical: at 1% contamination a foreign allele is in one read in 200, about as often
-/// as sequencing errors.
+/// Contamination levels (shares), compared with the lower end of the 95% interval: at 0.01 or more the sample is
+/// reported as contaminated, at 0.03 or more as highly contaminated. Empirical: at 1% contamination a foreign allele is
+/// in one read of 200, about as often as sequencing errors.
 const CONTAMINATION_LEVELS: [f64; 2] = [0.01, 0.03];
 /// A substitution is reported as damage if its error rate is more than this many times the median rate of all six
-/// substitutions. Empirical: without damage they differ less than twofold.
+/// substitutions. Empirical: without damage the rates differ less than twofold.
 const MIN_DAMAGE_RATIO: f64 = 2.5;
 
 /// Formats a share with its 95% interval in percent: `1.3 % (0.2 to 2.2)`.
@@ -29,8 +29,8 @@ fn format_estimate(value: &Estimate) -> String {
     format!("{:.2} ({:.2} to {:.2})", value.value, value.low, value.high)
 }
 
-/// Formats the comparison of one tumour with the normal as text, one property a line. `bases` are the sequenced bases
-/// of the normal and of the tumour.
+/// Formats the comparison of one tumour with the normal as text, one line for each property. `bases` are the numbers of
+/// sequenced bases of the normal and of the tumour.
 pub(crate) fn format_pair_summary(
     pair: &SamplePairSummary,
     libraries: &SamplePairLibraryMetrics,

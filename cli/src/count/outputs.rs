@@ -1,4 +1,4 @@
-//! Writes the results of a count: table or text, k-mer spectrum, and JSON.
+//! Writes the results of a k-mer count: table or text, k-mer spectrum, and JSON.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,22 +19,22 @@ use genuma_work::{folder, signals};
 use crate::multiqc::CountedSample;
 use crate::{command_line, json_file};
 
-/// Number of k-mers of a table for each hot k-mer. Hot k-mers are those with the highest counts, which readers keep in
-/// memory. Chosen.
+/// A table of n k-mers has at most n divided by this number hot k-mers: those with the highest counts, which readers
+/// keep in memory. Set by judgement.
 const HOT_KMER_ONE_IN: u64 = 1024;
 /// Maximum number of hot k-mers of a table.
 const MAX_HOT_KMERS: u64 = 1 << 16;
 
-/// Where the k-mers are written.
+/// File and format of the counted k-mers.
 #[derive(Debug, Clone)]
 pub(crate) enum KmerOutput {
-    /// A k-mer table (`.gkt`).
+    /// A k-mer table in this file (`.gkt`).
     Table(PathBuf),
-    /// Text (`.tsv`).
+    /// Text in this file (`.tsv`).
     Text(PathBuf),
 }
 
-/// Size of the written k-mers.
+/// Number and size of the k-mers that were written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WrittenSize {
     /// Number of k-mers.
@@ -44,7 +44,10 @@ pub(crate) struct WrittenSize {
 }
 
 impl KmerOutput {
-    /// The output at `path`; its format is given by the extension.
+    /// Returns the output to the file `path`. The extension determines the format.
+    ///
+    /// # Errors
+    /// The extension is unknown.
     pub(crate) fn from_path(path: &Path) -> Result<Self, UsageError> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("gkt") => Ok(KmerOutput::Table(path.to_path_buf())),
@@ -53,7 +56,8 @@ impl KmerOutput {
         }
     }
 
-    /// Adds all k-mers in order as a file to `set`, with at most `memory` bytes of memory.
+    /// Writes all k-mers in ascending order to a temporary file and adds the file to `set`. Uses at most `memory` bytes
+    /// of memory.
     pub(crate) fn write_kmers(
         &self,
         sorted: &SampleKmers,
@@ -68,14 +72,18 @@ impl KmerOutput {
     }
 }
 
-/// On an interruption, leaves the finished stages in the work folder, if there is one, and removes all other files.
+/// Sets what an interruption of the program does: it keeps the finished stages in the work folder `folder`, if one is
+/// given, and removes all other temporary files.
 pub(crate) fn keep_finished_steps_on_interruption(folder: Option<PathBuf>) {
     signals::set_interrupt_handler(Some(Box::new(move || {
         folder.filter(|folder| folder::keep_only_resumable_files(folder)).map(|folder| folder::resume_hint(&folder))
     })));
 }
 
-/// The specification of a k-mer table of at most `max_kmers` k-mers.
+/// Returns the specification of a k-mer table of at most `max_kmers` k-mers.
+///
+/// # Errors
+/// [`UsageError`] if the names of the samples are too long for the table's note.
 pub(crate) fn kmer_table_spec(note: &TableNote, max_kmers: u64) -> anyhow::Result<TableSpec> {
     let hot_entries = (max_kmers / HOT_KMER_ONE_IN).min(MAX_HOT_KMERS) as usize;
     let bytes = serde_json::to_vec(note)?;
@@ -133,7 +141,7 @@ fn write_text(path: &Path, sorted: &SampleKmers, note: &TableNote, set: &mut Fil
     Ok(WrittenSize { kmers: sorted.num_kept(), bytes })
 }
 
-/// What `genuma kmers count` reports as JSON and for MultiQC.
+/// Results of `genuma kmers count`, for the JSON file and for MultiQC.
 #[derive(Debug)]
 pub(crate) struct CountOutcome<'a> {
     pub(crate) note: TableNote,
@@ -146,8 +154,8 @@ pub(crate) struct CountOutcome<'a> {
 }
 
 impl CountOutcome<'_> {
-    /// Adds the k-mer spectrum as a file to `set`: one row for each count up to the largest. With several samples the
-    /// first line names the columns.
+    /// Adds a file with the k-mer spectrum to `set`: one row for each count up to the largest, with the number of
+    /// distinct k-mers of each sample. With several samples the first line names the columns.
     pub(crate) fn write_histogram(&self, path: &Path, set: &mut FileSet) -> anyhow::Result<()> {
         let samples = &self.note.samples;
         let spectra = &self.spectra[..samples.len()];
@@ -164,6 +172,7 @@ impl CountOutcome<'_> {
         Ok(())
     }
 
+    /// Returns the statistics of each sample for MultiQC.
     pub(crate) fn multiqc_rows(&self) -> impl Iterator<Item = CountedSample<'_>> {
         let named = self.note.samples.iter().zip(&self.stats.bases);
         named.zip(self.spectra).map(|((sample, bases), spectrum)| CountedSample { sample, bases: *bases, spectrum })

@@ -1,4 +1,4 @@
-//! Resumes an interrupted count from its finished stages.
+//! Resumes an interrupted k-mer count from its finished stages (`--resume`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,18 +19,19 @@ use crate::progress::UnitProgressDisplay;
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 
-/// Name of the stage that reads the input; its result is kept for a resumed run.
+/// Name of the stage that reads the input into bins. Its result is kept for a resumed run.
 const READ_STEP: &str = "read";
-/// Name of the stage that counts k-mers; its result is kept for a resumed run.
+/// Name of the stage that counts the k-mers of the bins. Its result is kept for a resumed run.
 const COUNT_STEP: &str = "count";
 
-/// Work folder of a count that writes to `out`: a hidden folder of its own in `folder`.
+/// Returns the path of the work folder of a count that writes to `out`: a hidden folder in `folder`.
 pub(crate) fn work_folder_for(folder: &Path, out: &Path) -> PathBuf {
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     folder.join(format!(".{name}.work"))
 }
 
-/// Lists everything that the result of a count depends on. The lanes carry the numbers of their samples.
+/// Returns the fingerprint of a count: text with everything that its result depends on. `samples` are indexed by the
+/// sample numbers of the lanes.
 pub(crate) fn fingerprint_of_count(
     params: &CountParams,
     min_count: u32,
@@ -49,14 +50,14 @@ pub(crate) fn fingerprint_of_count(
     Ok(fingerprint.into_text())
 }
 
-/// A count with a work folder that keeps its finished stages.
+/// A k-mer count whose work folder keeps the results of finished stages, so that an interrupted run can be resumed.
 pub(crate) struct ResumableCount {
     work: WorkFolder,
     store: UnitStore,
 }
 
 impl ResumableCount {
-    /// Opens the work folder, with the stages that an interrupted run of the same count left there.
+    /// Opens the work folder. It may contain finished stages of an interrupted run of the same count.
     ///
     /// # Errors
     /// Those of [`WorkFolder::open`].
@@ -65,7 +66,8 @@ impl ResumableCount {
         Ok(ResumableCount { work, store: UnitStore { work_folder: folder, fingerprint, resume: true } })
     }
 
-    /// The k-mers with a count of at least `min_count`, computed from the last finished stage on.
+    /// Returns the k-mers with a count of at least `min_count`. Stages that an interrupted run has finished are not
+    /// computed again.
     ///
     /// # Errors
     /// Reads cannot be read; files cannot be written or read, are damaged, or belong to another count.
@@ -119,7 +121,8 @@ impl ResumableCount {
         Ok(counted.open_sample_kmers(params, &self.bins_path(COUNT_STEP))?)
     }
 
-    /// Ends the run. On success the work folder is removed, else the finished stages stay.
+    /// Closes the work folder. If the count succeeded, the folder is removed. Otherwise the finished stages stay, and
+    /// the log says how to resume.
     pub(crate) fn finish(self, succeeded: bool) {
         let ResumableCount { work, store } = self;
         if succeeded {

@@ -25,26 +25,27 @@ use crate::forecast::steps::StepForecast;
 use crate::report::markup::{format_count_with_noun, format_duration};
 use crate::size_format;
 
-/// Options of a distributed call.
+/// Options of `genuma call --plan`.
 pub(crate) struct PlanRequest<'a> {
-    /// Location of the run store.
+    /// Location of the run store, to which the plan is written.
     pub(crate) run: &'a str,
-    /// Number of shards of the reads, if given.
+    /// Number of shards of the reads; `None` for the default.
     pub(crate) shards: Option<u32>,
-    /// Number of partitions of the k-mers, if given.
+    /// Number of partitions of the k-mers; `None` for the default.
     pub(crate) num_partitions: Option<u32>,
-    /// Whether to write a script for Slurm.
+    /// Whether to write a script that submits the steps to Slurm.
     pub(crate) sbatch: bool,
     /// Folder of the results.
     pub(crate) out: &'a Path,
-    /// Warnings on the input.
+    /// Warnings on the inputs, for the plan.
     pub(crate) warnings: Vec<ResultWarning>,
 }
 
-/// Default number of bases of a shard: a human pair at 30x has 8 shards. Chosen.
+/// Default size of a shard, in bases of the reads. Chosen: a human tumour/normal pair at 30x then has 8 shards.
 const BASES_PER_SHARD: u64 = 25_000_000_000;
 
-/// Plans the job and writes the plan to the run store. The job's resources are those of one task.
+/// Divides the reads into shards, predicts the resources of each step, and writes the plan to the run store.
+/// `job.resources` are the resources of one task.
 ///
 /// # Errors
 /// Reads cannot be read or divided into shards; the run store has another plan; the plan cannot be written.
@@ -136,7 +137,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     Ok(())
 }
 
-/// Absolute path of this program.
+/// Returns the absolute path of this program.
 fn own_program_path() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot find the path of the genuma program")
 }
@@ -145,27 +146,28 @@ fn canonical_path(path: &Path) -> anyhow::Result<PathBuf> {
     fs::canonicalize(path).with_context(|| format!("{}: cannot read", path.display()))
 }
 
-/// The panel with the absolute path of its table.
+/// Returns the panel with the absolute path of its table.
 fn with_canonical_table(panel: &PanelOfNormals) -> anyhow::Result<PanelOfNormals> {
     Ok(PanelOfNormals { table: canonical_path(&panel.table)?, ..panel.clone() })
 }
 
-/// The known variants with the absolute path of their file.
+/// Returns the known variants with the absolute path of their file.
 fn with_canonical_known(known: &KnownVariants) -> anyhow::Result<KnownVariants> {
     Ok(KnownVariants { path: canonical_path(&known.path)? })
 }
 
-/// The genes with the absolute path of their file.
+/// Returns the genes with the absolute path of their file.
 fn with_canonical_gff(gff: &GeneFile) -> anyhow::Result<GeneFile> {
     Ok(GeneFile { path: canonical_path(&gff.path)? })
 }
 
-/// The option with the absolute path of the targets.
+/// Returns the option `--targets` with the absolute path of its file.
 fn with_canonical_targets(option: &TargetsOption) -> anyhow::Result<TargetsOption> {
     Ok(TargetsOption { path: canonical_path(&option.path)?, ..option.clone() })
 }
 
-/// Publishes the plan. It replaces a plan of the same call, but none that another process made meanwhile.
+/// Publishes the plan in the run store. An existing plan is replaced only if `replaces_plan` is set. Otherwise it is an
+/// error if another process has published a different plan meanwhile.
 fn publish_plan(run_store: &RunStore, text: &[u8], replaces_plan: bool) -> anyhow::Result<()> {
     if replaces_plan {
         return publish_object(run_store, PLAN_OBJECT_NAME, text);

@@ -1,4 +1,4 @@
-//! Writes the plan of a distributed call as a shell script that submits array jobs to Slurm, one for each step.
+//! Writes a shell script that submits the steps of a distributed call to Slurm, one array job for each step.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,7 +8,8 @@ use super::{DistributedPlan, StepPlan};
 /// Name of the object that holds the script.
 pub(crate) const SCRIPT_OBJECT_NAME: &str = "submit.sh";
 
-/// Beginning of the script. `{genuma}`, `{run}` and `{logs}` are replaced by quoted strings.
+/// Beginning of the script. `{genuma}`, `{run}` and `{logs}` are replaced by quoted strings: path of the program, run
+/// store, folder of the logs.
 const SCRIPT_HEAD: &str = r#"#!/bin/sh
 # Submits this distributed call to Slurm, each step as an array job. Written by genuma call --plan --sbatch. Prints the job numbers.
 # After a failure run it again: tasks that are already done end at once.
@@ -53,7 +54,7 @@ submit() {
 }
 "#;
 
-/// The script that submits all steps. Its jobs run the program at `genuma`.
+/// Returns the script that submits all steps. Its jobs run the program at the path `genuma`.
 pub(crate) fn render_sbatch_script(plan: &DistributedPlan, genuma: &Path) -> String {
     let head = SCRIPT_HEAD
         .replace("{genuma}", &shell_quoted(&genuma.display().to_string()))

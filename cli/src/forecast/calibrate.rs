@@ -1,4 +1,4 @@
-//! Calibrates the rates with the `summary.json` of earlier runs.
+//! Adapts the cost rates of the forecast to this machine: compares earlier runs (`summary.json`) with their forecasts.
 
 use std::fs;
 use std::path::Path;
@@ -14,40 +14,41 @@ use serde::Deserialize;
 use super::model::{CallInput, UnitForecast};
 use super::rates::{CostRates, MEASURED_RATES};
 
-/// The values of a `summary.json` that a forecast needs.
+/// Values of the `summary.json` of an earlier call that calibration needs.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct EarlierRun {
-    /// Bases of the normal, then of each tumour.
+    /// Number of bases of the reads: of the normal, then of each tumour.
     bases: Vec<u64>,
     k: u32,
     reference: Option<String>,
     sequences: Vec<(String, u64)>,
     units: Vec<UnitCost>,
-    /// Absent in summaries of versions that did not record it.
+    /// Absent if the summary is of an early version of genuma that did not record resources.
     #[serde(alias = "means")]
     resources: Option<Resources>,
     #[serde(rename = "stages", alias = "ledger", deserialize_with = "deserialize_ledger")]
     ledger: Ledger,
-    /// Absent in summaries of versions that did not record it.
+    /// Empty if the summary is of an early version of genuma that did not record a timeline.
     #[serde(default)]
     timeline: Timeline,
 }
 
-/// Bounds of a plausible ratio of measured to expected cost. A ratio outside these bounds has another cause than the
-/// speed of the machine. Empirical.
+/// Bounds of plausible ratios of measured to predicted cost. Ratios outside these bounds are ignored, because they have
+/// another cause than the speed of the machine. Empirical.
 const PLAUSIBLE_RATIOS: (f64, f64) = (0.02, 50.0);
 
-/// Start of the ledger line with the number of partitions.
+/// Start of the description of the ledger line that contains the number of partitions.
 const PARTITIONS_LINE_START: &str = "partitions of the k-mer space";
 
-/// Ledger lines that a forecast reads: start of the description up to version 0.2.0, and present description.
+/// Descriptions of ledger lines that calibration reads: start of the description up to version 0.2.0, and present
+/// description.
 const RENAMED_LINES: [(&str, &str); 2] = [
     ("partitions that the k-mers were counted in", PARTITIONS_LINE_START),
     ("pairs in a packed copy in the work folder", PACKED_READS_LEDGER_LINE),
 ];
 
-/// Deserialises the ledger of this version, an array, or of versions up to 0.2.0, an object with the array, whose lines get
-/// their present descriptions.
+/// Deserialises a ledger. The present format is an array. Up to version 0.2.0 the ledger was an object that contained
+/// the array; descriptions of its lines are replaced by the present ones.
 fn deserialize_ledger<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Ledger, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -70,10 +71,10 @@ fn deserialize_ledger<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Resu
 }
 
 impl EarlierRun {
-    /// Loads the summary at `path`.
+    /// Loads a summary.
     ///
     /// # Errors
-    /// The file cannot be read, or is no summary of `genuma call`.
+    /// The file cannot be read, is no summary of `genuma call`, or has one sample only.
     pub(crate) fn load(path: &Path) -> anyhow::Result<EarlierRun> {
         let name = path.display();
         let text = fs::read(path).with_context(|| format!("{name}: cannot read"))?;
@@ -85,7 +86,7 @@ impl EarlierRun {
         Ok(run)
     }
 
-    /// The input of the run, as a forecast describes it.
+    /// Returns the input of the earlier run in the form in which a forecast takes it.
     fn call_input(&self) -> CallInput {
         let placed = self.reference.as_ref();
         let (normal, tumours) = self.bases.split_at(1);
@@ -109,13 +110,13 @@ impl EarlierRun {
         }
     }
 
-    /// Number of partitions that the k-mers were counted in.
+    /// Returns the number of partitions in which the k-mers were counted.
     fn partitions(&self) -> u32 {
         let line = self.ledger.lines.iter().find(|line| line.description.starts_with(PARTITIONS_LINE_START));
         line.and_then(|line| u32::try_from(line.count).ok()).unwrap_or(1).max(1)
     }
 
-    /// Whether later passes of the run read packed reads.
+    /// Returns whether later passes of the run read packed reads instead of the input files.
     fn had_packed_reads(&self) -> bool {
         self.ledger.lines.iter().any(|line| line.description == PACKED_READS_LEDGER_LINE)
     }
@@ -124,14 +125,16 @@ impl EarlierRun {
         self.call_input().forecast_unit(name, self.partitions(), self.had_packed_reads(), rates)
     }
 
-    /// Ratio of a unit's measured CPU time to the forecast at [`MEASURED_RATES`]; `None` for a resumed unit.
+    /// Returns the ratio of a unit's measured CPU time to its forecast at [`MEASURED_RATES`]; `None` if the unit did
+    /// not run or was resumed, or if the ratio is implausible.
     fn cpu_time_ratio(&self, name: &str) -> Option<f64> {
         let cost = self.units.iter().find(|cost| cost.name == name && !cost.resumed)?;
         plausible_ratio(cost.cpu_s / self.unit_forecast(&MEASURED_RATES, name)?.cpu_s)
     }
 
-    /// Ratio of a unit's measured memory to the forecast at [`MEASURED_RATES`], counting only the memory of the rate
-    /// that `without` sets to zero. Known only if the unit used more memory than all units before it.
+    /// Returns the ratio of measured to predicted memory for one part of a unit's memory: that of the rate which
+    /// `without` sets to zero. The predicted memory of the other parts is subtracted from both. `None` unless the unit
+    /// used more memory than all units before it.
     fn memory_ratio(&self, name: &str, without: impl FnOnce(&mut CostRates)) -> Option<f64> {
         self.resources.as_ref()?;
         let at = self.units.iter().position(|cost| cost.name == name && !cost.resumed)?;
@@ -147,7 +150,7 @@ impl EarlierRun {
         plausible_ratio(peak.saturating_sub(rest) as f64 / figured as f64)
     }
 
-    /// Share of the time that the threads worked.
+    /// Returns the share of the time in which the threads used a CPU: CPU time / (wall-clock time × threads).
     fn busy_share(&self) -> Option<f64> {
         let threads = self.resources.as_ref()?.threads as f64;
         let run = || self.units.iter().filter(|cost| !cost.resumed);
@@ -158,7 +161,7 @@ impl EarlierRun {
 }
 
 impl EarlierRun {
-    /// Mean power of the machine (W), if the run recorded it.
+    /// Returns the mean power of the machine (W), if the run recorded its energy.
     fn mean_watts(&self) -> Option<f64> {
         let seconds = self.timeline.samples.last()?.elapsed_s;
         let watts = self.timeline.energy_j? / seconds;
@@ -166,12 +169,12 @@ impl EarlierRun {
     }
 }
 
-/// The ratio, if it lies within [`PLAUSIBLE_RATIOS`].
+/// Returns the ratio if it is within [`PLAUSIBLE_RATIOS`].
 fn plausible_ratio(ratio: f64) -> Option<f64> {
     (ratio.is_finite() && ratio > PLAUSIBLE_RATIOS.0 && ratio < PLAUSIBLE_RATIOS.1).then_some(ratio)
 }
 
-/// The median; the mean of the two middle values if their number is even.
+/// Returns the median: for an even number of values, the mean of the two middle ones. `None` without values.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -179,7 +182,8 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     Some(if values.len() % 2 == 1 { upper } else { (values[values.len() / 2 - 1] + upper) / 2.0 })
 }
 
-/// [`MEASURED_RATES`] scaled by the median ratios of earlier runs; rates without data stay as they are.
+/// Returns [`MEASURED_RATES`], each multiplied by the median of its ratios of measured to predicted cost in earlier
+/// runs. Rates without data stay as they are.
 pub(crate) fn calibrate_rates(runs: &[EarlierRun]) -> CostRates {
     let mut rates = MEASURED_RATES;
     let time = |name: &str| median(runs.iter().filter_map(|run| run.cpu_time_ratio(name))).unwrap_or(1.0);

@@ -1,4 +1,4 @@
-//! Measures the input files of a call before it begins.
+//! Measures the size of the input files of a call before the call begins, for the forecast.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use genuma_somatic::pipeline::Resources;
 
 use super::model::{CallInput, PanelSize};
 
-/// Size of a panel of normals.
+/// Returns the size of the k-mer table of a panel of normals.
 ///
 /// # Errors
 /// The table cannot be read.
@@ -19,8 +19,8 @@ pub(crate) fn measure_panel_size(table: &Path) -> Result<PanelSize, genuma_flash
     Ok(PanelSize { page_bytes: pages, filter_and_index_bytes: scan.file_bytes().saturating_sub(4096 + pages) })
 }
 
-/// Describes a call of these lanes with k-mers of length `k`. `reference` is the number of bases of the reference.
-/// The bases of the reads are estimated from the beginnings of the files.
+/// Returns the input of a call with these lanes and k-mers of length `k`, for the forecast. `reference` is the number
+/// of bases of the reference. The number of bases of the reads is estimated from the beginnings of the files.
 pub(crate) fn measure_call_input(
     lanes: &[Lane],
     reference: Option<u64>,

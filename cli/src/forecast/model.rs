@@ -1,8 +1,8 @@
-//! Predicts time, memory, and bytes read and written of each unit of a call. It neither looks at the machine nor at
-//! files.
+//! Predicts time, memory, and bytes read and written of each unit of a call. The prediction depends only on its
+//! arguments, not on the machine or on files.
 //!
-//! The k-mer counter itself computes the number of partitions, so that forecast and call cannot disagree. All else is
-//! bases times [`CostRates`].
+//! The number of partitions is computed by the k-mer counter's own function, so that forecast and call agree.
+//! Everything else is a number of bases multiplied by [`CostRates`].
 
 use std::path::PathBuf;
 
@@ -19,46 +19,47 @@ use serde::Serialize;
 use super::rates::{CostRates, SMALL_GENOME_GBP};
 use crate::size_format;
 
-/// Minimum memory of a call, however small its input (bytes). Measured: 90 MiB with two threads on 0.2 Mbp. A call
-/// with less is refused.
+/// Minimum memory of a call, however small its input (bytes). A call with less is refused. Measured: 90 MiB with two
+/// threads on 0.2 Mbp.
 const BASE_MEMORY_BYTES: u64 = 96 << 20;
-/// Memory for the reads that a thread holds (bytes).
+/// Minimum memory for the reads that one thread processes (bytes).
 const MEMORY_PER_THREAD_BYTES: u64 = 16 << 20;
-/// Memory that a call keeps in reserve when it computes the remaining memory (bytes).
+/// Memory that a call does not count as remaining memory, as a reserve (bytes).
 const RESERVED_MEMORY_BYTES: u64 = 256 << 20;
-/// Memory for looking up a million k-mers in a panel, in addition to the table's filter: k-mers, table pages and
-/// results (bytes).
+/// Memory for looking up a batch of a million k-mers in a panel: k-mers, table pages and results (bytes). The filter of
+/// the table is not included.
 const PANEL_LOOKUP_BYTES: u64 = 40 << 20;
-/// Number of pairs per thread above which the memory of library statistics no longer grows.
+/// Number of read pairs per thread above which the memory of the library statistics no longer grows.
 const LIBRARY_SATURATION_PAIRS: f64 = 65_536.0;
 
-/// Minimum memory of a call with this many threads, without a reference (bytes). A call with less is refused.
+/// Returns the minimum memory of a call with this number of threads and without a reference (bytes). A call with less
+/// is refused.
 pub(crate) fn min_memory_for_threads(threads: usize) -> u64 {
     (BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64).max(2 * min_memory_bytes(threads))
 }
 
-/// Minimum memory of a call (bytes): the reference is held in memory with one byte a base. Rounded up to MiB, so that
-/// the value shown in messages is enough.
+/// Returns the minimum memory of a call (bytes). The reference takes one byte a base. The result is rounded up to MiB,
+/// so that the value shown in messages is sufficient.
 pub(crate) fn min_call_memory_bytes(threads: usize, reference: Option<u64>) -> u64 {
     (min_memory_for_threads(threads) + reference.unwrap_or(0)).next_multiple_of(1 << 20)
 }
 
-/// Input and resources of a call.
+/// Size of the input of a call, and the resources that the call may use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct CallInput {
-    /// Bases of the normal, and of all tumours together.
+    /// Number of bases of the reads: of the normal, and of all tumours together.
     pub(crate) bases: [u64; 2],
-    /// Number of samples, with the normal.
+    /// Number of samples, including the normal.
     pub(crate) num_samples: usize,
     /// Size of the files of the normal, and of all tumours together (bytes).
     pub(crate) file_bytes: [u64; 2],
-    /// Size of packed reads of all samples (bytes).
+    /// Expected size of the packed reads of all samples (bytes).
     pub(crate) packed_bytes: u64,
     /// Mean length of a read (bases).
     pub(crate) read_length: u64,
-    /// Number of files of reads. One thread at a time inflates each file.
+    /// Number of files of reads. Each file is decompressed by one thread at a time.
     pub(crate) num_files: u64,
-    /// Number of BAM, CRAM or CBQ files. In each, reads wait for their mates.
+    /// Number of BAM, CRAM or CBQ files. Reads of these files wait in memory until their mates are read.
     pub(crate) num_aligned_files: u64,
     /// The panel of normals, if there is one.
     pub(crate) panel: Option<PanelSize>,
@@ -75,7 +76,7 @@ pub(crate) struct CallInput {
 pub(crate) struct PanelSize {
     /// Size of the k-mer pages of the panel table in bytes.
     pub(crate) page_bytes: u64,
-    /// Size of filter and index in bytes. They are loaded if they fit in half of the remaining memory.
+    /// Size of the table's filter and index in bytes. A call loads them if they fit in half of its remaining memory.
     pub(crate) filter_and_index_bytes: u64,
 }
 
@@ -96,22 +97,22 @@ pub(crate) struct UnitForecast {
     pub(crate) written_bytes: u64,
 }
 
-/// Predicted time, memory and bytes of a call, whether it fits, and advice if it does not.
+/// Predicted time, memory and bytes of a call, whether its resources suffice, and advice how to change them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct CallForecast {
     /// Forecast of each unit in the order of execution. Empty if the call is refused.
     pub(crate) units: Vec<UnitForecast>,
     /// Number of partitions of the k-mers, each counted in one pass over all reads.
     pub(crate) partitions: u32,
-    /// Size of packed reads (bytes); 0 if later passes read the files again.
+    /// Size of packed reads (bytes); 0 if later passes read the input files again.
     pub(crate) packed_bytes: u64,
     /// Peak size of the work folder (bytes).
     pub(crate) scratch_bytes: u64,
-    /// Reason why a call with these resources is refused, if so.
+    /// Reason why the call is refused; `None` if it can start.
     pub(crate) refused: Option<String>,
-    /// Advice: first what makes the call fit, then what makes it faster.
+    /// Advice to the user: first what makes the resources suffice, then what makes the call faster.
     pub(crate) advice: Vec<String>,
-    /// Whether the call is expected to keep within its resources.
+    /// Whether the call is expected to need no more memory and disk space than it may use.
     pub(crate) fits: bool,
 }
 
@@ -128,22 +129,22 @@ impl CallForecast {
         }
     }
 
-    /// Wall-clock time of all units (s).
+    /// Returns the wall-clock time of all units (s).
     pub(crate) fn wall_s(&self) -> f64 {
         self.units.iter().map(|unit| unit.wall_s).sum()
     }
 
-    /// CPU seconds of all units.
+    /// Returns the CPU seconds of all units.
     pub(crate) fn cpu_s(&self) -> f64 {
         self.units.iter().map(|unit| unit.cpu_s).sum()
     }
 
-    /// Peak memory of all units (bytes).
+    /// Returns the peak memory of the call: the maximum of all units (bytes).
     pub(crate) fn peak_bytes(&self) -> u64 {
         self.units.iter().map(|unit| unit.peak_bytes).max().unwrap_or(0)
     }
 
-    /// Bytes read and bytes written by all units.
+    /// Returns the bytes read and the bytes written by all units.
     pub(crate) fn read_and_written_bytes(&self) -> [u64; 2] {
         let sum = |of: fn(&UnitForecast) -> u64| self.units.iter().map(of).sum();
         [sum(|unit| unit.read_bytes), sum(|unit| unit.written_bytes)]
@@ -151,13 +152,13 @@ impl CallForecast {
 }
 
 impl CallInput {
-    /// Bases, reads and packed size of the input files.
+    /// Returns the total numbers of bases and reads, and the size of the packed reads.
     fn estimate(&self) -> ReadEstimate {
         let bases = self.bases.iter().sum();
         ReadEstimate { bases, reads: u64::div_ceil(bases, self.read_length.max(1)), packed_bytes: self.packed_bytes }
     }
 
-    /// The forecast of the call at these rates.
+    /// Predicts the cost of the call with these rates.
     pub(crate) fn forecast_call(&self, rates: &CostRates) -> CallForecast {
         let Resources { threads, memory, .. } = self.resources;
         let min_memory_bytes = min_call_memory_bytes(threads, self.reference_bases);
@@ -226,8 +227,8 @@ impl CallInput {
         forecast
     }
 
-    /// Memory for evidence about the samples while reads are counted (bytes): a k-mer sketch for each tumour, and
-    /// library statistics for each sample in each thread.
+    /// Returns the memory for data about the samples that are collected while reads are counted (bytes): a k-mer sketch
+    /// for each tumour, and library statistics for each sample in each thread.
     pub(crate) fn sketch_and_library_bytes(&self, rates: &CostRates) -> u64 {
         let tumours = self.num_samples.saturating_sub(1).max(1) as f64;
         // On average half as many k-mers are held as at most; a small genome has fewer.
@@ -240,20 +241,20 @@ impl CallInput {
         (rates.sketch_kmer_bytes * sampled as f64 * tumours + library * tallies) as u64
     }
 
-    /// Expected number of k-mers in the reads.
+    /// Returns the expected number of k-mers in the reads, counting repeated ones.
     pub(crate) fn expected_num_kmers(&self) -> u64 {
         ExpectedInput::from_read_estimate(&self.estimate(), self.k).kmers
     }
 
-    /// Parameters of the k-mer counter.
+    /// Returns the parameters of the k-mer counter.
     fn count_params(&self) -> CountParams {
         // The minimum base quality does not change the forecast.
         let params = CallParams { k: self.k, min_base_quality: 0, min_tumour_count: 2, min_quality: 0.0, assay: None };
         self.resources.count_params(&params, self.reference_bases, self.num_samples.saturating_sub(1), PathBuf::new())
     }
 
-    /// Plan of the k-mer counter, and whether packed reads are written too; `None` if the counter would need too many
-    /// partitions.
+    /// Plans the k-mer counting. Returns the plan, and whether packed reads are written too; `None` if the counter
+    /// would need too many partitions.
     fn plan_count(&self, expected: &ExpectedInput) -> Option<(CountForecast, bool)> {
         let params = self.count_params();
         let packed_reads_bytes = packed_reads_budget(&params, self.num_samples, expected, &self.estimate());
@@ -262,8 +263,8 @@ impl CallInput {
         Some((plan_counting(&kmer_params, self.num_samples, expected)?, packed_reads_bytes.is_some()))
     }
 
-    /// Smallest memory budget (bytes), searched from `least` upwards, that no unit is expected to exceed. A search is
-    /// needed because some units use more memory when the budget is larger.
+    /// Returns a memory budget (bytes), at least `least`, that no unit is expected to exceed. Some units use more
+    /// memory when the budget is larger, so budgets are tried one after another.
     fn sufficient_memory_bytes(&self, least: u64, rates: &CostRates) -> u64 {
         let mut memory = least;
         for _ in 0..16 {
@@ -280,8 +281,8 @@ impl CallInput {
         memory
     }
 
-    /// CPU seconds and peak memory of a unit at these rates, for a call that counted in `partitions` partitions, and
-    /// wrote packed reads or not; `None` if there is no such unit.
+    /// Predicts the CPU seconds and the peak memory of one unit with these rates, for a call with `partitions`
+    /// partitions, with packed reads or without; `None` if there is no unit of this name.
     pub(crate) fn forecast_unit(
         &self,
         name: &str,
@@ -294,22 +295,22 @@ impl CallInput {
     }
 }
 
-/// Computes the forecasts of the units of a call.
+/// Input, rates and derived sizes from which the forecasts of the units of a call are computed.
 struct CallWork<'a> {
     input: &'a CallInput,
     rates: &'a CostRates,
-    /// Bases of all tumour samples together, in units of 10^9.
+    /// Bases of the reads of all tumour samples, in Gbases (10⁹ bases).
     tumour_gbases: f64,
-    /// Bases of all samples together, in units of 10^9.
+    /// Bases of the reads of all samples, in Gbases.
     all_gbases: f64,
-    /// Size of packed reads (bytes), if they are written.
+    /// Size of packed reads (bytes); `None` if they are not written.
     packed_bytes: Option<u64>,
-    /// Gbp of the reference; 0 without one.
+    /// Bases of the reference in Gbp (10⁹ bases); 0 without a reference.
     reference_gbp: f64,
-    /// Memory of the reference, and memory that every unit uses (bytes).
+    /// Memory of the reference (bytes): one byte a base.
     reference_bytes: u64,
     base_bytes: u64,
-    /// Memory of the panel's counts of candidate k-mers, from the unit `panel` on (bytes).
+    /// Memory of the panel's counts of candidate k-mers (bytes), used by the unit `panel` and all later units.
     panel_counts_bytes: u64,
 }
 
@@ -343,8 +344,9 @@ impl<'a> CallWork<'a> {
         reference.into_iter().chain([count]).chain(panel).chain(units).collect()
     }
 
-    /// Wall-clock time (s). All threads spend `cpu_s`, while `inflated` Gbases are inflated from files and `moved`
-    /// bytes are transferred to and from the work folder; then one thread works for `alone_s`.
+    /// Returns the wall-clock time (s) of work that consists of two phases. First all threads spend `cpu_s` CPU
+    /// seconds, while `inflated` Gbases are decompressed from files and `moved` bytes are transferred to and from the
+    /// work folder; the slowest of the three determines the time. Then one thread works for `alone_s` seconds.
     fn wall_s(&self, cpu_s: f64, inflated: f64, moved: u64, alone_s: f64) -> f64 {
         let threads = self.input.resources.threads as f64;
         // docs/model/time_and_memory.md (1)
@@ -353,20 +355,21 @@ impl<'a> CallWork<'a> {
         together.max(inflating).max(moved as f64 / self.rates.disk_bytes_per_s) + alone_s
     }
 
-    /// Factor by which the cost per Gbase on this genome exceeds the cost on a genome of [`SMALL_GENOME_GBP`].
-    /// `tenfold` is the relative growth on a genome ten times as large.
+    /// Returns the factor by which the cost per Gbase on this genome exceeds the cost on a genome of
+    /// [`SMALL_GENOME_GBP`]. `tenfold` is the relative growth for a genome ten times as large.
     fn genome_size_factor(&self, tenfold: f64) -> f64 {
         // docs/model/time_and_memory.md (2)
         1.0 + tenfold * (self.reference_gbp / SMALL_GENOME_GBP).max(1.0).log10()
     }
 
-    /// `gbases` times a rate in bytes per Gbase.
+    /// Returns the bytes of `gbases` Gbases at `rate` bytes per Gbase.
     fn scaled_bytes(rate: f64, gbases: f64) -> u64 {
         (rate * gbases) as u64
     }
 
-    /// A pass after the first one over `gbases` Gbases, in files of `files` bytes. It spends `cpu_s` without reading
-    /// and transfers `moved` bytes. Returns CPU seconds, wall-clock seconds and bytes read.
+    /// Predicts a later pass over `gbases` Gbases of reads, whose input files have `files` bytes. The pass needs
+    /// `cpu_s` CPU seconds besides reading, and transfers `moved` bytes to and from the work folder. Returns CPU
+    /// seconds, wall-clock seconds and bytes read.
     fn later_pass(&self, gbases: f64, files: u64, cpu_s: f64, moved: u64) -> (f64, f64, u64) {
         match self.packed_bytes {
             Some(all) => {
@@ -380,7 +383,7 @@ impl<'a> CallWork<'a> {
         }
     }
 
-    /// Reads the reference: when the call begins, and again for the bases that are not N.
+    /// Predicts the unit that reads the reference: when the call begins, and again for the bases that are not N.
     fn reference_unit(&self) -> UnitForecast {
         let alone_s = 2.0 * self.rates.read_reference_s * self.reference_gbp;
         UnitForecast {
@@ -393,22 +396,23 @@ impl<'a> CallWork<'a> {
         }
     }
 
-    /// Memory in bytes that every unit uses, without the panel of normals.
+    /// Returns the memory that every unit uses, without the panel of normals (bytes).
     fn base_bytes_without_panel(&self) -> u64 {
         self.base_bytes - self.panel_counts_bytes
     }
 
-    /// Memory of reads that wait for their mates while all files are read (bytes).
+    /// Returns the memory of reads that wait for their mates while all files are read (bytes).
     fn waiting_mates_bytes(&self) -> u64 {
         (self.rates.waiting_mates_bytes * self.input.num_aligned_files as f64) as u64
     }
 
-    /// Memory of reads that wait for their mates in later passes (bytes); 0 if these passes read packed reads.
+    /// Returns the memory of reads that wait for their mates in later passes (bytes); 0 if these passes read packed
+    /// reads.
     fn waiting_mates_bytes_in_later_pass(&self) -> u64 {
         if self.packed_bytes.is_some() { 0 } else { self.waiting_mates_bytes() }
     }
 
-    /// Looks up all candidate k-mers in the panel at once.
+    /// Predicts the unit that looks up all candidate k-mers in the panel.
     fn panel_unit(&self, panel: PanelSize) -> UnitForecast {
         let cpu_s = self.rates.panel_lookup_cpu_s * self.tumour_gbases;
         let held_bytes = self.base_bytes + Self::scaled_bytes(self.rates.candidate_kmer_bytes, self.tumour_gbases);

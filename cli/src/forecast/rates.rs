@@ -1,32 +1,36 @@
-//! The cost of each stage of a call per base. All forecasts are made of this table.
+//! The cost rates of a call: CPU time, memory and disk space of each stage for one unit of input. All forecasts are
+//! computed from this table.
 //!
 //! A Gbase is 10⁹ bases of reads, a Gbp is 10⁹ bases of the reference. CPU seconds are summed over all threads.
 
 use serde::Serialize;
 
-/// Cost of a call per unit of input.
+/// Cost rates of a call. Each field is the cost of one activity, for the amount of input that its description states.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct CostRates {
-    /// Count k-mers in one partition: CPU s per Gbase of all samples.
+    /// Counting k-mers in one partition: CPU s per Gbase of all samples.
     pub(crate) count_cpu_s: f64,
-    /// Read the reads and cut them into super-k-mers once more for each further partition: CPU s per Gbase of all
-    /// samples.
+    /// Reading the reads again and cutting them into super-k-mers, for each partition after the first: CPU s per Gbase
+    /// of all samples.
     pub(crate) extra_partition_cpu_s: f64,
-    /// Write packed reads: CPU s per Gbase of all samples.
+    /// Writing packed reads: CPU s per Gbase of all samples.
     pub(crate) pack_reads_cpu_s: f64,
-    /// Extra cost of a later pass that reads files instead of packed reads: CPU s per Gbase.
+    /// Additional cost of a later pass that reads the input files instead of packed reads: CPU s per Gbase of the
+    /// reads.
     pub(crate) reread_files_cpu_s: f64,
-    /// Find the tumour's reads again in the packed reads, group and assemble them: CPU s per Gbase of the tumour.
+    /// Finding the tumour's reads with candidate k-mers in the packed reads, grouping and assembling them: CPU s per
+    /// Gbase of the tumour.
     pub(crate) assemble_cpu_s: f64,
-    /// One scan of the reference for seeds of contigs: CPU s per Gbp. Each round of placing contigs scans twice.
+    /// Scanning the reference once for seeds of contigs: CPU s per Gbp of the reference. Each round of placing contigs
+    /// scans twice.
     pub(crate) scan_reference_cpu_s: f64,
-    /// Compare contigs with the seed matches of the scans: CPU s per Gbase of the tumour.
+    /// Comparing contigs with the seed matches of the scans: CPU s per Gbase of the tumour.
     pub(crate) align_contigs_cpu_s: f64,
-    /// Recruit reads from the packed reads: CPU s per Gbase of all samples.
+    /// Recruiting reads from the packed reads: CPU s per Gbase of all samples.
     pub(crate) recruit_cpu_s: f64,
-    /// Genotype the loci: CPU s per Gbase of all samples, at 30x.
+    /// Genotyping the loci (unit `judge`): CPU s per Gbase of all samples, at 30x.
     pub(crate) judge_cpu_s: f64,
-    /// Write the results: CPU s per Gbase of all samples, at 30x.
+    /// Writing the results: CPU s per Gbase of all samples, at 30x.
     pub(crate) write_cpu_s: f64,
     /// Relative growth of `assemble_cpu_s` and `recruit_cpu_s` on a genome ten times as large as
     /// [`SMALL_GENOME_GBP`]: repeats have more copies, and tables exceed the caches.
@@ -37,52 +41,53 @@ pub(crate) struct CostRates {
     /// Relative growth of `judge_cpu_s` and `write_cpu_s` on a genome ten times as large as [`SMALL_GENOME_GBP`]:
     /// there are more candidate calls.
     pub(crate) tenfold_genome_call_growth: f64,
-    /// Read the reference once: s per Gbp in one thread. A call reads it three times.
+    /// Reading the reference once: s per Gbp in one thread. A call reads it three times.
     pub(crate) read_reference_s: f64,
-    /// Inflate and parse one file of reads: s per Gbase in one thread.
+    /// Decompressing and parsing one file of reads: s per Gbase in one thread.
     pub(crate) inflate_s: f64,
-    /// Share of the time that a thread works while there is work for all threads.
+    /// Share of the time in which a thread uses its CPU while there is work for all threads.
     pub(crate) busy_share: f64,
-    /// Speed of the disk of the work folder (bytes/s).
+    /// Transfer rate of the disk of the work folder (bytes/s).
     pub(crate) disk_bytes_per_s: f64,
-    /// Memory of a process before it holds data (bytes).
+    /// Memory of the process before it holds any data (bytes).
     pub(crate) base_bytes: f64,
-    /// Memory for the reads that each thread holds (bytes).
+    /// Memory for the reads that one thread processes (bytes).
     pub(crate) thread_bytes: f64,
-    /// Memory of one k-mer of the k-mer sketch (bytes).
+    /// Memory for each k-mer of the k-mer sketch (bytes).
     pub(crate) sketch_kmer_bytes: f64,
-    /// Memory for library statistics of each sample in each thread (bytes).
+    /// Memory of the library statistics of one sample in one thread (bytes).
     pub(crate) library_bytes: f64,
-    /// Memory of reads that wait for their mates (bytes per BAM, CRAM or CBQ file).
+    /// Memory of reads that wait for their mates (bytes for each BAM, CRAM or CBQ file).
     pub(crate) waiting_mates_bytes: f64,
-    /// Look up candidate k-mers in the panel of normals: CPU s per Gbase of the tumour.
+    /// Looking up candidate k-mers in the panel of normals: CPU s per Gbase of the tumour.
     pub(crate) panel_lookup_cpu_s: f64,
     /// Memory of the panel's counts of candidate k-mers (bytes per Gbase of the tumour).
     pub(crate) panel_counts_bytes: f64,
     /// Memory of the candidate k-mers during assembly (bytes per Gbase of the tumour).
     pub(crate) candidate_kmer_bytes: f64,
-    /// Memory of the read pairs with candidate k-mers (bytes per Gbase of the tumour), at most half of the memory
-    /// that is left.
+    /// Memory of the read pairs with candidate k-mers (bytes per Gbase of the tumour). At most half of the remaining
+    /// memory is used for them.
     pub(crate) candidate_pair_bytes: f64,
-    /// Memory of contigs and their placements, without the seed tables (bytes per Gbase of the tumour).
+    /// Memory while contigs are placed on the reference: contigs and their placements, without the seed tables (bytes
+    /// per Gbase of the tumour).
     pub(crate) place_bytes: f64,
-    /// Bases of contigs per Gbase of the tumour.
+    /// Total length of the contigs (bases per Gbase of the tumour).
     pub(crate) contig_bases: f64,
     /// Memory while reads are recruited: contigs, their index and write buffers (bytes per Gbase of all samples).
     pub(crate) recruit_bytes: f64,
-    /// Memory while loci are genotyped, without the recruited pairs: contigs and their calls (bytes per Gbase of all
-    /// samples).
+    /// Memory while loci are genotyped (unit `judge`), without the recruited pairs: contigs and their calls (bytes per
+    /// Gbase of all samples).
     pub(crate) judge_bytes: f64,
-    /// Memory while results are written, in addition to that of genotyping: reads of calls (bytes per Gbase of all
-    /// samples).
+    /// Additional memory while results are written, on top of the memory of genotyping: reads of calls (bytes per Gbase
+    /// of all samples).
     pub(crate) write_bytes: f64,
-    /// Recruited pairs in the work folder (bytes per Gbase of all samples).
+    /// Disk space of recruited pairs in the work folder (bytes per Gbase of all samples).
     pub(crate) recruited_disk_bytes: f64,
-    /// Memory of recruited pairs during genotyping if all fit in memory (bytes per Gbase of all samples).
+    /// Memory of the recruited pairs during genotyping if all fit in memory (bytes per Gbase of all samples).
     pub(crate) recruited_memory_bytes: f64,
-    /// Files of finished units (bytes per Gbase of the tumour).
+    /// Disk space of the files of finished units (bytes per Gbase of the tumour).
     pub(crate) unit_file_bytes: f64,
-    /// Results (bytes per Gbase of all samples).
+    /// Size of the result files (bytes per Gbase of all samples).
     pub(crate) result_bytes: f64,
     /// Size of gzipped FASTQ (bytes per base), used when there are no files to measure.
     pub(crate) gzip_bytes_per_base: f64,
@@ -92,16 +97,17 @@ pub(crate) struct CostRates {
     pub(crate) watts: Option<f64>,
 }
 
-/// Genome size (Gbp) for which the rates hold; larger genomes cost more per Gbase (`tenfold_…`).
+/// Size of the genome (Gbp) for which the rates are valid. On larger genomes the cost per Gbase is higher; the fields
+/// `tenfold_genome_…` say by how much.
 pub(crate) const SMALL_GENOME_GBP: f64 = 0.025;
 
 /// Machine on which [`MEASURED_RATES`] were measured.
 pub(crate) const MEASURED_MACHINE: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
 
-/// Rates measured on [`MEASURED_MACHINE`] on 2026-11-24 with 25, 100 and 300 Mbp of `simulate --genome-like human
-/// --library wgs` at 30x/30x, 2×150 bp. `extra_partition_cpu_s` and `scan_reference_cpu_s` are from earlier runs;
-/// `busy_share` and `disk_bytes_per_s` are guesses. `genuma plan --from` replaces them by rates of earlier runs on
-/// the user's machine.
+/// Rates that were measured on [`MEASURED_MACHINE`] on 2026-11-24 with 25, 100 and 300 Mbp of `simulate --genome-like
+/// human --library wgs` at 30x/30x, 2×150 bp. `extra_partition_cpu_s` and `scan_reference_cpu_s` are from earlier runs;
+/// `busy_share` and `disk_bytes_per_s` are guesses. `genuma plan --from` scales the rates to earlier runs on the user's
+/// machine.
 pub(crate) const MEASURED_RATES: CostRates = CostRates {
     count_cpu_s: 19.0,
     extra_partition_cpu_s: 8.0,

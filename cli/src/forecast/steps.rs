@@ -1,4 +1,4 @@
-//! Predicts the resources of each step of a distributed call, as they are requested from a cluster's scheduler.
+//! Predicts the resources of each step of a distributed call, to request them from a cluster's scheduler.
 
 use genuma_kmers::{BinGrid, min_memory_for_grid};
 use genuma_somatic::distributed_call::StepKind;
@@ -7,32 +7,34 @@ use genuma_somatic::pipeline::Resources;
 use super::model::{CallInput, UnitForecast, min_call_memory_bytes};
 use super::rates::CostRates;
 
-/// Forecast of one task of a step.
+/// Predicted resources of one task of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepForecast {
-    /// The step.
+    /// The step that the task belongs to.
     pub(crate) kind: StepKind,
     /// CPU seconds, summed over all threads.
     pub(crate) cpu_s: f64,
     /// Wall-clock time (s).
     pub(crate) wall_s: f64,
-    /// Memory (bytes).
+    /// Peak memory (bytes).
     pub(crate) memory_bytes: u64,
     /// Disk space in the task's own work folder (bytes).
     pub(crate) scratch_bytes: u64,
 }
 
-/// Share of counting's CPU time that is scattering; measured (docs/evidence/2026-11-24-distributed-call.md).
+/// Share of the CPU time of counting that the step `scatter` takes; the step `count` takes the rest. Measured
+/// (docs/evidence/2026-11-24-distributed-call.md).
 const SCATTER_SHARE_OF_COUNT: f64 = 0.69;
-/// Size of scattered k-mers (bytes per base of the reads).
+/// Size of the k-mers that the step `scatter` writes (bytes per base of the reads).
 const KMER_BYTES_PER_BASE: f64 = 1.0;
-/// Factor on expected memory and disk space: shards and partitions differ in size. Chosen.
+/// Factor by which requested memory and disk space exceed the expected ones, because shards and partitions differ in
+/// size. Set by judgement.
 const SAFETY_FACTOR: f64 = 1.3;
 /// Minimum memory that is requested for a task (bytes).
 const MIN_STEP_MEMORY_BYTES: u64 = 512 << 20;
 
 impl CallInput {
-    /// Forecast of each step when the reads are in `shards` shards. `self.resources` are the resources of one task.
+    /// Predicts one task of each step, for reads in `shards` shards. `self.resources` are the resources of one task.
     pub(crate) fn forecast_steps(&self, shards: u32, grid: BinGrid, rates: &CostRates) -> Vec<StepForecast> {
         let Resources { threads, memory, .. } = self.resources;
         let (shards, parts) = (f64::from(shards.max(1)), f64::from(grid.num_partitions));

@@ -7,7 +7,7 @@ use crate::forecast::rates::MEASURED_MACHINE;
 use crate::report::markup::{format_count_with_noun, format_duration, format_with_si_prefix};
 use crate::size_format;
 
-/// The whole output of `genuma plan`.
+/// Formats the whole output of `genuma plan` as text.
 pub(crate) fn render_call_plan(plan: &CallPlan) -> String {
     let mut text = render_input(plan);
     let forecast = &plan.forecast;
@@ -53,7 +53,7 @@ pub(crate) fn render_call_plan(plan: &CallPlan) -> String {
     text
 }
 
-/// The input and the resources of the call.
+/// Formats the input and the resources of the call.
 fn render_input(plan: &CallPlan) -> String {
     let given = &plan.input;
     let [normal, tumour] = given.bases.map(|n| format_with_si_prefix(n as f64));
@@ -72,12 +72,12 @@ fn render_input(plan: &CallPlan) -> String {
     )
 }
 
-/// A size, or a dash for 0 bytes.
+/// Formats a size in bytes; 0 is a dash.
 fn size_or_dash(bytes: u64) -> String {
     if bytes == 0 { "-".to_owned() } else { size_format::format_bytes(bytes) }
 }
 
-/// A table with a row for each unit, and a row of totals.
+/// Formats a table with a row for each unit of the call, and a row of totals.
 fn render_units(plan: &CallPlan) -> String {
     let forecast = &plan.forecast;
     let mut rows = vec![["unit", "CPU", "time", "memory", "read", "written"].map(str::to_owned)];

@@ -1,20 +1,21 @@
-//! Whether other programs use the machine: the kernel's pressure stall information and load average.
+//! Detects whether other programs use the machine, from the kernel's pressure stall information (PSI) and load average.
 
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-/// Maximum share of the time (percent) in which a task waits for a CPU, on a machine that counts as idle. Chosen: the
+/// Maximum share of the time (percent) in which tasks wait for a CPU, for a machine that counts as idle. Chosen: the
 /// measurement never has more threads than CPUs, so that only other programs make it wait.
 const MAX_CPU_PRESSURE_PERCENT: f64 = 5.0;
-/// Maximum load average (1 minute) for each CPU of a machine that counts as idle. Chosen: a tenth of the CPUs can take a
-/// noticeable share of the memory bandwidth.
+/// Maximum load average (1 minute) per CPU, for a machine that counts as idle. Chosen: programs on a tenth of the CPUs
+/// can take a noticeable share of the memory bandwidth.
 const MAX_LOAD_PER_CPU: f64 = 0.1;
-/// Load average that is always allowed. Chosen: the login and the shell that started the measurement.
+/// A machine with a load average up to this value always counts as idle, however few CPUs it has. Chosen: the login and
+/// the shell that started the measurement cause some load.
 const MIN_MAX_LOAD: f64 = 0.5;
 
-/// Describes the load of a machine with this number of CPUs; `None` if it counts as idle, or if the kernel reports no
-/// load. `root` is `/`, or another folder in tests.
+/// Describes the load of a machine with `num_cpus` CPUs. `None` if the machine counts as idle, or if the kernel reports
+/// no load. `root` is `/`, or another folder in tests.
 pub(super) fn describe_load(root: &Path, num_cpus: usize) -> Option<String> {
     let pressure = read_pressure(root).map(|pressure| pressure.average_percent);
     if let Some(percent) = pressure.filter(|&percent| percent > MAX_CPU_PRESSURE_PERCENT) {
@@ -27,11 +28,11 @@ pub(super) fn describe_load(root: &Path, num_cpus: usize) -> Option<String> {
     (load > max_load).then(|| format!("the load average is {load:.1} on {num_cpus} CPUs"))
 }
 
-/// CPU pressure of `/proc/pressure/cpu`.
+/// CPU pressure of the machine (`/proc/pressure/cpu`, line `some`).
 struct CpuPressure {
-    /// Share of the last 10 seconds in which a task waited for a CPU, in percent.
+    /// Share of the last 10 seconds in which at least one task waited for a CPU, in percent.
     average_percent: f64,
-    /// Time in which a task waited since the machine started (µs).
+    /// Total time since the start of the machine in which at least one task waited for a CPU (µs).
     total_us: f64,
 }
 
@@ -43,21 +44,21 @@ fn read_pressure(root: &Path) -> Option<CpuPressure> {
     Some(CpuPressure { average_percent: value("avg10=")?, total_us: value("total=")? })
 }
 
-/// Measures how long tasks wait for a CPU from a moment on.
+/// Measures for which share of the time tasks wait for a CPU, from the creation of this value on.
 pub(super) struct CpuPressureMeter {
     start: Instant,
     total_us: Option<f64>,
 }
 
 impl CpuPressureMeter {
-    /// Starts to measure now.
+    /// Starts the measurement.
     pub(super) fn start() -> CpuPressureMeter {
         let total_us = read_pressure(Path::new("/")).map(|pressure| pressure.total_us);
         CpuPressureMeter { start: Instant::now(), total_us }
     }
 
-    /// Describes the load since the start; `None` if the machine was idle but for this process, or if the kernel does
-    /// not report it.
+    /// Describes the load since the start of the measurement. `None` if the machine was idle apart from this process,
+    /// or if the kernel reports no CPU pressure.
     pub(super) fn describe_load(&self) -> Option<String> {
         let waited_us = read_pressure(Path::new("/"))?.total_us - self.total_us?;
         let percent = waited_us / 1e4 / self.start.elapsed().as_secs_f64();

@@ -6,7 +6,7 @@ use genuma_machine::Topology;
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::{BandwidthKernel, BandwidthMeasurement, BufferPageKind, Measurement, MemoryLocation};
 
-/// The main measurements with their units, and what could not be measured.
+/// Formats the main measurements with their units, and what could not be measured.
 pub(crate) fn format_profile_summary(profile: &MachineProfile) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -95,7 +95,7 @@ fn describe_bandwidth(bandwidth: &BandwidthMeasurement) -> String {
     format!("{kernel}, {} threads: {}", bandwidth.threads, describe_measurement(&bandwidth.total))
 }
 
-/// A median with its spread, such as `103.2 ns (median of 5, 101.0 to 110.9)`.
+/// Formats a median with its range, such as `103.2 ns (median of 5, 101.0 to 110.9)`.
 fn describe_measurement(measured: &Measurement) -> String {
     let unit = match measured.unit {
         genuma_probe::profile::MeasurementUnit::Nanoseconds => "ns",

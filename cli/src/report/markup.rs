@@ -21,7 +21,7 @@ pub(crate) fn escape_script_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// Formats a whole number with thousands separators: `12,345`.
+/// Formats an integer with thousands separators: `12,345`.
 pub(crate) fn group_thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -34,7 +34,7 @@ pub(crate) fn group_thousands(n: u64) -> String {
     out
 }
 
-/// Formats a number with its noun: `1 call`, `2 calls`.
+/// Formats a number with its noun in the singular or the plural: `1 call`, `2 calls`.
 pub(crate) fn format_count_with_noun(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", group_thousands(n), if n == 1 { "" } else { "s" })
 }
@@ -51,7 +51,7 @@ pub(crate) fn format_with_si_prefix(n: f64) -> String {
     if scaled >= 100.0 { format!("{scaled:.0}{prefix}") } else { format!("{scaled:.1}{prefix}") }
 }
 
-/// Formats bytes in powers of two, as sizes of caches and memory are given: `32 KiB`, `1.5 GiB`.
+/// Formats bytes with binary prefixes: `32 KiB`, `1.5 GiB`.
 pub(crate) fn format_binary_bytes(n: u64) -> String {
     let (unit, name) = match n {
         0..1024 => return format!("{n} B"),
@@ -108,8 +108,8 @@ pub(crate) fn format_duration(seconds: f64) -> String {
     }
 }
 
-/// Replaces every `{{name}}` of a template by the text that `fill` returns for the name. The inserted text is not
-/// searched for names.
+/// Replaces every `{{name}}` in a template by the text that `fill` returns for the name. Placeholders in inserted text
+/// are not replaced.
 pub(crate) fn fill_template(template: &str, fill: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(template.len());
     let mut parts = template.split("{{");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::markup::{escape_html, group_thousands};
 
-/// A legend entry: its class in the style sheet and its name.
+/// A legend entry: CSS class and name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LegendKey<'a> {
     pub(crate) style: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Axis<'a> {
 }
 
 impl<'a> Axis<'a> {
-    /// A linear axis from 0 to `to` with about five round ticks.
+    /// Creates a linear axis from 0 to `to` with about five round ticks, formatted by `write`.
     pub(crate) fn with_linear_scale(to: f64, label: &'a str, write: fn(f64) -> String) -> Axis<'a> {
         let rough = to / 5.0;
         let power = 10f64.powf(rough.log10().floor());
@@ -32,19 +32,19 @@ impl<'a> Axis<'a> {
         Axis { from: 0.0, to, logarithmic: false, ticks, label, write }
     }
 
-    /// A linear axis from 0 to `to` for counts, with ticks at whole numbers only.
+    /// Creates a linear axis from 0 to `to` for counts. It has ticks at whole numbers only.
     pub(crate) fn with_whole_number_ticks(to: f64, label: &'a str) -> Axis<'a> {
         let mut axis = Axis::with_linear_scale(to, label, |n| group_thousands(n as u64));
         axis.ticks.retain(|tick| (tick - tick.round()).abs() < 1e-6);
         axis
     }
 
-    /// A linear axis from 0 to `to` without ticks, for plots that label their elements themselves.
+    /// Creates a linear axis from 0 to `to` without ticks, for plots that label their elements themselves.
     pub(crate) fn without_ticks(to: f64, label: &'a str) -> Axis<'a> {
         Axis { from: 0.0, to, logarithmic: false, ticks: Vec::new(), label, write: |_| String::new() }
     }
 
-    /// A logarithmic axis. `from` must be positive; ticks outside the range are dropped.
+    /// Creates a logarithmic axis. `from` must be positive. Ticks outside the range are left out.
     pub(crate) fn with_logarithmic_scale(
         (from, to): (f64, f64),
         ticks: impl Iterator<Item = f64>,
@@ -55,7 +55,7 @@ impl<'a> Axis<'a> {
         Axis { from, to, logarithmic: true, ticks, label, write }
     }
 
-    /// Position of a value on the axis: 0 at its start, 1 at its end.
+    /// Returns the position of a value on the axis: 0 at its start, 1 at its end.
     fn relative_position(&self, value: f64) -> f64 {
         if self.logarithmic {
             (value.max(self.from / 2.0) / self.from).ln() / (self.to / self.from).ln()
@@ -65,7 +65,7 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// Width and height of a plot and its margins in SVG units.
+/// Width, height and margins of a plot in SVG units.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlotSize {
     pub(crate) width: f64,
@@ -76,11 +76,11 @@ pub(crate) struct PlotSize {
     pub(crate) bottom: f64,
 }
 
-/// Size of a plot that shares a row with one or two others.
+/// Size of a plot that shares a row of the page with one or two others.
 pub(crate) const SMALL_PLOT_SIZE: PlotSize =
     PlotSize { width: 440.0, height: 250.0, left: 62.0, right: 10.0, top: 10.0, bottom: 46.0 };
 
-/// A plot under construction: the area between two axes.
+/// A plot to which curves, points, bars and texts are added, and which then becomes an SVG.
 pub(crate) struct PlotArea<'a> {
     size: PlotSize,
     x: Axis<'a>,
@@ -89,7 +89,7 @@ pub(crate) struct PlotArea<'a> {
 }
 
 impl<'a> PlotArea<'a> {
-    /// An empty plot of this size with an x and a y axis.
+    /// Creates an empty plot: axes, ticks and labels.
     pub(crate) fn empty(size: PlotSize, x: Axis<'a>, y: Axis<'a>) -> PlotArea<'a> {
         let mut field = PlotArea { size, x, y, svg: String::new() };
         let PlotSize { width, height, left, right, top, bottom } = size;
@@ -126,12 +126,12 @@ impl<'a> PlotArea<'a> {
         field
     }
 
-    /// SVG x coordinate of a value of the x axis.
+    /// Returns the SVG x coordinate of a value on the x axis.
     pub(crate) fn x_position(&self, x: f64) -> f64 {
         self.size.left + (self.size.width - self.size.left - self.size.right) * self.x.relative_position(x)
     }
 
-    /// SVG y coordinate of a value of the y axis.
+    /// Returns the SVG y coordinate of a value on the y axis.
     pub(crate) fn y_position(&self, y: f64) -> f64 {
         self.baseline() - (self.baseline() - self.size.top) * self.y.relative_position(y)
     }
@@ -140,8 +140,8 @@ impl<'a> PlotArea<'a> {
         self.size.height - self.size.bottom
     }
 
-    /// Tints every other range of the x axis and writes the range names at the top where they fit. `bands`: start,
-    /// end, name.
+    /// Colours the background of every other range of the x axis, and writes the names of the ranges at the top where
+    /// they fit. `bands`: start, end, name.
     pub(crate) fn add_axis_bands(&mut self, bands: &[(f64, f64, &str)]) {
         let (top, high) = (self.size.top, self.baseline() - self.size.top);
         for (i, &(from, to, name)) in bands.iter().enumerate() {
@@ -164,7 +164,7 @@ impl<'a> PlotArea<'a> {
         }
     }
 
-    /// Adds a curve with the area under it filled. The curve is clipped at the top of the plot.
+    /// Adds a curve with the area below it filled. The curve is clipped at the top of the plot.
     pub(crate) fn add_filled_curve(&mut self, key: LegendKey, points: impl Iterator<Item = (f64, f64)>) {
         let mut line = String::new();
         let mut ends: Option<(f64, f64)> = None;
@@ -184,7 +184,7 @@ impl<'a> PlotArea<'a> {
         );
     }
 
-    /// Adds a line, which is interrupted where a point is `None`.
+    /// Adds a line. A point that is `None` is a gap in the line.
     pub(crate) fn add_line(&mut self, key: LegendKey, points: impl Iterator<Item = Option<(f64, f64)>>) {
         let (mut line, mut broken) = (String::new(), true);
         for point in points {
@@ -203,7 +203,7 @@ impl<'a> PlotArea<'a> {
         let _ = write!(self.svg, r#"<path class="level" d="M{left} {at:.1}H{end}"/>"#);
     }
 
-    /// Adds a column from the x axis up to `height`; `title` is its tooltip.
+    /// Adds a bar from the x axis up to `height`, over a range of the x axis. `title` is its tooltip.
     pub(crate) fn add_vertical_bar(&mut self, style: &str, (from, to): (f64, f64), height: f64, title: &str) {
         let (x, end, top) = (self.x_position(from), self.x_position(to), self.y_position(height.min(self.y.to)));
         let _ = write!(
@@ -215,7 +215,7 @@ impl<'a> PlotArea<'a> {
         );
     }
 
-    /// Adds a point with its interval as a whisker and its title as a tooltip.
+    /// Adds a point with an error bar and a tooltip.
     pub(crate) fn add_interval_point(&mut self, style: &str, point: &PlotPoint) {
         let [low, y, high] = [point.low, point.y, point.high].map(|y| self.y_position(y.min(self.y.to)));
         let x = self.x_position(point.x);
@@ -236,7 +236,8 @@ impl<'a> PlotArea<'a> {
         );
     }
 
-    /// Adds a dashed vertical line with a label at its top, in the given row of text.
+    /// Adds a dashed vertical line at `x`, with a label at the top. `row` is the line of text of the label, from 0, so
+    /// that labels do not overlap.
     pub(crate) fn add_vertical_line(&mut self, key: LegendKey, x: f64, text: &str, row: f64) {
         let (at, floor, top) = (self.x_position(x), self.baseline(), self.size.top);
         let (side, anchor) = if at > self.size.width * 0.7 { (-6.0, "end") } else { (6.0, "start") };
@@ -250,7 +251,8 @@ impl<'a> PlotArea<'a> {
         );
     }
 
-    /// Adds stacked columns that are `width` wide on the x axis.
+    /// Adds a histogram of stacked columns. Each column is `width` wide in units of the x axis; the first one starts at
+    /// 0.
     pub(crate) fn add_stacked_columns(&mut self, width: f64, stacks: &[Vec<(LegendKey, u64)>]) {
         for (i, stack) in stacks.iter().enumerate() {
             let (from, to) = (self.x_position(i as f64 * width), self.x_position((i + 1) as f64 * width));
@@ -272,7 +274,7 @@ impl<'a> PlotArea<'a> {
         }
     }
 
-    /// Adds one dot for each point.
+    /// Adds a dot for each point.
     pub(crate) fn add_points(&mut self, key: LegendKey, points: impl Iterator<Item = (f64, f64)>) {
         let mut dots = String::new();
         for (x, y) in points {
@@ -281,7 +283,7 @@ impl<'a> PlotArea<'a> {
         let _ = write!(self.svg, r#"<path class="dots {}" d="{dots}"/>"#, key.style);
     }
 
-    /// Adds a horizontal line over a range of the x axis; `title` is its tooltip.
+    /// Adds a horizontal line at `y` over a range of the x axis. `title` is its tooltip.
     pub(crate) fn add_level_segment(&mut self, style: &str, (from, to): (f64, f64), y: f64, title: &str) {
         let (x, end, at) = (self.x_position(from), self.x_position(to), self.y_position(y.min(self.y.to)));
         let _ = write!(
@@ -291,7 +293,7 @@ impl<'a> PlotArea<'a> {
         );
     }
 
-    /// Adds a line through points, each with its interval as a whisker and its title as a tooltip.
+    /// Adds a line through points, each with an error bar and a tooltip.
     pub(crate) fn add_line_with_intervals(&mut self, key: LegendKey, points: &[PlotPoint]) {
         let mut line = String::new();
         let mut dots = String::new();
@@ -318,7 +320,7 @@ impl<'a> PlotArea<'a> {
         );
     }
 
-    /// Returns the finished SVG. `described` is its text for screen readers.
+    /// Returns the plot as SVG. `described` is the text for screen readers.
     pub(crate) fn into_svg(self, described: &str) -> String {
         format!(
             r#"<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>"#,
@@ -330,20 +332,20 @@ impl<'a> PlotArea<'a> {
     }
 }
 
-/// A point of a plot with its interval.
+/// A point of a plot with its error bar and tooltip.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PlotPoint {
     pub(crate) x: f64,
     pub(crate) y: f64,
-    /// Lower end of the interval.
+    /// Lower end of the error bar.
     pub(crate) low: f64,
-    /// Upper end of the interval.
+    /// Upper end of the error bar.
     pub(crate) high: f64,
     /// Text of the tooltip.
     pub(crate) title: String,
 }
 
-/// A horizontal bar of several segments, with a text after it.
+/// A horizontal bar of several segments, with its name to the left and a text to the right.
 pub(crate) struct HorizontalBar<'a> {
     pub(crate) name: String,
     /// Legend entry, length and tooltip of each segment.
@@ -351,8 +353,8 @@ pub(crate) struct HorizontalBar<'a> {
     pub(crate) text: String,
 }
 
-/// Draws horizontal bars below each other. `names` and `texts` are the widths reserved for the names and for the
-/// texts, in SVG units.
+/// Draws horizontal bars below each other. `names` and `texts` are the widths reserved for the names and for the texts,
+/// in SVG units; `described` is the text for screen readers.
 pub(crate) fn horizontal_bars(rows: &[HorizontalBar], (names, texts): (f64, f64), described: &str) -> String {
     let step = ((SMALL_PLOT_SIZE.height - 8.0) / rows.len().max(1) as f64).clamp(19.0, 34.0);
     let total = |bar: &HorizontalBar| bar.parts.iter().map(|p| p.1).sum::<f64>();
@@ -395,7 +397,7 @@ pub(crate) fn horizontal_bars(rows: &[HorizontalBar], (names, texts): (f64, f64)
     svg + "</svg>"
 }
 
-/// Returns an HTML figure with title, caption (both HTML), legend and SVG.
+/// Returns an HTML figure with title and caption (both HTML), legend, and plot (SVG).
 pub(crate) fn html_figure(title: &str, caption: &str, keys: &[LegendKey], svg: &str) -> String {
     let legend: String =
         keys.iter().map(|k| format!(r#"<li><i class="swatch {}"></i>{}</li>"#, k.style, escape_html(k.name))).collect();

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Checks that HTML elements are closed in the reverse order of their opening.
+/// Asserts that HTML elements are nested correctly: closed in the reverse order of their opening.
 pub(crate) fn assert_html_is_nested(html: &str) {
     const VOID: [&str; 5] = ["meta", "link", "input", "br", "!DOCTYPE"];
     let mut open: Vec<&str> = Vec::new();
@@ -25,7 +25,8 @@ pub(crate) fn assert_html_is_nested(html: &str) {
     assert!(open.is_empty(), "left open: {open:?}");
 }
 
-/// Runs headless Chromium with a fresh profile and returns its standard output. `None` if Chromium is not installed.
+/// Runs headless Chromium with an empty user profile and returns its standard output. `None` if Chromium is not
+/// installed.
 pub(crate) fn run_chromium(folder: &Path, arguments: &[&str], page: &str) -> Option<String> {
     let profile = folder.join("profile");
     let run = Command::new("chromium")

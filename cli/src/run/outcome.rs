@@ -1,4 +1,4 @@
-//! The result of `genuma run` as one line and as JSON.
+//! Formats the result of `genuma run` as a log line and as JSON.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use tracing::{info, warn};
 
 use crate::{counter_table, json_file};
 
-/// A finished run.
+/// Results of a finished run of `genuma run`.
 pub(crate) struct RunOutcome<'a> {
     pub(crate) command: String,
     /// Name of the aligner or other program.
     pub(crate) program: String,
     pub(crate) strategy: Strategy,
-    /// Why the strategy was chosen.
+    /// Reason why the strategy was chosen.
     pub(crate) why: String,
     pub(crate) threads: usize,
     pub(crate) cpu_slots: &'a [CpuSlot],
@@ -26,7 +26,8 @@ pub(crate) struct RunOutcome<'a> {
 }
 
 impl RunOutcome<'_> {
-    /// Warns of instances whose index or threads are not where they were requested.
+    /// Warns if the index of an instance is not on the requested nodes, or if its threads may run on other CPUs than
+    /// assigned.
     pub(crate) fn warn_about_placement(&self) {
         for (i, (instance, seat)) in self.summary.instances.iter().zip(self.cpu_slots).enumerate() {
             if let (Some(false), Some(pages), Some(policy)) = (instance.as_asked, &instance.pages, &instance.policy) {
@@ -51,7 +52,8 @@ impl RunOutcome<'_> {
         }
     }
 
-    /// The summary line: number of reads and speed, or exit code; then CPU time and placement.
+    /// Formats the last line of the log: number of reads and speed, or the exit code; then CPU time, strategy and
+    /// placement of the index.
     fn format_summary_line(&self, out: Option<&Path>) -> String {
         let summary = &self.summary;
         let mut line = match (summary.reads, summary.reads_per_s()) {
@@ -75,8 +77,8 @@ impl RunOutcome<'_> {
         }
     }
 
-    /// Publishes the outputs in `set`, with the outcome as JSON if `json` is given, and logs counters and summary. `out` is
-    /// the file of the records.
+    /// Publishes the files in `set`. Before that, adds the results as JSON if the path `json` is given. Logs counters
+    /// and a summary. `out` is the file of the records.
     ///
     /// # Errors
     /// A file cannot be written.

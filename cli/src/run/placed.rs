@@ -1,5 +1,5 @@
-//! `genuma run` with a program that is not an aligner: places its threads and memory, and passes its input, output and
-//! exit code through.
+//! `genuma run` with a program that is not a known aligner: places its threads and memory on NUMA nodes, and passes on
+//! its input, output and exit code.
 
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_strategy::placed_command::PlacedCommand;
@@ -12,7 +12,7 @@ use super::{Args, parse_strategy};
 use crate::command_line;
 use crate::errors::{ProgramExit, UsageError};
 
-/// Runs the command in one process and ends with its exit code.
+/// Runs the command as one process. If the program fails, genuma ends with the same exit code.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let command = PlacedCommand::from_words(&args.command, args.counters);
     let program = command.program_name();

@@ -9,10 +9,10 @@ use genuma_simulate::{
     TargetSource, UmiParams,
 };
 
-/// Default depth outside the targets relative to the depth of the targets.
+/// Default of `--off-target`: depth outside the targets, relative to the depth of the targets.
 const OFF_TARGET_COVERAGE: f64 = 0.01;
 
-/// Presets of library properties.
+/// Values of `--library`: kinds of libraries, each a preset of options.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum LibraryKind {
     /// Whole genome without PCR, on a current sequencer
@@ -51,7 +51,7 @@ impl From<LibraryKind> for LibraryPreset {
     }
 }
 
-/// Adapter sequences.
+/// Values of `--adapter`: adapter sequences.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum AdapterKind {
     /// TruSeq: ligated adapters
@@ -60,7 +60,7 @@ enum AdapterKind {
     Nextera,
 }
 
-/// Distributions of the fragment length.
+/// Values of `--insert-model`: distributions of the fragment length.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum InsertModelName {
     /// Normal distribution with --insert-mean and --insert-sd
@@ -69,7 +69,7 @@ enum InsertModelName {
     Cfdna,
 }
 
-/// Kinds of made capture targets.
+/// Values of `--capture`: kinds of capture for which targets are generated.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum CaptureKind {
     /// Exons of 100-400 bp of some genes: 2% of the genome, at least 20 kb
@@ -78,7 +78,7 @@ enum CaptureKind {
     Exome,
 }
 
-/// Relationship of a contaminating person to the patient.
+/// Values of `--foreign-kin`: relationship of the contaminating person to the patient.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum RelativeName {
     /// Shares half of the SNVs, as unrelated people share common polymorphisms
@@ -267,25 +267,25 @@ pub(crate) struct LibraryArgs {
     integrations: usize,
 }
 
-/// Replaces a value if another one is given.
+/// Replaces `value` if `given` has a value.
 fn override_if_given<T: Copy>(value: &mut T, given: Option<T>) {
     *value = given.unwrap_or(*value);
 }
 
 impl LibraryArgs {
-    /// Applies the preset of the kind of library.
+    /// Sets the parameters that the preset of `--library` contains.
     pub(crate) fn apply_preset(&self, params: &mut SimulationParams) {
         if let Some(name) = self.library {
             params.apply_library_preset(LibraryPreset::from(name));
         }
     }
 
-    /// Whether `--off-target` was given.
+    /// Returns whether `--off-target` was given.
     pub(crate) fn is_off_target_given(&self) -> bool {
         self.off_target.is_some()
     }
 
-    /// Applies the options that were given.
+    /// Sets the parameters for which options were given.
     pub(crate) fn apply_options(&self, params: &mut SimulationParams) {
         self.apply_library_options(params);
         let coverage = &mut params.sequencing.coverage;
@@ -335,7 +335,7 @@ impl LibraryArgs {
         params.foreign.kin = self.foreign_kin.into();
     }
 
-    /// Applies the options of library preparation.
+    /// Sets the parameters of library preparation for which options were given.
     fn apply_library_options(&self, params: &mut SimulationParams) {
         let library = &mut params.sequencing.library;
         if let Some(adapter) = self.adapter {

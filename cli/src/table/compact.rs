@@ -1,4 +1,4 @@
-//! `genuma kmers compact`: writes the k-mers of a table as a dictionary.
+//! `genuma kmers compact`: converts a k-mer table to a k-mer dictionary.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -13,9 +13,9 @@ use crate::count::outputs::keep_finished_steps_on_interruption;
 use crate::errors::{UsageError, require_existing_folder};
 use crate::size_format;
 
-/// Extension of dictionaries.
+/// File extension of dictionaries.
 const DICTIONARY_EXTENSION: &str = "gkd";
-/// Pages of the table that are read at a time.
+/// Number of table pages that are read at a time.
 const PAGES_PER_BATCH: u64 = 256;
 
 /// Write the k-mers of a table as a dictionary.
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     memory: Option<u64>,
 }
 
-/// Makes the dictionary and publishes it.
+/// Converts the table to a dictionary and publishes the file.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let Args { table, out, .. } = args;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the dictionary within the memory.
+/// Builds the dictionary within the memory limit.
 fn make_dictionary(args: &Args, scan: &TableScan) -> anyhow::Result<Dictionary> {
     let note = read_count_note(scan)?;
     let memory = args.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
@@ -90,7 +90,8 @@ fn make_dictionary(args: &Args, scan: &TableScan) -> anyhow::Result<Dictionary> 
     })
 }
 
-/// Adds all k-mers. Of the `num_samples` counts that the table has of each, the dictionary keeps all or none.
+/// Adds all k-mers of the table to a new dictionary. The table has `num_samples` counts for each k-mer; the dictionary
+/// keeps all of them or none.
 fn fill_dictionary(spec: DictionarySpec, scan: &TableScan, num_samples: usize) -> anyhow::Result<Dictionary> {
     let kept_counts = spec.num_samples;
     let mut builder = DictionaryBuilder::with_spec(spec)?;

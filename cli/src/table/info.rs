@@ -18,7 +18,7 @@ pub(crate) struct Args {
     table: PathBuf,
 }
 
-/// Prints the properties.
+/// Prints the properties of the table or dictionary.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let lines = if is_dictionary(&args.table)? { describe_dictionary(args)? } else { describe_table(args)? };
     let text: String = lines.iter().map(|(name, value)| format!("{name}\t{value}\n")).collect();

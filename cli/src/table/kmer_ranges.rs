@@ -7,40 +7,40 @@ use genuma_flash::{Error, TableScan};
 
 use super::merge::INVALID_KMER;
 
-/// Number of ranges whose index entries are read at once from a table.
+/// Number of ranges for which index entries of a table are read at once.
 const RANGES_PER_INDEX_READ: u64 = 16;
 
-/// A range of k-mers, from `low` to before `high`, with the pages that contain it.
+/// A k-mer range: k-mers from `low` to before `high`, with the table pages that contain them.
 #[derive(Debug, Default)]
 pub(crate) struct KmerRange {
     pub(crate) low: u64,
     /// First k-mer after the range; [`INVALID_KMER`] for the last range.
     pub(crate) high: u64,
-    /// The pages of each table.
+    /// The pages of each table that contain k-mers of the range.
     pub(crate) table_pages: Vec<TablePages>,
 }
 
-/// The pages of one table that contain all of its k-mers of a range.
+/// The pages of one table that contain the table's k-mers of a range.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TablePages {
     pub(crate) pages: Range<u64>,
-    /// First k-mer of each page, and of the page after the last one if there is one.
+    /// First k-mer of each page, and of the page after the last one if the table has one.
     pub(crate) first_kmers: Vec<u64>,
 }
 
-/// How far one table has been divided into k-mer ranges.
+/// Position up to which a table has been divided into k-mer ranges.
 #[derive(Debug)]
 struct TableCursor {
-    /// First page that may have k-mers of the next range.
+    /// Number of the first page that may have k-mers of the next range.
     next_page: u64,
     num_pages: u64,
-    /// Limit: a k-mer range has at most this many pages of this table.
+    /// Maximum number of pages of this table in a k-mer range.
     max_pages: u64,
-    /// First k-mers of `next_page` and the pages after it, as far as the index was read.
+    /// First k-mers of page `next_page` and of the pages after it, as far as the index has been read.
     first_kmers: Vec<u64>,
 }
 
-/// Divides tables into ranges, one after another.
+/// Divides tables into consecutive k-mer ranges, one at each call of [`KmerRangeCutter::next_range`].
 #[derive(Debug)]
 pub(crate) struct KmerRangeCutter {
     tables: Vec<TableCursor>,
@@ -49,7 +49,7 @@ pub(crate) struct KmerRangeCutter {
 }
 
 impl KmerRangeCutter {
-    /// A divider of these tables into ranges of at most `steps` pages of each table.
+    /// Creates a value that divides these tables. A range has at most `steps[i]` pages of table i.
     pub(crate) fn for_tables(scans: &[TableScan], steps: &[u64]) -> KmerRangeCutter {
         let table = |(scan, &step): (&TableScan, &u64)| {
             let (pages, index) = (scan.num_pages(), Vec::new());
@@ -58,7 +58,7 @@ impl KmerRangeCutter {
         KmerRangeCutter { tables: scans.iter().zip(steps).map(table).collect(), low: 0, ended: false }
     }
 
-    /// Replaces `range` by the next range. Returns false if there is none.
+    /// Replaces `range` by the next range. Returns false if all tables are divided.
     ///
     /// # Errors
     /// An index cannot be read or is damaged.
@@ -80,7 +80,7 @@ impl KmerRangeCutter {
 }
 
 impl TableCursor {
-    /// The k-mer at which the range must end for this table at the latest.
+    /// Returns the largest k-mer at which the next range may end, given the maximum number of pages of this table.
     fn range_end(&mut self, scan: &TableScan) -> Result<u64, Error> {
         let num_read = self.first_kmers.len() as u64;
         if num_read <= self.max_pages && self.next_page + num_read < self.num_pages {
@@ -93,7 +93,7 @@ impl TableCursor {
         Ok(self.first_kmers.get(self.max_pages as usize).copied().unwrap_or(INVALID_KMER))
     }
 
-    /// Takes the pages that have k-mers before `high`.
+    /// Moves the pages that have k-mers before `high` to `share`, the part of the current range.
     fn take_pages(&mut self, high: u64, share: &mut TablePages) {
         let num_usable = self.first_kmers.len().min(self.max_pages as usize);
         let n = self.first_kmers[..num_usable].partition_point(|&first| first < high);

@@ -1,4 +1,5 @@
-//! Merges k-mer ranges of sorted tables into one sorted list. Each k-mer occurs once, with counts combined by a rule.
+//! Merges the sorted k-mers of several tables in one k-mer range to one sorted list. Each k-mer occurs once, with its
+//! counts combined by a rule.
 
 use std::ops::Range;
 
@@ -7,13 +8,13 @@ use genuma_machine::processor::SimdLevel;
 
 use super::rule::{self, CombineRule, CountMode, CountReducer, SetOperation};
 
-/// A value that is no canonical k-mer: a canonical k-mer begins or ends with A or C.
+/// A value that is no canonical k-mer, greater than all of them: a canonical k-mer begins or ends with A or C.
 pub(crate) const INVALID_KMER: u64 = u64::MAX;
 
 /// Number of keys that are compared at once with vector instructions.
 const KEYS_PER_VECTOR: usize = 8;
 
-/// K-mers of a table with their counts.
+/// A batch of k-mers of one table, with their counts.
 pub(crate) type TableKmerCounts = EntryBatch<u32>;
 
 /// Consecutive entries of a k-mer table: ascending k-mers and their counts.
@@ -36,7 +37,7 @@ impl MergedEntries {
         EntrySlice { keys: &self.keys[..self.num_entries], counts: &self.counts[..self.num_entries * samples] }
     }
 
-    /// Makes room for this many entries of one sample, and clears the block.
+    /// Makes space for this number of entries with one count each, and empties the list.
     fn reserve(&mut self, entries: usize) {
         if self.keys.len() < entries {
             self.keys.resize(entries, 0);
@@ -46,15 +47,15 @@ impl MergedEntries {
     }
 }
 
-/// The k-mers below a middle one, and the others. One thread merges both halves alternately, because each merge alone
-/// would mostly wait for its own last step.
+/// A sorted list in two halves: the k-mers below a middle k-mer, and the others. One thread merges both halves
+/// alternately. In a single merge, each step has to wait for the result of the step before it.
 type LowHigh<T> = [T; 2];
 
-/// An input of a pairwise merge.
+/// An input of a merge of two lists.
 enum MergeInput<'a> {
     /// Entries of a table.
     Table(LowHigh<EntrySlice<'a>>),
-    /// Entries made by an earlier merge.
+    /// Entries from an earlier merge.
     Merged(LowHigh<MergedEntries>),
 }
 
@@ -67,7 +68,7 @@ impl MergeInput<'_> {
     }
 }
 
-/// Conditions for keeping a merged k-mer.
+/// Conditions under which a merged k-mer is kept.
 #[derive(Debug, Clone, Copy)]
 struct MergeFilter {
     /// Keep only k-mers of both inputs.
@@ -86,7 +87,7 @@ impl MergeFilter {
     }
 }
 
-/// Merges one k-mer range after another. A merger is reused, to keep its memory.
+/// Merges k-mer ranges, one at each call. Its buffers are reused for the next range.
 #[derive(Debug, Default)]
 pub(crate) struct TableMerger {
     merged: LowHigh<MergedEntries>,
@@ -95,8 +96,8 @@ pub(crate) struct TableMerger {
 }
 
 impl TableMerger {
-    /// Merges the entries in `ranges` of the tables by `rule`. The result is available from
-    /// [`TableMerger::last_merge_result`]. The counts in `entries` are changed.
+    /// Merges the entries in `ranges` (one range for each table) by `rule`. The result is available from
+    /// [`TableMerger::last_merge_result`]. Modifies the counts in `entries`: those outside the rule's limits become 0.
     pub(crate) fn merge_range(&mut self, rule: &CombineRule, entries: &mut [TableKmerCounts], ranges: &[Range<usize>]) {
         self.num_samples = rule.num_samples;
         entries.iter_mut().for_each(|piece| rule.zero_counts_out_of_range(&mut piece.values));
@@ -111,7 +112,7 @@ impl TableMerger {
         }
     }
 
-    /// The result of the last merge, in two runs.
+    /// Returns the result of the last merge: two sorted lists, the second of which continues the first.
     pub(crate) fn last_merge_result(&self) -> LowHigh<EntrySlice<'_>> {
         self.merged.each_ref().map(|block| block.first_entries(self.num_samples))
     }
@@ -166,7 +167,7 @@ impl TableMerger {
         };
     }
 
-    /// [`TableMerger::merge_pairwise`] for at least two inputs.
+    /// Merges at least two inputs as [`TableMerger::merge_pairwise`] does.
     fn merge_to_one<W: CountReducer>(
         &mut self,
         each: MergeFilter,
@@ -180,8 +181,8 @@ impl TableMerger {
         }
     }
 
-    /// Merges neighbouring inputs until one is left. The counts are the same as if all inputs were merged at once,
-    /// because the reducers are associative.
+    /// Merges neighbouring pairs of inputs until one is left. The counts are the same as if all inputs were merged at
+    /// once, because the reducers are associative. `last` is the filter of the last merge, `each` that of the others.
     fn merge_pairwise<'a, W: CountReducer>(
         &mut self,
         each: MergeFilter,
@@ -211,9 +212,8 @@ impl TableMerger {
         inputs.pop().unwrap_or(MergeInput::Merged(LowHigh::default()))
     }
 
-    /// Merges any number of tables with any number of samples. Each step takes the smallest of the tables' next
-    /// k-mers and advances all tables that have it. Tables of one species share most k-mers, so that most steps
-    /// advance many tables.
+    /// Merges tables with any number of samples. Each step takes the smallest of the tables' next k-mers and advances
+    /// all tables that have it. Tables of one species share most k-mers, so most steps advance many tables.
     fn merge_multi_sample(&mut self, rule: &CombineRule, entries: &[TableKmerCounts], ranges: &[Range<usize>]) {
         let first_only = rule.counts == CountMode::First && rule.operation != SetOperation::Union;
         let block = &mut self.merged[0];
@@ -235,7 +235,7 @@ impl TableMerger {
     }
 }
 
-/// Copies the entries of one run that the filter keeps.
+/// Copies the entries of one sorted list that the filter keeps.
 fn filter_run(node: MergeFilter, run: EntrySlice<'_>, block: &mut MergedEntries) {
     block.reserve(run.keys.len());
     let (keys, counts) = (&mut block.keys[..run.keys.len()], &mut block.counts[..run.keys.len()]);
@@ -247,7 +247,7 @@ fn filter_run(node: MergeFilter, run: EntrySlice<'_>, block: &mut MergedEntries)
     block.num_entries = filled;
 }
 
-/// Merges both halves of two inputs.
+/// Merges the lower halves and the upper halves of two inputs.
 fn merge_pair<W: CountReducer>(
     node: MergeFilter,
     a: LowHigh<EntrySlice<'_>>,
@@ -279,7 +279,7 @@ fn merge_pair<W: CountReducer>(
     );
 }
 
-/// State of a merge of two runs.
+/// State of a merge of two sorted lists, `a` and `b`, of which `i` and `j` entries are merged.
 struct PairMerge<'a> {
     a: EntrySlice<'a>,
     b: EntrySlice<'a>,
@@ -299,14 +299,14 @@ impl<'a> PairMerge<'a> {
         PairMerge { a: same(a), b: same(b), i: 0, j: 0, keys, counts, num_entries: 0 }
     }
 
-    /// Number of steps that need no test for the end of an input.
+    /// Returns the number of steps that cannot reach the end of an input, and so need no check for it.
     #[inline(always)]
     fn steps_before_end(&self) -> usize {
         (self.a.keys.len() - self.i).min(self.b.keys.len() - self.j)
     }
 
-    /// Takes the smaller of the next two k-mers, or both if they are equal. It has no branch on the comparison,
-    /// because that branch could not be predicted.
+    /// Takes the smaller of the next two k-mers, or both if they are equal. The code has no branch on the comparison,
+    /// because the CPU could not predict it.
     #[inline(always)]
     fn step<W: CountReducer>(&mut self, node: MergeFilter) {
         let (x, y) = (self.a.keys[self.i], self.b.keys[self.j]);
@@ -329,7 +329,7 @@ impl<'a> PairMerge<'a> {
         self.num_entries += usize::from(node.keeps(row, out[0]));
     }
 
-    /// Merges the remaining entries and copies the rest of the longer run.
+    /// Merges the remaining entries up to the end of one input, then copies the rest of the other input.
     #[inline(always)]
     fn finish<W: CountReducer>(&mut self, node: MergeFilter) {
         loop {
@@ -351,7 +351,7 @@ impl<'a> PairMerge<'a> {
     }
 }
 
-/// Position of the merge in one table.
+/// Position of a merge of many tables in one table.
 struct InputCursor<'a> {
     keys: &'a [u64],
     counts: &'a [u32],
@@ -422,7 +422,7 @@ fn merge_many_with_vectors<W: CountReducer>(
     }
 }
 
-/// The smallest key. The number of keys is a multiple of [`KEYS_PER_VECTOR`].
+/// Returns the smallest key. The number of keys must be a multiple of [`KEYS_PER_VECTOR`].
 #[inline(always)]
 fn min_kmer(heads: &[u64]) -> u64 {
     let mut lanes = [INVALID_KMER; KEYS_PER_VECTOR];
@@ -434,7 +434,7 @@ fn min_kmer(heads: &[u64]) -> u64 {
     lanes.into_iter().fold(INVALID_KMER, u64::min)
 }
 
-/// Indices of the entries from k-mer `low` to before `high`.
+/// Returns the indices of the entries with k-mers from `low` to before `high`.
 pub(crate) fn entry_range_of_kmers(entries: &TableKmerCounts, low: u64, high: u64) -> Range<usize> {
     entries.keys.partition_point(|&key| key < low)..entries.keys.partition_point(|&key| key < high)
 }

@@ -1,4 +1,4 @@
-//! Reads k-mer ranges of tables ahead of the threads that combine them. The reading threads only wait for the disk.
+//! Reads k-mer ranges of tables in threads of its own, ahead of the threads that combine them.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,25 +7,25 @@ use genuma_flash::{Error, TableScan, UncheckedPages};
 
 use super::kmer_ranges::{KmerRange, KmerRangeCutter};
 
-/// Number of reading threads.
+/// Number of reading threads. They spend nearly all of their time waiting for the disk.
 pub(crate) const NUM_READING_THREADS: usize = 4;
 
-/// A k-mer range with its pages as read, or the buffers for one.
+/// Reusable buffers for a k-mer range and its raw pages.
 #[derive(Debug)]
 pub(crate) struct KmerRangeSlot {
     pub(crate) kmer_range: KmerRange,
-    /// The pages of each table.
+    /// The pages of each table as they were read: not yet verified and unpacked.
     pub(crate) raw_pages: Vec<UncheckedPages>,
 }
 
-/// Queue of k-mer ranges between the threads that read and the threads that combine.
+/// Queue of k-mer ranges from the reading threads to the combining threads. A fixed number of slots limits its memory.
 #[derive(Debug)]
 pub(crate) struct KmerRangeQueue<'a> {
     scans: &'a [TableScan],
     state: Mutex<ReadAheadState>,
-    /// Signals reading threads: a slot was freed, or no more ranges will be read.
+    /// Wakes reading threads: a slot was freed, or no more ranges will be read.
     slot_freed: Condvar,
-    /// Signals combining threads: the next range is ready, or there will be none.
+    /// Wakes combining threads: the next range is ready, or there are no more ranges.
     range_ready: Condvar,
 }
 
@@ -33,16 +33,16 @@ pub(crate) struct KmerRangeQueue<'a> {
 struct ReadAheadState {
     cutter: KmerRangeCutter,
     free_slots: Vec<KmerRangeSlot>,
-    /// Ranges that were read, or the error of reading, by their numbers.
+    /// Results of reading: by the number of the range, the range or the error.
     ready: BTreeMap<u64, Result<KmerRangeSlot, Error>>,
-    /// Number of ranges whose reading has begun.
+    /// Number of ranges that reading threads have started to read.
     num_begun: u64,
     num_taken: u64,
-    /// Whether no further ranges are read.
+    /// Whether no more ranges will be read.
     ended: bool,
 }
 
-/// Stops the queue when its thread panics, so that no other thread waits for ever.
+/// Stops the queue if the thread that owns this value panics, so that other threads do not wait forever.
 struct PanicGuard<'f, 'a>(&'f KmerRangeQueue<'a>);
 
 impl Drop for PanicGuard<'_, '_> {
@@ -56,7 +56,8 @@ impl Drop for PanicGuard<'_, '_> {
 }
 
 impl<'a> KmerRangeQueue<'a> {
-    /// A queue over these tables, with `slots` slots. Each slot holds up to `steps` pages of each table.
+    /// Creates a queue over these tables with `slots` slots, and allocates their buffers. A slot holds up to `steps[i]`
+    /// pages of table i.
     ///
     /// # Errors
     /// The buffers cannot be allocated.
@@ -85,14 +86,14 @@ impl<'a> KmerRangeQueue<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes all waiting threads, because the queue has ended.
+    /// Wakes all waiting threads, after the queue was stopped or has no more ranges.
     fn notify_all(&self) {
         self.slot_freed.notify_all();
         self.range_ready.notify_all();
     }
 
-    /// Stores the result of reading a range, and wakes one combining thread if the range is the next one. The thread
-    /// that takes it wakes another for the range after it.
+    /// Stores the result of reading a range. Wakes one combining thread if this range is the next one to be taken; the
+    /// thread that takes it wakes another thread for the next range.
     fn deliver(&self, state: &mut ReadAheadState, number: u64, read: Result<KmerRangeSlot, Error>) {
         state.ready.insert(number, read);
         if number == state.num_taken {
@@ -100,7 +101,7 @@ impl<'a> KmerRangeQueue<'a> {
         }
     }
 
-    /// Reads ranges until there are no more; called by each reading thread.
+    /// Reads ranges until there are no more. Each reading thread runs this function.
     pub(crate) fn run_reading_thread(&self) {
         let _watch = PanicGuard(self);
         let mut state = self.lock();
@@ -137,8 +138,8 @@ impl<'a> KmerRangeQueue<'a> {
         }
     }
 
-    /// The next range in order with its number, or the error of reading it. Ranges are handed out in order, so that
-    /// no thread waits for a range that nobody has.
+    /// Waits for the next range, in ascending order. Returns its number, and the range or the error of reading it.
+    /// `None` if there are no more ranges.
     pub(crate) fn next_range(&self) -> Option<(u64, Result<KmerRangeSlot, Error>)> {
         let mut state = self.lock();
         loop {
@@ -159,13 +160,13 @@ impl<'a> KmerRangeQueue<'a> {
         }
     }
 
-    /// Returns the slot of a range for reuse.
+    /// Returns a slot to the queue for reuse.
     pub(crate) fn return_slot(&self, slot: KmerRangeSlot) {
         self.lock().free_slots.push(slot);
         self.slot_freed.notify_one();
     }
 
-    /// Stops the queue: no further range is read or handed out.
+    /// Stops the queue: no further range is read, and [`KmerRangeQueue::next_range`] returns `None`.
     pub(crate) fn stop_reading(&self) {
         let mut state = self.lock();
         (state.num_begun, state.ended) = (state.num_taken, true);

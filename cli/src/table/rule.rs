@@ -1,28 +1,29 @@
-//! Rules that combine the counts of a k-mer in several tables.
+//! Rules that combine the counts which a k-mer has in several tables.
 //!
-//! A row has the counts of one k-mer in all samples of all tables, table by table; a count is 0 if the table lacks
-//! the k-mer.
+//! A row is the list of the counts of one k-mer in all samples of all tables, table by table. A count is 0 if the table
+//! lacks the k-mer.
 
 use std::ops::RangeInclusive;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ValueEnum};
 
-/// Which k-mers the result has.
+/// Set operation on tables: which k-mers the result has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SetOperation {
-    /// K-mers of any table.
+    /// K-mers that any table has.
     Union,
-    /// K-mers of all tables.
+    /// K-mers that all tables have.
     Intersect,
-    /// K-mers of the first table that the other tables lack, or have with lower counts.
+    /// K-mers of the first table that the other tables lack. In the mode [`CountMode::Difference`] also k-mers that the
+    /// other tables have with a lower total count.
     Subtract,
-    /// K-mers of the only table, within limits.
+    /// K-mers of a single table whose counts are within limits.
     Filter,
 }
 
 impl SetOperation {
-    /// Name of the subcommand.
+    /// Returns the name of the subcommand.
     pub(crate) fn name(self) -> &'static str {
         match self {
             SetOperation::Union => "union",
@@ -32,7 +33,7 @@ impl SetOperation {
         }
     }
 
-    /// How counts are combined if `--counts` is not given.
+    /// Returns how counts are combined if `--counts` is not given.
     pub(crate) fn default_count_mode(self) -> CountMode {
         match self {
             SetOperation::Union | SetOperation::Filter => CountMode::Sum,
@@ -41,7 +42,8 @@ impl SetOperation {
         }
     }
 
-    /// Whether counts can be combined in this way. The result of a subtraction has counts of the first table only.
+    /// Returns whether the operation allows this way of combining counts. The result of a subtraction has the samples
+    /// of the first table only.
     fn allows(self, counts: CountMode) -> bool {
         match self {
             SetOperation::Subtract => matches!(counts, CountMode::First | CountMode::Difference),
@@ -49,7 +51,7 @@ impl SetOperation {
         }
     }
 
-    /// Gives the argument `--counts` its help, the values that the operation allows, and their parser.
+    /// Completes the definition of the option `--counts`: help, and the values that the operation allows.
     pub(crate) fn describe_count_modes(self, counts: Arg) -> Arg {
         let allowed = CountMode::value_variants().iter().filter(|mode| self.allows(**mode));
         let parser = PossibleValuesParser::new(allowed.filter_map(ValueEnum::to_possible_value))
@@ -83,39 +85,41 @@ pub(crate) enum CountMode {
 }
 
 impl CountMode {
-    /// Name of the option's value.
+    /// Returns the name of the mode as a value of `--counts`.
     pub(crate) fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Whether the mode requires that all tables have the same number of samples.
+    /// Returns whether the mode requires that all tables have the same number of samples.
     pub(crate) fn needs_equal_samples(self) -> bool {
         !matches!(self, CountMode::Samples | CountMode::Columns)
     }
 }
 
-/// Decides which k-mers are written, and with which counts.
+/// Rule by which tables are combined: which k-mers are written, and with which counts.
 #[derive(Debug, Clone)]
 pub(crate) struct CombineRule {
-    /// Which k-mers are written.
+    /// Set operation that determines which k-mers are written.
     pub(crate) operation: SetOperation,
-    /// How the counts of the tables are combined.
+    /// How the counts of a k-mer in several tables are combined.
     pub(crate) counts: CountMode,
-    /// Counts of the tables outside this range are treated as 0.
+    /// Range of valid counts in the input tables. Other counts are treated as 0.
     pub(crate) input_counts: RangeInclusive<u32>,
-    /// A k-mer is written if its counts, summed over `filter_samples`, are in this range.
+    /// A k-mer is written if the sum of its combined counts over `filter_samples` is in this range.
     pub(crate) output_counts: RangeInclusive<u64>,
-    /// Samples of the result whose counts are compared with `output_counts`; empty for all.
+    /// Indices of the result's samples whose counts are compared with `output_counts`; empty for all samples.
     pub(crate) filter_samples: Vec<usize>,
-    /// Start of each table's counts in a row, and the length of a row.
+    /// Index in a row of the first count of each table, followed by the length of a row.
     pub(crate) row_starts: Vec<usize>,
     /// Number of samples of the result.
     pub(crate) num_samples: usize,
 }
 
-/// Combines the counts that one k-mer has in all tables (a row). Each implementation is compiled separately.
+/// A way of combining the counts that one k-mer has in all tables (a row). It is a trait, so that the merge loop is
+/// compiled separately for each way.
 pub(crate) trait CountReducer {
-    /// Combines the counts of a row. Each table has `samples` samples.
+    /// Writes the combined counts of a row to `out`, one for each sample of the result. Each table has `samples`
+    /// samples.
     fn apply(row: &[u32], samples: usize, out: &mut [u32]);
 }
 
@@ -135,8 +139,8 @@ macro_rules! count_reducers {
     )* };
 }
 
-/// Combines the counts that sample number `sample` has in each table of `row`; each table has `samples` samples. The
-/// function is a loop and no iterator, because loops are always inlined here.
+/// Combines with `combine` the counts that sample number `sample` has in each table of `row`, from the value `start`
+/// on. Each table has `samples` samples. The function uses a loop, because an iterator is not always inlined here.
 #[inline(always)]
 fn fold_sample(row: &[u32], sample: usize, samples: usize, start: u32, combine: impl Fn(u32, u32) -> u32) -> u32 {
     let (mut at, mut combined) = (sample, start);
@@ -147,7 +151,7 @@ fn fold_sample(row: &[u32], sample: usize, samples: usize, start: u32, combine: 
     combined
 }
 
-/// Count of a sample in the first of these tables that has the k-mer; 0 if none has it.
+/// Returns the count of a sample in the first of these tables that has the k-mer; 0 if none has it.
 #[inline(always)]
 fn count_of_first_present<'r>(mut tables: impl Iterator<Item = &'r [u32]>, sample: usize) -> u32 {
     tables.find(|counts| counts.iter().any(|&n| n > 0)).map_or(0, |counts| counts[sample])
@@ -170,7 +174,7 @@ count_reducers! {
 }
 
 impl CombineRule {
-    /// Number of samples of a table; all tables have the same number.
+    /// Returns the number of samples of the first table. It is valid for all tables in modes that need equal samples.
     pub(crate) fn samples_per_table(&self) -> usize {
         self.row_starts.get(1).copied().unwrap_or(1)
     }
@@ -185,7 +189,7 @@ impl CombineRule {
         }
     }
 
-    /// Whether a k-mer with this row and these combined counts is written.
+    /// Returns whether a k-mer is written. `row`: its counts in the tables; `counts`: its combined counts.
     #[inline(always)]
     pub(crate) fn keeps_kmer(&self, row: &[u32], counts: &[u32]) -> bool {
         let has = |counts: &[u32]| counts.iter().any(|&n| n > 0);

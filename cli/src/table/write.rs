@@ -1,4 +1,4 @@
-//! Writes merged k-mer ranges to a table or to text, with several threads, in the order of the ranges.
+//! Writes merged k-mer ranges to a table or a text file. Several threads write, and the ranges keep their order.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,42 +12,42 @@ use super::merge::EntrySlice;
 use crate::count::outputs::KmerOutput;
 use crate::table_note::TableNote;
 
-/// A complete temporary file and its number of k-mers.
+/// A complete temporary file that is not published yet, and its number of k-mers.
 pub(crate) struct WrittenFile {
     pub(crate) file: PartialFile,
     pub(crate) kmers: u64,
 }
 
-/// Output that several threads share.
+/// Output to a table or a text file that several threads write.
 pub(crate) enum SharedOutput<'o, 'w> {
     Table(&'o ParallelTableWriter<'w>),
     Text(&'o TextOutput),
 }
 
-/// Text output that several threads share.
+/// Output to a text file that several threads write.
 pub(crate) struct TextOutput {
     ordered_lines: OrderedSection<TextFile>,
     k: u32,
 }
 
-/// The text file, which threads use in the order of the ranges.
+/// The text file. Threads access it one after another, in the order of the k-mer ranges.
 pub(crate) struct TextFile {
     file: AtomicFile,
     kmers: u64,
     fault: Option<std::io::Error>,
 }
 
-/// Writes the output of one thread.
+/// The part of the output that belongs to one thread.
 pub(crate) enum ThreadWriter<'o, 'w> {
     Table(Box<KeyRangeWriter<'o, 'w>>),
     Text { text: &'o TextOutput, _watch: PanicGuard<'o, TextFile>, lines: Vec<u8> },
 }
 
-/// Writes a table with the specification `spec`, or text. `work` starts and ends the threads. Returns the result of
-/// `work`, and the file if all was written.
+/// Creates the output file, a table with the specification `spec` or text, and calls `work`, which runs the threads
+/// that write it. Returns the result of `work`, and the complete file.
 ///
 /// # Errors
-/// The file cannot be created or written, or memory cannot be allocated.
+/// The file cannot be created or written, or memory cannot be allocated; or `work` failed.
 pub(crate) fn write_output<T>(
     target: &KmerOutput,
     note: &TableNote,
@@ -83,7 +83,7 @@ fn create_text_file(path: &Path, note: &TableNote) -> anyhow::Result<AtomicFile>
 }
 
 impl<'o, 'w> SharedOutput<'o, 'w> {
-    /// A writer for one thread.
+    /// Creates the writer of one thread.
     ///
     /// # Errors
     /// Memory cannot be allocated.
@@ -98,7 +98,8 @@ impl<'o, 'w> SharedOutput<'o, 'w> {
 }
 
 impl ThreadWriter<'_, '_> {
-    /// Writes the k-mers of range `number`, with counts of `samples` samples. Returns false if writing has stopped.
+    /// Writes the k-mers of range `number`, with counts of `samples` samples, after all earlier ranges. `runs` are
+    /// consecutive sorted lists. Returns false if writing has stopped.
     pub(crate) fn write_range(&mut self, number: u64, runs: &[EntrySlice<'_>], samples: usize) -> bool {
         match self {
             ThreadWriter::Table(hand) => {
@@ -132,7 +133,8 @@ impl ThreadWriter<'_, '_> {
         }
     }
 
-    /// Stops all threads at range `number`, which failed. Returns false if another thread stopped them before.
+    /// Stops the output after an error in range `number`: no thread writes this or a later range. Returns false if an
+    /// earlier range has stopped the output already.
     pub(crate) fn stop_at_range(&mut self, number: u64) -> bool {
         match self {
             ThreadWriter::Table(hand) => hand.stop_at_key_range(number),
@@ -140,7 +142,7 @@ impl ThreadWriter<'_, '_> {
         }
     }
 
-    /// Ends the output of this thread.
+    /// Completes the output of this thread. No more ranges can be written with it.
     pub(crate) fn finish_thread_output(self) {
         if let ThreadWriter::Table(hand) = self {
             hand.finish_thread();

@@ -1,4 +1,5 @@
-//! Writes the VCF of the known variants again, with the results as FORMAT columns of the later samples (VCF 4.3).
+//! Writes a copy of the VCF of the known variants in which the sample columns are replaced by the tracking results of
+//! the later samples (VCF 4.3).
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -12,9 +13,9 @@ use genuma_work::publish::{AtomicFile, FileSet};
 
 use super::table::summarise_samples;
 
-/// Number of leading VCF columns that are copied, CHROM to INFO.
+/// Number of leading VCF columns that are kept: CHROM to INFO.
 const KEPT_COLUMNS: usize = 8;
-/// Index of the ALT column.
+/// Index of the column ALT.
 const ALT_COLUMN: usize = 4;
 const INFO_COLUMN: usize = 7;
 const FORMAT_KEYS: &str = "TC:TM:TF:TI:TE:TP:TV";
@@ -30,20 +31,20 @@ const HEADER_LINES: [&str; 8] = [
     "INFO=<ID=TRACK_WHY,Number=A,Type=String,Description=\"Why the variant cannot be tracked\">",
 ];
 
-/// Whether a path ends like a VCF file: `.vcf`, `.vcf.gz` or `.vcf.bgz`.
+/// Returns whether a path has the extension of a VCF file: `.vcf`, `.vcf.gz` or `.vcf.bgz`.
 pub(crate) fn is_vcf_path(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
     name.is_some_and(|name| [".vcf", ".vcf.gz", ".vcf.bgz"].iter().any(|end| name.ends_with(end)))
 }
 
-/// Result of one ALT allele of a VCF line.
+/// Tracking result of one ALT allele of a VCF line.
 enum AlleleResult<'a> {
-    /// Results of the allele, one for each sample.
+    /// Results of a tracked allele, one for each sample.
     Tracked(Vec<&'a ChangeResult>),
     Untracked(&'a str),
 }
 
-/// Returns the annotated VCF as text. `text` is the original VCF.
+/// Returns the annotated VCF as text. `text` is the VCF of the known variants.
 pub(crate) fn render_annotated_vcf(text: &str, tracking: &TrackingResult) -> String {
     let mut results: HashMap<(usize, usize), AlleleResult<'_>> = HashMap::new();
     for (i, change) in tracking.changes.iter().enumerate() {
@@ -88,7 +89,7 @@ pub(crate) fn render_annotated_vcf(text: &str, tracking: &TrackingResult) -> Str
     out
 }
 
-/// Result of an allele in one sample; `None` if the allele was not searched for.
+/// Returns the result of an allele in one sample; `None` if the allele was not tracked.
 fn tracked_in_sample<'a>(said: &Option<&AlleleResult<'a>>, sample: usize) -> Option<&'a ChangeResult> {
     match said {
         Some(AlleleResult::Tracked(each)) => each.get(sample).copied(),
@@ -96,7 +97,7 @@ fn tracked_in_sample<'a>(said: &Option<&AlleleResult<'a>>, sample: usize) -> Opt
     }
 }
 
-/// Appends one VCF line to `out`.
+/// Appends one VCF line to `out`: the columns `kept`, FORMAT, and a column for each sample.
 fn write_record(out: &mut String, kept: &[&str], alleles: &[Option<&AlleleResult<'_>>], samples: usize) {
     let why = |said: &Option<&AlleleResult<'_>>| match said {
         Some(AlleleResult::Untracked(why)) => why.replace([',', ';', '='], "").replace(' ', "_"),
@@ -139,8 +140,8 @@ fn write_record(out: &mut String, kept: &[&str], alleles: &[Option<&AlleleResult
     out.push('\n');
 }
 
-/// Adds the file to a set of output files, compressed with BGZF unless the name ends in `.vcf`. An index of an
-/// earlier file of this name is removed.
+/// Adds the VCF file to a set of output files, compressed with BGZF unless the name ends in `.vcf`. When the set is
+/// published, an index of an earlier file of this name is removed.
 ///
 /// # Errors
 /// The file cannot be written.

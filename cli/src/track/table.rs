@@ -6,8 +6,8 @@ use genuma_track::change::VcfRecord;
 use genuma_track::pipeline::{SampleTracking, TrackingResult};
 use serde_json::{Value, json};
 
-/// Names and descriptions of the table's columns. A column with an empty description is described together with the
-/// next one.
+/// Names and descriptions of the table's columns. A column without a description is described together with the next
+/// one.
 const COLUMNS: [(&str, &str); 17] = [
     ("sample", "name of the sample"),
     ("chrom", ""),
@@ -36,7 +36,7 @@ fn format_share(value: f64) -> String {
     }
 }
 
-/// One line for each sample: whether tumour was detected, and the tumour fraction.
+/// Returns a line for each sample: whether tumour DNA was detected, and the tumour fraction.
 pub(crate) fn summarise_samples(tracking: &TrackingResult) -> Vec<String> {
     tracking.samples.iter().map(summarize_sample).collect()
 }
@@ -72,7 +72,8 @@ fn variant_columns(record: &VcfRecord) -> String {
     format!("{}\t{}\t{id}\t{}\t{}", record.chrom, record.pos, record.reference, record.alternate)
 }
 
-/// Returns the table: comment lines that begin with `#`, a header line, and one line for each sample and variant.
+/// Formats the results as a table: comment lines that begin with `#`, a header line, and one line for each sample and
+/// variant.
 pub(crate) fn render_tracking_table(tracking: &TrackingResult) -> String {
     let mut text = String::new();
     for line in summarise_samples(tracking) {
@@ -110,7 +111,7 @@ pub(crate) fn render_tracking_table(tracking: &TrackingResult) -> String {
     text
 }
 
-/// The result of a tracking run as a JSON object (docs/schema/track.schema.json).
+/// Returns the results as a JSON object (docs/schema/track.schema.json).
 pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
     let named = |record: &VcfRecord| {
         json!({

@@ -7,7 +7,7 @@ use genuma_strategy::advisor::Advice;
 use crate::report::markup::{escape_html, format_duration, format_measured_quantity};
 use crate::report::plot::LegendKey;
 
-/// Legend of the chart of predicted times.
+/// Legend of the bar chart.
 pub(crate) const TIME_LEGEND: [LegendKey<'static>; 2] = [
     LegendKey { style: "predicted", name: "predicted" },
     LegendKey { style: "measured", name: "measured on a sample" },
@@ -22,7 +22,7 @@ const BAR_HEIGHT: f64 = 13.0;
 const ROW_HEIGHT: f64 = 46.0;
 const AXIS_HEIGHT: f64 = 40.0;
 
-/// One bar: a time with its interval in seconds.
+/// One bar of the chart: a time with the ends of its interval, in seconds.
 struct TimeBar {
     seconds: f64,
     low: f64,
@@ -30,7 +30,7 @@ struct TimeBar {
     key: LegendKey<'static>,
 }
 
-/// Draws all strategies in the order of the advice, which is by predicted time.
+/// Draws the predicted and the measured time of each strategy as SVG, sorted by predicted time.
 pub(crate) fn strategy_time_chart(advice: &Advice) -> String {
     let rows: Vec<(String, bool, Vec<TimeBar>)> = advice
         .considered
@@ -122,7 +122,7 @@ pub(crate) fn strategy_time_chart(advice: &Advice) -> String {
     svg + "</svg>"
 }
 
-/// About five round tick values from 0 to `most`.
+/// Returns about five round tick values from 0 to `most`.
 fn axis_ticks(most: f64) -> Vec<f64> {
     let power = 10f64.powf((most / 5.0).log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|s| s * power).find(|&s| s >= most / 5.0 * 0.999);
@@ -130,7 +130,7 @@ fn axis_ticks(most: f64) -> Vec<f64> {
     (0..).map(|i| f64::from(i) * step).take_while(|&tick| tick <= most).collect()
 }
 
-/// The content of the chart as text for screen readers.
+/// Describes the chart as text for screen readers.
 fn describe_chart(rows: &[(String, bool, Vec<TimeBar>)]) -> String {
     let describe_row = |(name, _, bars): &(String, bool, Vec<TimeBar>)| {
         let bars: Vec<String> =

@@ -1,4 +1,4 @@
-//! Chart of the predicted run times by number of threads.
+//! Chart of the predicted run times of strategies by number of threads.
 
 use genuma_strategy::Strategy;
 use genuma_strategy::advisor::Advice;
@@ -10,18 +10,21 @@ use crate::report::plot::{Axis, LegendKey, PlotArea, PlotPoint, PlotSize, html_f
 
 const CURVE_PLOT: PlotSize =
     PlotSize { width: 900.0, height: 380.0, left: 112.0, right: 16.0, top: 12.0, bottom: 48.0 };
-/// Styles of the curves, in the order of the strategies. A chart with more curves would not be readable.
+/// CSS classes of the curves, in the order of the strategies. Their number limits the number of curves, because more
+/// curves would not be readable.
 const CURVE_STYLES: [&str; 6] = ["curve1", "curve2", "curve3", "curve4", "curve5", "curve6"];
 
-/// Times that may be labelled on the axis, s.
+/// Tick values of the time axis, in seconds.
 const TIME_TICKS_S: [f64; 27] = [
     0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 420.0, 600.0, 900.0, 1200.0, 1800.0,
     2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0, 86_400.0, 172_800.0, 432_000.0,
 ];
-/// Factor of threads by which a curve of one point is made a visible stroke.
+/// A curve with a single point is drawn as a short line: from this point to the point at its number of threads divided
+/// by this factor.
 const STROKE_WIDTH: f64 = 1.04;
 
-/// Strategies with the shortest predicted times with any number of threads, the plain run among them.
+/// Returns the strategies that the chart shows: the plain run, and those with the shortest predicted time for any
+/// number of threads.
 fn charted_strategies(points: &[SweepPoint]) -> Vec<Strategy> {
     let mut strategies: Vec<Strategy> = points.iter().map(|point| point.strategy).collect();
     strategies.dedup();
@@ -38,7 +41,8 @@ fn charted_strategies(points: &[SweepPoint]) -> Vec<Strategy> {
     strategies
 }
 
-/// The chart as a figure; a note if no time can be predicted. Measured times are dots with whiskers.
+/// Returns the chart as an HTML figure, or a note if no time can be predicted. Measured times are points with error
+/// bars.
 pub(crate) fn predicted_time_curves_figure(points: &[SweepPoint], case: &AdvisedRun, advice: &Advice) -> String {
     let strategies = charted_strategies(points);
     let curve = |strategy: Strategy| -> Vec<(f64, f64)> {

@@ -1,4 +1,4 @@
-//! The advice as text, for the terminal, the log and the HTML page.
+//! Formats the advice as text, for the terminal, the log and the HTML page.
 
 use std::fmt::Write;
 
@@ -50,7 +50,7 @@ pub(crate) fn format_advice_table(case: &AdvisedRun, advice: &Advice) -> String 
     text
 }
 
-/// A few words on one strategy: whether it is advised, or its speed relative to the plain run.
+/// Describes one strategy in a few words: whether it is advised, else its speed relative to the plain run.
 pub(crate) fn describe_strategy(advice: &Advice, one: &ConsideredStrategy) -> String {
     let plain = advice.considered.iter().find(|other| other.strategy == Strategy::PLAIN_RUN);
     if one.strategy == advice.strategy {
@@ -88,7 +88,7 @@ pub(crate) fn describe_trials(advice: &Advice) -> String {
     }
 }
 
-/// The advice in a sentence: what to do, and the expected gain with its 95% interval.
+/// States the advice in a sentence: what to do, and the expected gain with its 95% interval.
 pub(crate) fn describe_decision(advice: &Advice) -> String {
     let verdict = &advice.verdict;
     let interval = format!("{} to {} in 19 of 20 cases", format_factor(verdict.low), format_factor(verdict.high));
@@ -120,7 +120,7 @@ pub(crate) fn describe_decision(advice: &Advice) -> String {
     )
 }
 
-/// A short explanation of the strategy that `genuma run` chose, for its log.
+/// Explains in a short text, for the log of `genuma run`, why it chose the strategy.
 pub(crate) fn format_log_summary(case: &AdvisedRun, advice: &Advice) -> String {
     let by = match (advice.num_trials(), advice.stopped) {
         (0, TrialStopReason::FirstTrialTooLong) => {
@@ -136,7 +136,7 @@ pub(crate) fn format_log_summary(case: &AdvisedRun, advice: &Advice) -> String {
     format!("{gain}, {by} ({} nodes, {})", case.machine.nodes.len(), case.source)
 }
 
-/// Formats seconds with three significant digits.
+/// Formats seconds with three significant digits. A time that is unknown (not finite) is a dash.
 fn format_seconds(s: f64) -> String {
     match s {
         s if !s.is_finite() => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! Judges from the facts of a pair whether its calls can be trusted, and advises what to do.
+//! Assesses the quality of a sample pair: whether its calls can be trusted, and what the user should do.
 
 use genuma_pair::identity::Relation;
 use genuma_pair::interval::Estimate;
@@ -12,67 +12,70 @@ use genuma_somatic::target_depth::TargetSummary;
 
 use super::number_format::{format_percent, format_share_with_interval};
 
-/// Whether a property of the pair is good, unknown, to be checked, or bad.
+/// How good a property of the sample pair is, in the order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FindingLevel {
-    /// The property is as it should be.
+    /// The property does not impair the calls.
     Good,
-    /// Too little data for a statement.
+    /// The data are too few for a statement.
     Unknown,
-    /// Some calls should be checked.
+    /// The property impairs some calls: the user should check them.
     Check,
-    /// Calls cannot be trusted.
+    /// The property makes the calls untrustworthy.
     Bad,
 }
 
-/// A statement on one property of the pair.
+/// A statement of the report on one property of the sample pair.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Finding {
     pub(crate) level: FindingLevel,
-    /// Heading: the property.
+    /// Name of the property, such as `Purity`.
     pub(crate) topic: &'static str,
     /// One or two sentences of plain text.
     pub(crate) message: String,
 }
 
-/// Contamination levels (shares). Above the first the report advises to check calls; if the lower end of the interval
-/// is above the second, it says that calls cannot be trusted. Chosen: a heterozygous foreign allele is in half as many
-/// reads as the contamination share, so at 1% in one read of 200, like sequencing errors, and at 3% as in a small
-/// subclone.
+/// Contamination levels (shares). Above the first level the report advises to check calls. If the lower end of the
+/// interval is above the second level, it says that calls cannot be trusted. Chosen: a heterozygous foreign allele is
+/// in half as many reads as the contamination share. At 1% contamination it is in one read of 200, as rare as
+/// sequencing errors; at 3% it looks like the variants of a small subclone.
 const CONTAMINATION_LEVELS: [f64; 2] = [0.01, 0.03];
-/// Maximum somatic changes for each heterozygous site. If a tumour has more, they cannot be distinguished from foreign
-/// alleles. Empirical: a clean tumour with 0.26 was estimated to have 5.8% contamination (4.4-6.8).
+/// Maximum number of somatic changes per heterozygous site of the genome. If a tumour has more, they cannot be
+/// distinguished from foreign alleles. Empirical: a clean tumour with 0.26 was estimated to have 5.8% contamination
+/// (4.4-6.8).
 const MAX_CHANGES_PER_HET_SITE: f64 = 0.1;
-/// Levels of tumour in normal (shares): above the first the report advises to check calls, above the second it says
-/// that calls cannot be trusted. Chosen: a heterozygous clonal change is in half as many reads of the normal, so at 5%
-/// in one of 40, and looks like a germline variant.
+/// Levels of tumour in normal (shares). Above the first level the report advises to check calls, above the second it
+/// says that calls cannot be trusted. Chosen: a heterozygous clonal change is in half as many reads of the normal as
+/// this share. At 5% it is in one read of 40, and looks like a germline variant.
 const TUMOUR_IN_NORMAL_LEVELS: [f64; 2] = [0.02, 0.05];
-/// Levels of the low-depth share (sites with less than a fifth of the mean depth): above the first the report advises
-/// to check calls, above the second it says that calls cannot be trusted. Chosen: evenly covered genomes have about 1%;
-/// at 20% no change can be found in a fifth of the genome.
+/// Levels of the low-depth share (share of sites with less than a fifth of the mean depth). Above the first level the
+/// report advises to check calls, above the second it says that calls cannot be trusted. Chosen: evenly covered genomes
+/// have about 1%; at 20%, changes in a fifth of the genome cannot be found.
 const LOW_DEPTH_LEVELS: [f64; 2] = [0.05, 0.2];
-/// Maximum unevenness of depth (coefficient of variation beyond chance). Genomes have 0.1 to 0.3, captured exomes more.
-/// Above 0.5 the depth does not allow to estimate copy numbers. Empirical.
+/// Maximum unevenness of depth (coefficient of variation beyond chance) for a good finding. Whole genomes have 0.1 to
+/// 0.3, captured exomes more. Above 0.5 copy numbers cannot be estimated from depth. Empirical.
 const MAX_UNEVENNESS: f64 = 0.5;
-/// Minimum mean number of molecules per site for a good finding. Chosen: below it a change of half of the cells is in
-/// one or two molecules only.
+/// Minimum mean number of molecules per site for a good finding. Chosen: at a lower depth, a change that half of the
+/// cells have is in one or two molecules only.
 const MIN_DEPTH: f64 = 5.0;
 /// Levels of the share of PCR duplicates: above the first the report advises to check, above the second it rates the
 /// library as bad. Chosen: from 30% on the number of molecules limits the depth; at 75% only a quarter of the pairs is
 /// informative.
 const DUPLICATE_LEVELS: [f64; 2] = [0.3, 0.75];
-/// Minimum ratio of a substitution's error rate to the median of all six for damage. Empirical: without damage the
-/// ratio is below 2.
+/// Minimum ratio of a substitution's error rate to the median rate of all six substitutions for which damage is
+/// reported. Empirical: without damage the ratio is below 2.
 const MIN_DAMAGE_RATIO: f64 = 2.5;
-/// Minimum error rate for damage. Lower rates (Phred 47) do not cause false calls. Chosen.
+/// Minimum error rate of a substitution for which damage is reported. Lower rates (Phred 47) do not cause false calls.
+/// Set by judgement.
 const MIN_DAMAGE_RATE: f64 = 2e-5;
-/// Minimum number of reads with a substitution for a statement on damage. Chosen.
+/// Minimum number of reads with a substitution for which damage is reported. Set by judgement.
 const MIN_DAMAGE_READS: f64 = 20.0;
-/// If the upper end of the purity interval is below this value, the report warns of low purity. Chosen: a clonal change
-/// is then in less than a tenth of the reads.
+/// If the upper end of the interval of the purity is below this value, the report warns of low purity. Chosen: at this
+/// purity a clonal change is in only a tenth of the reads.
 const MIN_PURITY: f64 = 0.2;
 
-/// Returns the findings in the order in which they are shown.
+/// Assesses all properties of the sample pair. Returns the findings in the order in which the report shows them; the
+/// identity of the samples (or the missing normal) is the first.
 pub(crate) fn assess_sample_pair(outcome: &CallSummary) -> Vec<Finding> {
     let pair = outcome.sample_summary.pair.as_ref();
     let libraries = [&outcome.libraries.normal, &outcome.libraries.tumor];
@@ -98,7 +101,7 @@ pub(crate) fn assess_sample_pair(outcome: &CallSummary) -> Vec<Finding> {
     findings
 }
 
-/// The finding that there is no normal.
+/// Returns the finding that there is no normal.
 fn missing_normal(outcome: &CallSummary) -> Finding {
     let advice = match outcome.known {
         Some(_) => {
@@ -113,7 +116,8 @@ fn missing_normal(outcome: &CallSummary) -> Finding {
     new_finding(FindingLevel::Check, "Normal", format!("There is no normal. {advice}."))
 }
 
-/// The overall verdict in a sentence. Unknown facts do not count, except the identity of the samples.
+/// Returns the overall level of the findings, and a sentence that states it. Unknown properties are ignored, except the
+/// identity of the samples, which must be the first finding.
 pub(crate) fn overall_verdict(findings: &[Finding]) -> (FindingLevel, &'static str) {
     let worst = findings.iter().map(|f| f.level).filter(|&level| level != FindingLevel::Unknown).max();
     let person = findings.first().map_or(FindingLevel::Unknown, |f| f.level);
@@ -134,8 +138,9 @@ fn new_finding(level: FindingLevel, about: &'static str, says: impl Into<String>
     Finding { level, topic: about, message: says.into() }
 }
 
-/// Level of a share: `Bad` above the second level with the lower interval end above `sure`, `Check` above the first
-/// level unless the interval includes 0.
+/// Grades a share by two levels, the second of which is the higher one. It is `Bad` if it is above the second level and
+/// the lower end of its interval is above `sure`, else `Check` if it is at least the first level and its interval does
+/// not include 0, else `Good`.
 fn grade_share(found: Estimate, [look, bad]: [f64; 2], sure: f64) -> FindingLevel {
     match found {
         Estimate { value, low, .. } if value > bad && low > sure => FindingLevel::Bad,
@@ -188,12 +193,12 @@ fn assess_identity(pair: Option<&SamplePairSummary>, genotype_mismatch_rate: Opt
     new_finding(level, "Identity", message)
 }
 
-/// Whether the samples may be of one person, so that the other facts are meaningful.
+/// Returns whether the samples may be of one person. Otherwise other facts about the pair are meaningless.
 fn is_pair(pair: Option<&SamplePairSummary>) -> bool {
     pair.is_some_and(|pair| pair.identity.may_be_same_person())
 }
 
-/// Reason why the contamination is unknown.
+/// Returns the reason why the contamination of a sample is unknown.
 pub(crate) fn contamination_unknown_reason(pair: Option<&SamplePairSummary>) -> &'static str {
     match pair {
         None => "the samples were not compared",
@@ -203,7 +208,7 @@ pub(crate) fn contamination_unknown_reason(pair: Option<&SamplePairSummary>) -> 
     }
 }
 
-/// Reason why the purity is unknown.
+/// Returns the reason why the purity is unknown.
 pub(crate) fn purity_unknown_reason(pair: Option<&SamplePairSummary>) -> String {
     match pair.map(|pair| (pair.identity.may_be_same_person(), pair.tumour.as_ref())) {
         None => "the samples were not compared".into(),
@@ -216,7 +221,8 @@ pub(crate) fn purity_unknown_reason(pair: Option<&SamplePairSummary>) -> String 
     }
 }
 
-/// Whether a tumour has so many somatic changes (`burden` per million bases) that they look like foreign alleles.
+/// Returns whether a tumour has so many somatic changes that contamination cannot be estimated. `burden` is their
+/// number per million bases.
 fn is_highly_mutated(pair: Option<&SamplePairSummary>, burden: Option<Estimate>) -> bool {
     let het = pair.and_then(|pair| pair.identity.heterozygosity).map_or(0.0, |both| both[0]);
     burden.is_some_and(|burden| burden.value / 1e6 > MAX_CHANGES_PER_HET_SITE * het)
@@ -268,7 +274,7 @@ fn assess_contamination(pair: Option<&SamplePairSummary>, sample: usize, burden:
     new_finding(level, topic, message)
 }
 
-/// Default reason in the report why tumour in normal is unknown.
+/// Default reason in the report why the share of tumour in normal is unknown.
 pub(crate) const TOO_FEW_CHANGES_REASON: &str = "too few clear somatic changes";
 
 fn assess_tumour_in_normal(pair: Option<&SamplePairSummary>, portrait: &SampleSummary) -> Finding {
@@ -323,11 +329,12 @@ fn assess_purity(pair: Option<&SamplePairSummary>) -> Finding {
     }
 }
 
-/// Depth, in read pairs, above which the evenness of coverage is not reported. Chosen: a fifth below the largest depth
-/// class of the site tally.
+/// Maximum depth, in read pairs per base, up to which the report states the evenness of coverage. Chosen: somewhat
+/// below the largest depth that the site tally distinguishes.
 const MAX_DEPTH_OF_EVENNESS: f64 = 200.0;
 
-/// Assesses the coverage of libraries that are too deep to measure its evenness, such as amplicons; `None` for others.
+/// Assesses the coverage of libraries that are too deep to measure its evenness, such as amplicons; `None` for other
+/// libraries.
 fn assess_deep_coverage(libraries: &LibraryModel) -> Option<Finding> {
     let [normal, tumour] = [libraries.normal.depth, libraries.tumour.depth];
     (normal.max(tumour) >= MAX_DEPTH_OF_EVENNESS).then(|| {
@@ -381,7 +388,8 @@ fn assess_coverage(pair: Option<&SamplePairSummary>) -> Finding {
     new_finding(level, ABOUT, message)
 }
 
-/// Assesses the depth of targets. The evenness over the whole genome says nothing about a capture.
+/// Assesses the depth of capture targets. It replaces the evenness of the whole genome, which says nothing about a
+/// capture.
 fn assess_target_coverage(targets: &TargetSummary) -> Finding {
     let (mut level, mut messages) = (FindingLevel::Good, Vec::new());
     for (name, covered) in ["normal", "tumour"].into_iter().zip(&targets.samples) {
@@ -441,7 +449,8 @@ fn assess_duplicates(libraries: [&LibraryMetrics; 2], has_normal: bool) -> Findi
     )
 }
 
-/// The substitution (index) that is damaged in a sample, and its error rate as a multiple of the median rate.
+/// Returns the substitution (index in [`SUBSTITUTION_CLASS_NAMES`]) with the highest error rate in a sample if it is
+/// high enough for damage, and this rate as a multiple of the median rate of all six.
 pub(crate) fn find_damaged_substitution(pair: &SamplePairSummary, sample: usize) -> Option<(usize, f64)> {
     let wrong = pair.substitution_error_rates[sample]?;
     let mut sorted = wrong;

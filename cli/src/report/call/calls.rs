@@ -1,4 +1,4 @@
-//! The table of calls, and the pictures of their reads as compact JSON that the script of the page draws.
+//! The table of calls, and the read pileups of the calls as compact JSON, which the script of the page draws.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,27 +18,27 @@ pub(crate) const MAX_CALL_TABLE_ROWS: usize = 10_000;
 /// Maximum number of read pileups in the report.
 pub(crate) const MAX_READ_PILEUPS: usize = 2_000;
 
-/// Number of pileups for filtered calls if there are too many calls. Chosen: a quarter.
+/// Number of read pileups that are reserved for filtered calls if there are too many calls. Chosen: a quarter of all.
 const FILTERED_PILEUPS: usize = MAX_READ_PILEUPS / 4;
-/// Maximum size of the table and the read pileups together. Chosen: the page is then below 10 MB, which browsers open
-/// at once and mail takes.
+/// Maximum size of the table and the read pileups together, in bytes. Chosen: the page is then below 10 MB, small
+/// enough for browsers and e-mail.
 const MAX_TABLE_AND_PICTURE_BYTES: usize = 9_500_000;
 
 /// The table of calls and the read pileups of the report.
 pub(crate) struct CallTable {
-    /// HTML of the table rows, by position.
+    /// HTML of the table rows, sorted by position on the reference.
     pub(crate) rows: String,
-    /// Pictures as JSON, by row number.
+    /// JSON object with the read pileups; the keys are numbers of calls.
     pub(crate) pictures: String,
-    /// Number of calls that are not in the table.
+    /// Number of calls that the table lacks because there are too many.
     pub(crate) rows_left_out: usize,
-    /// Number of pictures.
+    /// Number of read pileups.
     pub(crate) num_pictures: usize,
-    /// Number of calls in the table without a picture because there are too many.
+    /// Number of calls in the table that have no read pileup because there are too many.
     pub(crate) pictures_left_out: usize,
 }
 
-/// Indices of the calls in the order of their rank: PASS before filtered calls, then by quality.
+/// Returns the indices of the calls from the best to the worst: PASS before filtered calls, then by quality.
 fn rank_calls(calls: &[ReportedEvent]) -> Vec<usize> {
     let mut best: Vec<usize> = (0..calls.len()).collect();
     best.sort_by(|&a, &b| {
@@ -48,7 +48,7 @@ fn rank_calls(calls: &[ReportedEvent]) -> Vec<usize> {
     best
 }
 
-/// Indices of the calls of the table, by position.
+/// Returns the indices of the calls that the table contains, sorted by position.
 fn calls_in_table(calls: &[ReportedEvent]) -> Vec<usize> {
     let mut best = rank_calls(calls);
     best.truncate(MAX_CALL_TABLE_ROWS);
@@ -56,9 +56,9 @@ fn calls_in_table(calls: &[ReportedEvent]) -> Vec<usize> {
     best
 }
 
-/// Indices of the calls whose read pileup is drawn, the most doubtful first: calls that pass from the lowest quality on,
-/// and filtered calls from the highest quality on. With too many calls, filtered ones get [`FILTERED_PILEUPS`] of the
-/// pileups, and more if few calls pass.
+/// Chooses the calls that get a read pileup. Returns their indices, the most doubtful first: PASS calls by increasing
+/// quality, then filtered calls by decreasing quality. If there are too many calls, filtered calls get
+/// [`FILTERED_PILEUPS`] of the pileups, or more if few calls pass.
 pub fn choose_calls_with_pileups(calls: &[ReportedEvent]) -> Vec<usize> {
     let (mut passed, mut filtered): (Vec<usize>, Vec<usize>) =
         calls_in_table(calls).into_iter().partition(|&n| calls[n].filters.is_empty());
@@ -71,7 +71,8 @@ pub fn choose_calls_with_pileups(calls: &[ReportedEvent]) -> Vec<usize> {
     passed
 }
 
-/// Builds the rows of the best calls, and the read pileups of the best of these.
+/// Builds the table of the best calls, and read pileups for those of [`choose_calls_with_pileups`], as far as the page
+/// has room.
 pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
     let calls = &outcome.calls;
     let best = calls_in_table(calls);
@@ -102,7 +103,7 @@ pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
     }
 }
 
-/// Row of a call. `last_cells`: HTML of the last columns.
+/// Returns the HTML row of a call. `last_cells`: HTML of its last columns.
 fn call_row(n: usize, call: &ReportedEvent, last_cells: &str) -> String {
     let mut html = String::new();
     let class = if call.filters.is_empty() { "call" } else { "call filtered" };
@@ -157,7 +158,7 @@ fn call_row(n: usize, call: &ReportedEvent, last_cells: &str) -> String {
     html
 }
 
-/// Table cells with the gene and the change of the protein.
+/// Returns the table cells with the gene and the change of the protein.
 fn gene_cells(gene: Option<&GeneEffect>) -> String {
     let Some(gene) = gene else { return "<td></td><td></td>".to_owned() };
     let short = gene.hgvs_p.as_deref().map(shorten_protein_change);
@@ -174,7 +175,8 @@ fn gene_cells(gene: Option<&GeneEffect>) -> String {
     )
 }
 
-/// Table cell of a call in one of several tumours, as `0.47 18 / 38`; faded if this tumour does not have the change.
+/// Returns the table cell with a call's allele fraction and support in one of several tumours, as `0.47 18 / 38`. It is
+/// faded if this tumour does not have the change.
 fn tumour_cell(own: &TumourSupport) -> String {
     let (support, fraction) = (&own.support, own.support.allele_fraction());
     format!(
@@ -185,7 +187,8 @@ fn tumour_cell(own: &TumourSupport) -> String {
     )
 }
 
-/// Table cell with the support of a sample, as `18 / 38`: read pairs with the change, of all informative read pairs.
+/// Returns the table cell with the support of a call in one sample, as `18 / 38`: read pairs with the change, of all
+/// informative read pairs.
 fn support_cell(support: &AlleleSupport) -> String {
     format!(
         r#"<td class="n" data-v="{0}">{0} <span class="of" data-pairs="{2} {3}">/ {1}</span></td>"#,
@@ -200,7 +203,7 @@ fn describe_filter(filter: &str) -> &'static str {
     Filter::ALL_FILTERS.iter().find(|f| f.1 == filter).map_or("", |f| f.2)
 }
 
-/// Class of the style sheet for a class of calls.
+/// Returns the CSS class for a class of calls.
 fn class_style(class: EventClass) -> &'static str {
     match class {
         EventClass::Snv | EventClass::Mnv => "snv",
@@ -209,7 +212,7 @@ fn class_style(class: EventClass) -> &'static str {
     }
 }
 
-/// Describes the change in a few words, as HTML.
+/// Describes the change of a call in a few words, as HTML.
 fn describe_change(call: &ReportedEvent) -> String {
     let [reference, alternative] = &call.alleles;
     let base = |allele: &str| !allele.is_empty() && allele.bytes().all(|b| b.is_ascii_alphabetic());
@@ -242,7 +245,7 @@ fn describe_change(call: &ReportedEvent) -> String {
     }
 }
 
-/// Abbreviates a long sequence in its middle. `bases` must be ASCII letters.
+/// Shortens a long sequence by leaving out its middle. `bases` must be ASCII letters.
 fn abbreviate_bases(bases: &str) -> String {
     match bases.len() {
         0..=16 => bases.to_string(),
@@ -250,9 +253,9 @@ fn abbreviate_bases(bases: &str) -> String {
     }
 }
 
-/// Encodes a picture as `[normal, tumour, from, to, [[flags, from, cells], …]]`. `flags` is the sum of 1 for a read
-/// of a tumour, 2 × allele (1 of the normal, 2 of the tumour, 0 unclear), 8 for a forward read, 16 for a duplicate,
-/// and 32 × number of the tumour, from 0.
+/// Encodes a read pileup as `[normal, tumour, from, to, [[flags, from, cells], …]]`: the sequences of both alleles, the
+/// range of the change, and the rows. `flags` is the sum of 1 for a read of a tumour, 2 × allele (1 of the normal, 2 of
+/// the tumour, 0 unclear), 8 for a forward read, 16 for a duplicate, and 32 × number of the tumour, from 0.
 fn picture_to_json(picture: &EventPileup) -> Value {
     let flags = |row: &PileupRow| {
         let allele = match row.supports_tumour_allele {
@@ -271,7 +274,7 @@ fn picture_to_json(picture: &EventPileup) -> Value {
     json!([picture.normal, picture.tumour, picture.change.0, picture.change.1, rows])
 }
 
-/// Replaces runs of three or more dots by their length: `..A......` → `..A6`.
+/// Replaces runs of three or more dots by their length: `..A......` becomes `..A6`.
 fn pack_dots(cells: &str) -> String {
     let mut out = String::new();
     let mut dots = 0;

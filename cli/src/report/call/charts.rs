@@ -1,4 +1,4 @@
-//! The plots of the calls.
+//! The plots of the calls in the report.
 
 use genuma_kmers::MAX_SAMPLES;
 use genuma_somatic::call_summary::{CallSummary, ReportedEvent};
@@ -8,7 +8,7 @@ use super::{sample_label, several_tumours};
 use crate::report::markup::{escape_html, format_count_with_noun, format_with_si_prefix, group_thousands};
 use crate::report::plot::{self, Axis, HorizontalBar, LegendKey, PlotArea, SMALL_PLOT_SIZE, html_figure};
 
-/// The classes in the order in which the page shows them.
+/// The classes of calls, in the order in which the page shows them.
 pub(crate) const SHOWN_EVENT_CLASSES: [EventClass; 8] = [
     EventClass::Snv,
     EventClass::Mnv,
@@ -20,7 +20,7 @@ pub(crate) const SHOWN_EVENT_CLASSES: [EventClass; 8] = [
     EventClass::Bnd,
 ];
 
-/// Names of the CSS classes that colour the samples.
+/// CSS classes that colour the samples, the normal first.
 const SAMPLE_STYLES: [&str; MAX_SAMPLES] =
     ["normal", "tumour", "tumour t2", "tumour t3", "tumour t4", "tumour t5", "tumour t6", "tumour t7"];
 const SUBSTITUTION_KEY: LegendKey<'static> = LegendKey { style: "snv", name: "SNV, MNV" };
@@ -28,7 +28,7 @@ const INDEL_KEY: LegendKey<'static> = LegendKey { style: "indel", name: "Indel" 
 const STRUCTURAL_KEY: LegendKey<'static> = LegendKey { style: "sv", name: "Structural" };
 const FILTERED_KEY: LegendKey<'static> = LegendKey { style: "filtered", name: "Filtered" };
 
-/// Legend entry of a class.
+/// Returns the legend entry of a class of calls.
 fn class_key(class: EventClass) -> LegendKey<'static> {
     match class {
         EventClass::Snv | EventClass::Mnv => SUBSTITUTION_KEY,
@@ -37,7 +37,7 @@ fn class_key(class: EventClass) -> LegendKey<'static> {
     }
 }
 
-/// Returns all plots of the calls.
+/// Returns all plots of the calls as HTML.
 pub(crate) fn call_charts(outcome: &CallSummary) -> String {
     let calls = &outcome.calls;
     [
@@ -94,8 +94,8 @@ fn kmer_spectrum_chart(outcome: &CallSummary) -> String {
     )
 }
 
-/// Sorts calls into columns, each a stack of counts by legend entry. `place` returns the position of a call, 0 to 1,
-/// and its legend entry.
+/// Counts calls in the columns of a histogram. Each column is a stack: legend entry and number of calls. `place`
+/// returns the position of a call on the x axis, from 0 to 1, and its legend entry.
 fn stack_calls<'a>(
     calls: impl Iterator<Item = &'a ReportedEvent>,
     keys: &[LegendKey<'static>],
@@ -117,7 +117,7 @@ fn tallest_stack(stacks: &[Vec<(LegendKey<'static>, u64)>]) -> f64 {
     stacks.iter().map(|s| s.iter().map(|x| x.1).sum::<u64>()).max().unwrap_or(0).max(4) as f64
 }
 
-/// Histogram of allele fractions in the tumour, or one histogram for each of several tumours.
+/// Plots histograms of the allele fractions of passed calls: one for the tumour, or one for each of several tumours.
 fn allele_fraction_charts(outcome: &CallSummary) -> String {
     let calls = outcome.calls.iter().filter(|c| is_passed(c));
     let several = several_tumours(outcome);
@@ -153,8 +153,8 @@ fn allele_fraction_chart<'a>(
     )
 }
 
-/// For several tumours: allele fractions in each further tumour against those in the first, one point for each call
-/// that passed.
+/// Plots for several tumours the allele fractions in each further tumour against those in the first, one point for each
+/// passed call.
 fn tumour_comparison_charts(outcome: &CallSummary) -> String {
     let [first, others @ ..] = several_tumours(outcome) else { return String::new() };
     let tenths = |n: f64| format!("{n:.1}");
@@ -183,10 +183,10 @@ fn tumour_comparison_charts(outcome: &CallSummary) -> String {
     others.iter().enumerate().map(compare_with_first).collect()
 }
 
-/// Maximum number of points of a plot. More points would hide each other.
+/// Maximum number of points of one class in a scatter plot. More points would hide each other.
 const MAX_POINTS: usize = 5_000;
 
-/// Caption of a scatter plot, with a note if only some of the calls are drawn.
+/// Returns the caption of a scatter plot: `what`, and a note if only some of the calls are drawn.
 fn points_caption(what: &str, calls: &[ReportedEvent]) -> String {
     match calls.len() {
         n if n > MAX_POINTS => format!(
@@ -198,7 +198,7 @@ fn points_caption(what: &str, calls: &[ReportedEvent]) -> String {
     }
 }
 
-/// Allele fraction in the tumour against allele fraction in the normal, one point for each call.
+/// Plots the allele fraction in the normal against that in the tumour, one point for each call.
 fn tumour_normal_chart(calls: &[ReportedEvent]) -> String {
     let tenths = |n: f64| format!("{n:.1}");
     let mut field = PlotArea::empty(
@@ -274,7 +274,7 @@ fn quality_chart(calls: &[ReportedEvent]) -> String {
     )
 }
 
-/// Horizontal bars of counts with the numbers as text.
+/// Draws horizontal bars of counts, with the numbers as text. `described` is the text for screen readers.
 fn count_bars(rows: &[(String, Vec<(LegendKey<'static>, u64)>)], described: &str) -> String {
     let rows: Vec<HorizontalBar> = rows
         .iter()

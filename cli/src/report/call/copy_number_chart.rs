@@ -8,16 +8,16 @@ use crate::report::plot::{Axis, LegendKey, PlotArea, PlotSize, html_figure};
 
 const PROFILE_PLOT: PlotSize =
     PlotSize { width: 1000.0, height: 200.0, left: 62.0, right: 10.0, top: 10.0, bottom: 30.0 };
-/// Largest depth ratio in the plot. Larger ratios are drawn at the top.
+/// Maximum depth ratio in the plot. Points with larger ratios are drawn at the top.
 const MAX_DEPTH_RATIO: f64 = 4.0;
-/// Minimum number of bins for a plot.
+/// Minimum number of bins of the copy-number profile for which it is plotted.
 const MIN_BINS: usize = 10;
 const BIN_KEY: LegendKey<'static> = LegendKey { style: "kept", name: "bins" };
 const SEGMENT_KEY: LegendKey<'static> = LegendKey { style: "tumour", name: "segments" };
 
-/// Positions of the contigs on one axis, in the order of the reference.
+/// Lays out the contigs one after another on the x axis of a plot, in the order of the reference. The unit is bp.
 struct GenomeAxis<'a> {
-    /// Name, start on the axis and length of each contig.
+    /// Name, start on the axis and length of each contig, in bp.
     contigs: Vec<(&'a str, f64, f64)>,
     length: f64,
 }
@@ -44,7 +44,7 @@ impl<'a> GenomeAxis<'a> {
     }
 }
 
-/// Plots the copy-number profile. Empty if there are too few bins.
+/// Plots the copy-number profile as an HTML figure. Empty if there are too few bins.
 pub(super) fn copy_number_profile(outcome: &CallSummary) -> String {
     let tumour = outcome.sample_summary.pair.as_ref().and_then(|pair| pair.tumour.as_ref());
     let Some(profile) = tumour.map(|tumour| &tumour.profile).filter(|profile| profile.bins.len() >= MIN_BINS) else {
@@ -75,7 +75,8 @@ pub(super) fn copy_number_profile(outcome: &CallSummary) -> String {
     )
 }
 
-/// Plots one quantity of bins and segments, with a dashed line at the value of a genome without changes.
+/// Plots one quantity of the bins and segments, with a dashed line at `unchanged`, its value for a genome without
+/// copy-number changes.
 fn profile_plot(
     (profile, genome): (&CopyNumberProfile, &GenomeAxis<'_>),
     axis: Axis<'_>,
@@ -99,7 +100,7 @@ fn profile_plot(
     plot.into_svg(described)
 }
 
-/// `chr1:1-2,000,000: relative depth 1.50, minor allele 0.33, copies 2 + 1`.
+/// Returns the tooltip of a segment: `chr1:1-2,000,000: relative depth 1.50, minor allele 0.33, copies 2 + 1`.
 fn segment_title(segment: &ProfileSegment) -> String {
     let place = format!(
         "{}:{}-{}",

@@ -1,4 +1,5 @@
-//! The section on sequencing errors: error rates by quality, substitutions, and slippage in tandem repeats.
+//! The section of the report on sequencing errors: error rates by base quality, substitutions, and slippage in tandem
+//! repeats.
 
 use std::fmt::Write;
 
@@ -6,12 +7,13 @@ use genuma_somatic::sequencing_errors::{EstimatedErrorRates, SubstitutionRate};
 
 use crate::report::markup::escape_html;
 
-/// Maximum number of qualities and of substitutions that are shown. All are in `summary.json`.
+/// Maximum number of base qualities, and of substitutions, that are shown. `summary.json` has all of them.
 const MAX_SHOWN: usize = 5;
-/// Tandem repeats that are shown if the samples have them: bases of the unit, copies.
+/// Classes of tandem repeats whose slippage rate is shown, if the samples have such repeats: bases of the unit, number
+/// of copies.
 const SHOWN_REPEATS: [(u8, u8); 6] = [(1, 8), (1, 12), (1, 16), (1, 20), (2, 8), (2, 12)];
 
-/// Returns the estimated error rates as rows of an HTML definition list.
+/// Returns the estimated error rates as rows of an HTML definition list. `samples` are the sample names.
 pub(crate) fn error_rate_rows(learned: &EstimatedErrorRates, samples: &[String]) -> String {
     let mut html = String::new();
     let mut line = |name: &str, parts: Vec<String>| {

@@ -1,20 +1,20 @@
-//! Number formats of the report: shares and estimates with their intervals.
+//! Formats numbers for the report: shares, and estimates with their intervals.
 
 use genuma_pair::interval::Estimate;
 
-/// Number of decimals for two or three significant digits.
+/// Returns the number of decimals that shows two or three significant digits of a number of this size.
 fn decimals(size: f64) -> usize {
     if size > 0.0 { (1.0 - size.log10().floor()).clamp(0.0, 5.0) as usize } else { 0 }
 }
 
-/// Formats a share as `1.3 %`.
+/// Formats a share in percent, as `1.3 %`.
 pub(crate) fn format_percent(share: f64) -> String {
     let percent = share * 100.0;
     format!("{percent:.0$}\u{a0}%", decimals(percent))
 }
 
-/// Formats a value with its interval, all with the same number of decimals. The interval is left out if it is no
-/// wider than the rounding.
+/// Formats a value with its interval, all with the same number of decimals. The interval is left out if it rounds to
+/// the value.
 fn format_interval(found: Estimate, unit: &str) -> String {
     let Estimate { value, low, high } = found;
     let digits = decimals(if value > 0.0 { value } else { high });

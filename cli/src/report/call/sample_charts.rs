@@ -11,7 +11,7 @@ use crate::report::plot::{Axis, LegendKey, PlotArea, PlotPoint, PlotSize, html_f
 
 const NORMAL_KEY: LegendKey<'static> = LegendKey { style: "normal", name: "Normal" };
 const TUMOUR_KEY: LegendKey<'static> = LegendKey { style: "tumour", name: "Tumour" };
-/// Legend entries of each mate of each sample.
+/// Legend entries: for each sample, those of read 1 and read 2.
 const MATE_KEYS: [[LegendKey<'static>; 2]; 2] = [
     [
         LegendKey { style: "normal", name: "Normal, read 1" },
@@ -23,7 +23,8 @@ const MATE_KEYS: [[LegendKey<'static>; 2]; 2] = [
     ],
 ];
 
-/// Size of a plot of which two are next to the facts table. The right margin has room for `100 %`.
+/// Size of a plot that takes half of the width beside the facts table. The right margin leaves room for the label `100
+/// %`.
 const HALF_WIDTH_PLOT: PlotSize =
     PlotSize { width: 340.0, height: 220.0, left: 68.0, right: 20.0, top: 10.0, bottom: 46.0 };
 
@@ -53,13 +54,13 @@ fn format_percent_tick(share: f64) -> String {
     format!("{percent:.digits$}\u{a0}%")
 }
 
-/// Size of one of the six plots of the mutational spectrum.
+/// Size of the plot of one substitution in the mutational spectrum.
 const SPECTRUM_PLOT: PlotSize =
     PlotSize { width: 210.0, height: 190.0, left: 34.0, right: 4.0, top: 24.0, bottom: 34.0 };
-/// Style classes of the six substitutions.
+/// CSS classes of the six substitutions.
 const SUBSTITUTION_STYLES: [&str; 6] = ["s1", "s2", "s3", "s4", "s5", "s6"];
 
-/// Plots the mutational spectrum: SNVs by substitution and neighbouring bases.
+/// Plots the mutational spectrum: number of SNVs by substitution and neighbouring bases.
 pub(crate) fn mutational_spectrum(outcome: &CallSummary) -> String {
     let counts = &outcome.sample_summary.spectrum;
     let total: u64 = counts.iter().sum();
@@ -129,9 +130,9 @@ fn gc_chart(outcome: &CallSummary) -> String {
     )
 }
 
-/// Minimum number of pairs with known insert size for a plot.
+/// Minimum number of read pairs with known insert size for a plot of insert sizes.
 const MIN_PAIRS: u64 = 100;
-/// Width in bp of a column of the insert size histogram.
+/// Width of a column in the histogram of insert sizes, in bp.
 const HISTOGRAM_STEP_BP: u64 = 10;
 
 fn insert_size_chart(libraries: [&LibraryMetrics; 2]) -> String {
@@ -171,13 +172,14 @@ fn insert_size_chart(libraries: [&LibraryMetrics; 2]) -> String {
     )
 }
 
-/// Minimum number of cycles with data for a line.
+/// Minimum number of sequencing cycles with data for a line in a plot by cycle.
 const MIN_CYCLES: usize = 10;
-/// Number of sequencing cycles that are averaged for one point of the curve, because only few bases of each cycle are
-/// in overlaps of mates.
+/// Number of sequencing cycles that are averaged for one point of the curve of errors, because only few bases of each
+/// cycle are in the overlap of both mates.
 const SMOOTHED_CYCLES: usize = 5;
 
-/// Plots a quantity by cycle with a line for each mate of each sample. Each point is the mean of `step` cycles.
+/// Plots a quantity by sequencing cycle, with a line for each mate of each sample. Each point is the mean of `step`
+/// cycles.
 fn cycle_chart(
     libraries: [&LibraryMetrics; 2],
     of: impl Fn(&SingleCycleMetrics) -> Option<f64>,
@@ -246,9 +248,9 @@ fn base_quality_chart(libraries: [&LibraryMetrics; 2]) -> String {
 
 /// Maximum number of contigs in the plot; the longest are kept.
 const MAX_CONTIGS: usize = 30;
-/// Maximum number of letters of a contig name.
+/// Maximum length of a contig name in the plot, in letters. Longer names are shortened.
 const MAX_NAME_LETTERS: usize = 12;
-/// Largest ratio in the plot. Larger ratios are drawn at the top.
+/// Maximum depth ratio in the plot. Larger ratios are drawn at the top.
 const MAX_COPY_RATIO: f64 = 4.0;
 const LABELLED_PLOT: PlotSize = PlotSize { bottom: 80.0, height: 254.0, ..HALF_WIDTH_PLOT };
 

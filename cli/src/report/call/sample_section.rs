@@ -1,4 +1,4 @@
-//! The section on the samples: whether the pair can be trusted, and a table of all facts.
+//! The section of the report on the samples: whether the sample pair can be trusted, and a table of all facts.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ use super::assessment::{self, Finding, FindingLevel};
 use super::number_format::{format_number_with_interval, format_percent, format_share_with_interval};
 use crate::report::markup::{escape_html, format_count_with_noun, format_with_si_prefix, group_thousands};
 
-/// Icon of a finding's level; the shape differs as well as the colour.
+/// Returns the icon of a finding's level. Levels differ in shape as well as in colour.
 fn level_mark(level: FindingLevel) -> String {
     let (style, label, form) = match level {
         FindingLevel::Good => {
@@ -40,17 +40,17 @@ fn level_mark(level: FindingLevel) -> String {
     format!(r#"<span class="level {style}"><svg viewBox="0 0 16 16" aria-hidden="true">{form}</svg>{label}</span>"#)
 }
 
-/// Returns the overall verdict and the findings that need attention, for each of several tumours.
+/// Returns the overall verdict and the findings that need attention, for each tumour.
 pub(crate) fn render_overall_verdict(outcome: &CallSummary) -> String {
     for_each_tumour(outcome, verdict_with_problems)
 }
 
-/// Returns all findings, for each of several tumours.
+/// Returns all findings, for each tumour.
 pub(crate) fn render_all_findings(outcome: &CallSummary) -> String {
     for_each_tumour(outcome, |outcome| list_findings(&assessment::assess_sample_pair(outcome)))
 }
 
-/// The text of each tumour, with its name if there are several.
+/// Renders a part of the page for each tumour, preceded by the name of the tumour if there are several.
 fn for_each_tumour(outcome: &CallSummary, render: impl Fn(&CallSummary) -> String) -> String {
     let mut html = String::new();
     if let [first, ..] = super::several_tumours(outcome) {
@@ -90,7 +90,7 @@ fn list_findings(findings: &[Finding]) -> String {
     html
 }
 
-/// Rows of the facts table, as HTML.
+/// Rows of the facts table, as HTML. Its columns are the name of the fact, the normal and the tumour.
 struct FactRows {
     html: String,
     has_normal: bool,
@@ -101,34 +101,34 @@ impl FactRows {
         let _ = write!(self.html, r#"<tr class="group"><th colspan="3" scope="rowgroup">{name}</th></tr>"#);
     }
 
-    /// Adds a row with a value for each sample, as HTML.
+    /// Adds a row with one value for each sample. Values are HTML.
     fn add_per_sample(&mut self, name: &str, [normal, tumour]: [String; 2]) {
         let normal = if self.has_normal { normal } else { String::new() };
         let _ = write!(self.html, r#"<tr><th scope="row">{name}</th><td>{normal}</td><td>{tumour}</td></tr>"#);
     }
 
-    /// Adds a row with one value for both samples, as HTML.
+    /// Adds a row with one value for both samples. The value is HTML.
     fn add_common(&mut self, name: &str, value: &str) {
         let _ = write!(self.html, r#"<tr><th scope="row">{name}</th><td colspan="2">{value}</td></tr>"#);
     }
 
-    /// Adds a row with a value for the tumour only.
+    /// Adds a row with a value for the tumour only. The value is HTML.
     fn add_tumour(&mut self, name: &str, value: String) {
         self.add_per_sample(name, [String::new(), value]);
     }
 }
 
-/// Table cell for an unknown value, with the reason.
+/// Returns the table cell for an unknown value, which states the reason.
 fn unknown_cell(why: &str) -> String {
     format!(r#"<span class="of">unknown: {}</span>"#, escape_html(why))
 }
 
-/// Why a fact that needs the normal is unknown: there is no normal, or else `why`.
+/// Returns the reason why a fact that needs the normal is unknown: there is no normal, or else `why`.
 fn missing_input<'a>(outcome: &CallSummary, why: &'a str) -> &'a str {
     if outcome.has_normal { why } else { "there is no normal" }
 }
 
-/// A value with a remark in grey.
+/// Returns HTML of a value, followed by a remark in grey.
 fn with_remark(value: &str, remark: &str) -> String {
     format!(r#"{value} <span class="of">{remark}</span>"#)
 }
@@ -137,7 +137,8 @@ fn estimate_or_unknown(found: Option<Estimate>, write: fn(Estimate) -> String, w
     found.map_or_else(|| unknown_cell(why), write)
 }
 
-/// Returns all facts of the samples as table rows. Contigs and screened sequences are known for the first tumour only.
+/// Returns all facts about the samples as rows of an HTML table. Facts about contigs and screened sequences are known
+/// for the first tumour only.
 pub(crate) fn sample_fact_rows(outcome: &CallSummary) -> String {
     let mut rows = FactRows { html: String::new(), has_normal: outcome.has_normal };
     if let [first, ..] = super::several_tumours(outcome) {
@@ -209,7 +210,7 @@ fn add_identity_and_purity(rows: &mut FactRows, outcome: &CallSummary) {
     add_purity(rows, pair, in_normal);
 }
 
-/// Adds purity, ploidy and LOH; `in_normal`: the cell with the share of tumour cells in the normal.
+/// Adds purity, ploidy and LOH. `in_normal`: HTML of the cell with the share of tumour cells in the normal.
 fn add_purity(rows: &mut FactRows, pair: &SamplePairSummary, in_normal: String) {
     let why = &assessment::purity_unknown_reason(Some(pair));
     let Some(purity) = pair.tumour.as_ref().and_then(|t| t.purity) else {
@@ -244,9 +245,10 @@ fn add_purity(rows: &mut FactRows, pair: &SamplePairSummary, in_normal: String) 
 /// Minimum length (bp) of a contig that is reported as gained or lost. Chosen: shorter contigs are unplaced scaffolds,
 /// in which a single deletion or a repeat looks like a changed copy number.
 const MIN_STATED_CONTIG_BASES: u64 = 100_000;
-/// LOH fractions below this value are shown as "none", because one or two sites can show LOH by chance. Chosen.
+/// Minimum LOH fraction that is shown as a number. Smaller fractions are shown as "none", because one or two sites can
+/// show LOH by chance. Set by judgement.
 const MIN_LOH_FRACTION: f64 = 0.001;
-/// Maximum number of names in a list of contigs.
+/// Maximum number of names in a list of contigs. The number of further contigs is shown.
 const MAX_NAMES: usize = 8;
 
 fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
@@ -289,7 +291,7 @@ fn add_contigs(rows: &mut FactRows, outcome: &CallSummary) {
     }
 }
 
-/// Adds mutation burden and microsatellite instability.
+/// Adds rows with mutation burden and microsatellite instability.
 fn add_mutations(rows: &mut FactRows, outcome: &CallSummary) {
     let burden = outcome
         .sample_summary
@@ -299,9 +301,10 @@ fn add_mutations(rows: &mut FactRows, outcome: &CallSummary) {
     rows.add_tumour("Unstable tandem repeats (MSI)", describe_repeats(outcome.sample_summary.repeats));
 }
 
-/// Levels of microsatellite instability, as share of unstable repeats: stable below the first, MSI-high above the second. Stable tumours have less than 1%; MSIsensor (Niu 2014) uses 3.5%.
+/// Levels of microsatellite instability, as shares of unstable repeats: stable below the first level, MSI-high above
+/// the second. Stable tumours have less than 1%; MSIsensor (Niu 2014) uses 3.5%.
 const MSI_LEVELS: [f64; 2] = [0.01, 0.035];
-/// Minimum number of repeats for a statement on microsatellite instability.
+/// Minimum number of examined repeats for a statement on microsatellite instability.
 const MIN_REPEATS: u64 = 100;
 
 fn describe_repeats(repeats: Option<RepeatInstability>) -> String {
@@ -367,7 +370,7 @@ fn add_coverage(rows: &mut FactRows, outcome: &CallSummary) {
     );
 }
 
-/// Adds the depth of the targets.
+/// Adds rows with the depth of the targets.
 fn add_target_coverage(rows: &mut FactRows, targets: &TargetSummary) {
     let [normal, tumour, ..] = &targets.samples[..] else { return };
     let mut each = |name: &str, of: &dyn Fn(&TargetCoverage) -> String| {
@@ -389,7 +392,7 @@ fn add_target_coverage(rows: &mut FactRows, targets: &TargetSummary) {
     }
 }
 
-/// The assay with its reason.
+/// Returns HTML of the assay, followed by the reason why it was chosen.
 fn describe_assay(decision: &AssayDecision) -> String {
     with_remark(decision.assay.name(), &escape_html(&decision.reason))
 }
@@ -518,7 +521,7 @@ fn describe_telomeres(own: &LibraryMetrics) -> String {
     }
 }
 
-/// Maximum number of screened sequences, and of calls with such a sequence, in the table.
+/// Maximum number of screened sequences in the table, and of calls that match such a sequence.
 const MAX_SCREENED_ROWS: usize = 12;
 
 fn add_screened_sequences(rows: &mut FactRows, outcome: &CallSummary) {

@@ -9,10 +9,10 @@ use genuma_somatic::signatures::SignatureExposures;
 use super::number_format::{format_percent, format_share_with_interval};
 use crate::report::markup::{escape_html, format_count_with_noun, group_thousands};
 
-/// Length of the axis of the bars, from 0 to 100 %.
+/// Length of the axis of the bars, from 0 to 100 %, in SVG units.
 const AXIS_LENGTH: f64 = 200.0;
 
-/// The tables of the exposures of all tumours. Empty if no signatures were given.
+/// Returns the tables of the exposures of all tumours as HTML. Empty if no signatures were given.
 pub(super) fn signature_tables(outcome: &CallSummary) -> String {
     let first = outcome.samples.get(1).map(|name| (name.as_str(), &outcome.sample_summary));
     let others = outcome.other_tumours.iter().map(|other| (other.sample.as_str(), &other.sample_summary));
@@ -21,7 +21,7 @@ pub(super) fn signature_tables(outcome: &CallSummary) -> String {
     fits.map(|(name, fit)| signature_table(fit, outcome.has_normal, is_named.then_some(name))).collect()
 }
 
-/// The exposures of a tumour, which is named if there are several.
+/// Returns the table of the exposures of a tumour. `tumour` is its name if there are several tumours.
 fn signature_table(fit: &SignatureExposures, has_normal: bool, tumour: Option<&str>) -> String {
     let mut html = String::from("<figure class=\"signatures\"><figcaption><h3>Mutational signatures");
     if let Some(tumour) = tumour {
@@ -95,7 +95,7 @@ fn signature_table(fit: &SignatureExposures, has_normal: bool, tumour: Option<&s
     html
 }
 
-/// A bar for the share, with its interval.
+/// Draws a bar for an exposure (share of the SNVs), with its interval.
 fn exposure_bar(share: Estimate) -> String {
     let [value, low, high] = [share.value, share.low, share.high].map(|share| share.clamp(0.0, 1.0) * AXIS_LENGTH);
     format!(

@@ -1,4 +1,4 @@
-//! Plots of the resources that the call used over time: CPU, memory, file I/O. The units are shown as bands.
+//! Plots of the CPU, memory and file I/O that a call used over time. The units of the call are shown as bands.
 
 use genuma_work::timeline::{Timeline, UsageSample};
 
@@ -16,7 +16,7 @@ const WRITTEN_KEY: LegendKey<'static> = LegendKey { style: "written", name: "Wri
 /// Maximum number of points of a curve. More would not be visible.
 const MAX_POINTS: usize = 300;
 
-/// Plots CPU, memory and file access over the time of the call; empty if the call was too short.
+/// Plots CPU, memory and file I/O over the time of the call. Empty if the call was too short.
 pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
     let samples = &timeline.samples;
     let Some(end) = samples.last().map(|last| last.elapsed_s).filter(|&s| s > 0.0 && samples.len() > 2) else {
@@ -75,7 +75,7 @@ pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
 
 const MIB: f64 = (1u64 << 20) as f64;
 
-/// A number at an axis: `0.05`, `1.5`, `12,000`.
+/// Formats the value of a tick: `0.05`, `1.5`, `12,000`.
 fn format_tick(n: f64) -> String {
     match n {
         n if n >= 10.0 || n == 0.0 => group_thousands(n.round() as u64),
@@ -84,14 +84,15 @@ fn format_tick(n: f64) -> String {
     }
 }
 
-/// Start, end and name of each unit, in seconds.
+/// Returns start and end (seconds since the start of the call) and name of each unit. `end` is the end of the last
+/// unit.
 fn unit_bands(timeline: &Timeline, end: f64) -> Vec<(f64, f64, &str)> {
     let units = &timeline.units;
     let ends = units.iter().skip(1).map(|next| next.at.elapsed_s).chain([end]);
     units.iter().zip(ends).map(|(unit, until)| (unit.at.elapsed_s, until, &unit.name[..])).collect()
 }
 
-/// Increase per second of the quantity `of`, in steps of about `step` seconds.
+/// Returns points (time in seconds, increase per second) of the cumulative quantity `of`, about `step` seconds apart.
 fn rates_per_second(samples: &[UsageSample], step: f64, of: impl Fn(&UsageSample) -> f64) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut from = &samples[0];

@@ -16,16 +16,16 @@ use crate::report::plot::{
     Axis, HorizontalBar, LegendKey, PlotArea, PlotPoint, PlotSize, SMALL_PLOT_SIZE, horizontal_bars, html_figure,
 };
 
-/// Style classes of lines, in the order of use.
+/// CSS classes of the lines of a plot, in the order of use.
 const LINE_STYLES: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
-/// Size of the latency curve, which takes the whole width.
+/// Size of the latency plot, which takes the whole width of the page.
 const WIDE_PLOT: PlotSize = PlotSize { width: 920.0, height: 380.0, left: 62.0, right: 14.0, top: 10.0, bottom: 46.0 };
-/// Widths of the margins of a bar chart for names and values.
+/// Widths of the left margin (names) and the right margin (values) of a bar chart, in SVG units.
 const BAR_MARGINS: (f64, f64) = (148.0, 92.0);
 /// Maximum number of lines of a plot. More lines could not be distinguished.
 const MAX_LINES: usize = 6;
 
-/// Formats a measurement: `105 ns ± 1.2, 9 repetitions`.
+/// Formats a measurement with its spread: `105 ns ± 1.2, 9 repetitions`.
 pub(crate) fn format_measurement(m: &Measurement, unit: &str) -> String {
     format!(
         "{} {unit} ± {}, {}",
@@ -39,12 +39,12 @@ fn measured_point(x: f64, m: &Measurement, unit: &str, at: String) -> PlotPoint 
     PlotPoint { x, y: m.median, low: m.min, high: m.max, title: format!("{at}: {}", format_measurement(m, unit)) }
 }
 
-/// A figure without plot, with the reason in its caption.
+/// Returns an HTML figure without a plot. Its caption is the reason.
 pub(crate) fn figure_without_plot(title: &str, why: &str) -> String {
     html_figure(title, why, &[], "")
 }
 
-/// Rounds `n` up or down to 1, 2 or 5 times a power of ten.
+/// Rounds `n` to 1, 2 or 5 times a power of ten: up if `up` is set, else down.
 fn round_125(n: f64, up: bool) -> f64 {
     let power = 10f64.powf(n.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * power);
@@ -53,7 +53,7 @@ fn round_125(n: f64, up: bool) -> f64 {
     found.unwrap_or(n)
 }
 
-/// Plots the latency of a load against the size of the buffer (pointer chasing).
+/// Plots the latency of a memory access against the size of the buffer (pointer chain).
 pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let curves = f.local_latency_curves();
@@ -138,7 +138,7 @@ pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
     html_figure(&title, &caption, &keys, &format!(r#"<div class="wide broad">{svg}</div>"#))
 }
 
-/// Name and bytes of the data caches of a node's first usable CPU, nearest first.
+/// Returns name and size in bytes of the data caches of a node's first usable CPU, from L1 on.
 fn cache_sizes(profile: &MachineProfile, node: u32) -> Vec<(String, u64)> {
     let topology = &profile.topology;
     let first = topology
@@ -149,7 +149,8 @@ fn cache_sizes(profile: &MachineProfile, node: u32) -> Vec<(String, u64)> {
     caches.filter(|c| c.cpus.contains(cpu)).map(|c| (format!("L{}", c.level), c.bytes)).collect()
 }
 
-/// Bandwidth measurements of the first node with measurements on its own memory.
+/// Returns the first node whose bandwidth to its own memory was measured, and these measurements. Without any, the list
+/// is empty.
 pub(crate) fn local_bandwidths(f: ProfileFindings<'_>) -> (u32, Vec<&BandwidthMeasurement>) {
     let own = |b: &&BandwidthMeasurement| b.cpu_node.is_some_and(|node| b.memory == MemoryLocation::Node(node));
     let all = &f.0.bandwidth;
@@ -157,7 +158,8 @@ pub(crate) fn local_bandwidths(f: ProfileFindings<'_>) -> (u32, Vec<&BandwidthMe
     (node, all.iter().filter(own).filter(|b| b.cpu_node == Some(node)).collect())
 }
 
-/// Plots the bandwidth of one node by kernel: of one thread, and the maximum over all thread counts.
+/// Plots the bandwidth of one node to its own memory, by bandwidth kernel: of one thread, and the maximum over all
+/// thread counts.
 pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (node, entries) = local_bandwidths(f);
@@ -209,7 +211,7 @@ pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
     )
 }
 
-/// Plots the bandwidth of one node against the number of its threads.
+/// Plots the bandwidth of one node to its own memory against the number of threads.
 pub(crate) fn thread_scaling_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (node, entries) = local_bandwidths(f);
@@ -256,7 +258,7 @@ pub(crate) fn thread_scaling_chart(profile: &MachineProfile) -> String {
     bandwidth_line_plot(&title, &caption, "threads", "GB/s, all together", &lines)
 }
 
-/// A plot of bandwidth lines against a count.
+/// Plots lines of bandwidth against a number, such as the number of threads.
 fn bandwidth_line_plot(title: &str, caption: &str, x: &str, y: &str, lines: &[(LegendKey, Vec<PlotPoint>)]) -> String {
     let all = || lines.iter().flat_map(|l| &l.1);
     let right = all().map(|p| p.x).fold(1.0, f64::max);
@@ -274,7 +276,7 @@ fn bandwidth_line_plot(title: &str, caption: &str, x: &str, y: &str, lines: &[(L
     html_figure(title, caption, &keys, &field.into_svg(&format!("{y} against {x}. {title}")))
 }
 
-/// Formats a tick value without needless decimals.
+/// Formats the value of a tick without unnecessary decimals.
 fn format_tick(n: f64) -> String {
     if (n - n.round()).abs() < 1e-6 {
         number(n.round() + 0.0).trim_end_matches(".00").trim_end_matches(".0").to_string()
@@ -318,7 +320,7 @@ pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
     html_figure(&title, &caption, &[], &horizontal_bars(&rows, BAR_MARGINS, &title))
 }
 
-/// A short name of a memory placement.
+/// Returns a short name of a memory placement, for a bar chart.
 fn short_spot_name(spot: &MemoryLocation) -> String {
     match spot {
         MemoryLocation::Node(node) => format!("all on node {node}"),
@@ -328,7 +330,7 @@ fn short_spot_name(spot: &MemoryLocation) -> String {
     }
 }
 
-/// Plots the latency of one thread against the bandwidth of the other threads.
+/// Plots the latency of one thread against the bandwidth that other threads use at the same time.
 pub(crate) fn loaded_latency_chart(profile: &MachineProfile) -> String {
     let mut curves: Vec<&LoadedLatencyCurve> = profile.loaded.iter().filter(|c| c.points.len() > 1).collect();
     // The first node's own memory first, then more distant memory.
@@ -380,8 +382,8 @@ pub(crate) fn loaded_latency_chart(profile: &MachineProfile) -> String {
     html_figure(&title, &caption, &keys, &field.into_svg(&format!("Latency against injected bandwidth. {title}")))
 }
 
-/// Plots total and per-thread bandwidth against the number of threads, for the memory of one node and for interleaved
-/// memory.
+/// Plots the total and the per-thread bandwidth against the number of threads, for the memory of one node and for
+/// interleaved memory.
 pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let all = f.contention_curves();

@@ -1,5 +1,5 @@
-//! The drawing of a machine: sockets, nodes with their cores and caches, memory. Each socket is one SVG, so that
-//! narrow windows wrap them.
+//! Draws a machine as SVG: sockets, nodes with their cores and caches, memory. Each socket is one SVG, so that they are
+//! placed below each other in narrow windows.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,20 +15,21 @@ const MIN_NODE_WIDTH: f64 = 196.0;
 /// Height of a line of text in SVG units.
 const LINE_HEIGHT: f64 = 18.0;
 const BANK_HEIGHT: f64 = 40.0;
-/// Minimum side of a core that has its number written in it, in SVG units.
+/// Minimum side of a core's square in which its number is written, in SVG units.
 const MIN_NUMBERED_CORE: f64 = 26.0;
 
-/// A core with its hardware threads.
+/// A core and its hardware threads.
 struct DrawnCore<'a> {
     cpus: Vec<&'a Cpu>,
 }
 
-/// Returns the SVGs of all sockets.
+/// Draws all sockets. Returns one SVG for each.
 pub(crate) fn topology_drawing(topology: &Topology) -> String {
     nodes_by_socket(topology).iter().map(|(name, nodes)| draw_socket(topology, name, nodes)).collect()
 }
 
-/// Groups nodes by socket. Nodes without cores, and nodes that span sockets, form groups of their own.
+/// Groups nodes by socket. Nodes without cores are groups of their own; if any node spans several sockets, all nodes
+/// are.
 fn nodes_by_socket(topology: &Topology) -> Vec<(String, Vec<&NumaNode>)> {
     let packages = |node: &NumaNode| -> Vec<u32> {
         let mut sockets: Vec<u32> = topology.cpus.iter().filter(|c| c.node == node.id).map(|c| c.package).collect();
@@ -59,7 +60,7 @@ fn node_cores<'a>(topology: &'a Topology, node: &NumaNode) -> Vec<DrawnCore<'a>>
     cores.into_values().collect()
 }
 
-/// Groups the cores of a node by the last-level cache that they share.
+/// Groups the cores of a node by the last-level cache that they share. If no cores share one, they are one group.
 fn cores_by_cache<'a>(topology: &'a Topology, node: &NumaNode) -> Vec<Vec<DrawnCore<'a>>> {
     let data = topology.caches.iter().filter(|c| c.kind != CacheKind::Instruction);
     let last = data.clone().map(|c| c.level).max().unwrap_or(0);
@@ -77,7 +78,7 @@ fn cores_by_cache<'a>(topology: &'a Topology, node: &NumaNode) -> Vec<Vec<DrawnC
     groups.into_values().collect()
 }
 
-/// Describes the caches in lines: the caches of one core, then the shared caches.
+/// Describes the data caches of a node in lines of text: the caches of one core, then the shared caches.
 fn cache_lines(topology: &Topology, node: &NumaNode) -> Vec<String> {
     let (mut own, mut shared) = (Vec::new(), Vec::new());
     let of_node = topology.caches.iter().filter(|c| !c.cpus.intersection(&node.cpus).is_empty());
@@ -101,7 +102,7 @@ fn cache_lines(topology: &Topology, node: &NumaNode) -> Vec<String> {
     std::iter::once(own).chain(shared).filter(|line| !line.is_empty()).collect()
 }
 
-/// Side of a drawn core in SVG units, for a node with this number of cores.
+/// Returns the side of a core's square in SVG units, for a node with `cores` cores.
 fn core_side(cores: usize) -> f64 {
     match cores {
         0..=4 => 40.0,
@@ -112,14 +113,14 @@ fn core_side(cores: usize) -> f64 {
     }
 }
 
-/// Whether core numbers fit into the cores of a node.
+/// Returns whether the squares of a node's cores are large enough for their numbers.
 pub(crate) fn has_numbered_cores(topology: &Topology, node: &NumaNode) -> bool {
     !node.cpus.is_empty() && core_side(node_cores(topology, node).len()) >= MIN_NUMBERED_CORE
 }
 
-/// Layout of the cores of a node.
+/// Layout of the cores of a node: groups of cores, each in rows of squares.
 struct CoreGrid {
-    /// Side of a core in SVG units.
+    /// Side of a core's square in SVG units.
     cell: f64,
     /// Number of cores in a row of a group.
     columns: usize,
@@ -154,14 +155,14 @@ impl CoreGrid {
         }
     }
 
-    /// Width and height of a group in SVG units.
+    /// Returns width and height of a group of `cores` cores in SVG units.
     fn group_size(cell: f64, columns: usize, cores: usize) -> (f64, f64) {
         let rows = cores.div_ceil(columns.max(1)).max(1);
         (columns as f64 * (cell + 3.0) + 5.0, rows as f64 * (cell + 3.0) + 5.0)
     }
 }
 
-/// Draws a socket, or a node that belongs to no single socket.
+/// Draws a socket with its nodes, or a node that belongs to no single socket.
 fn draw_socket(topology: &Topology, name: &str, nodes: &[&NumaNode]) -> String {
     let drawn: Vec<(f64, f64, String)> = nodes.iter().map(|node| draw_node(topology, node)).collect();
     let wide = drawn.iter().map(|d| d.0).fold(0.0, f64::max);
@@ -262,7 +263,8 @@ fn draw_node(topology: &Topology, node: &NumaNode) -> (f64, f64, String) {
     (width, y, outline + &svg)
 }
 
-/// Draws a core with one stripe for each hardware thread, and the number of its first CPU if there is room.
+/// Draws a core as a square with one stripe for each hardware thread and, if there is room, the number of its first
+/// CPU.
 fn draw_core(topology: &Topology, core: &DrawnCore, (x, y): (f64, f64), cell: f64) -> String {
     let n = core.cpus.len().max(1);
     let width = (cell - (n - 1) as f64) / n as f64;

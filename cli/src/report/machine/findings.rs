@@ -1,4 +1,4 @@
-//! Key figures derived from a machine profile, for the tiles, the text and the titles of the plots.
+//! Derives key figures from a machine profile, for the report's tiles, text and plot titles.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use genuma_probe::profile::{
 
 use crate::report::markup::format_count_with_noun;
 
-/// Minimum, median and maximum of measurements of one kind.
+/// Minimum, median and maximum of several measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MinMedianMax {
     pub(crate) low: f64,
@@ -18,7 +18,8 @@ pub(crate) struct MinMedianMax {
 }
 
 impl MinMedianMax {
-    /// The range of the positive values; values that are not positive were not measured. `None` if there are none.
+    /// Computes the range of the positive values. Values that are not positive stand for missing measurements. `None`
+    /// if no value is positive.
     pub(crate) fn from_values(values: impl Iterator<Item = f64>) -> Option<MinMedianMax> {
         let mut sorted: Vec<f64> = values.filter(|v| v.is_finite() && *v > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
@@ -28,18 +29,20 @@ impl MinMedianMax {
     }
 }
 
-/// A bandwidth measurement, from the bandwidth table or from a contention curve.
+/// The result of one bandwidth measurement, from the bandwidth table or from a contention curve.
 #[derive(Debug, Clone)]
 pub(crate) struct BandwidthRate<'a> {
     pub(crate) kernel: BandwidthKernel,
-    /// NUMA node of the threads; `None` if they are on several nodes or the profile does not say.
+    /// NUMA node of the threads; `None` if the threads are on several nodes, or if the profile does not record the
+    /// node.
     pub(crate) cpu_node: Option<u32>,
     pub(crate) memory: &'a MemoryLocation,
     pub(crate) threads: u32,
+    /// Bandwidth of all threads together.
     pub(crate) total: Measurement,
 }
 
-/// Latency of local memory on base pages and on huge pages.
+/// Latency of local memory with base pages and with huge pages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HugePageGain {
     pub(crate) base: Measurement,
@@ -47,12 +50,13 @@ pub(crate) struct HugePageGain {
 }
 
 impl HugePageGain {
-    /// Reduction of the latency by huge pages as a share; negative if huge pages are slower.
+    /// Returns the reduction of the latency by huge pages as a share; negative if huge pages are slower.
     pub(crate) fn latency_reduction_share(&self) -> f64 {
         1.0 - self.huge.median / self.base.median
     }
 
-    /// Whether the difference is larger than both spreads together and larger than 1/30.
+    /// Returns whether the difference of the latencies is larger than the sum of both spreads, and larger than 1/30 of
+    /// the latency with base pages.
     pub(crate) fn is_gain_significant(&self) -> bool {
         let difference = (self.base.median - self.huge.median).abs();
         difference > self.base.median_absolute_deviation + self.huge.median_absolute_deviation
@@ -60,64 +64,64 @@ impl HugePageGain {
     }
 }
 
-/// The number of threads at which a node's memory bandwidth is saturated.
+/// Number of threads at which the bandwidth of a node's memory stops growing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BandwidthSaturation {
-    /// Kernel that the threads run.
+    /// Bandwidth kernel that the threads ran.
     pub(crate) kernel: BandwidthKernel,
-    /// Minimum number of threads that reach 80% of the maximum.
+    /// Minimum number of threads that together reach 80% of the maximum bandwidth.
     pub(crate) threads: u32,
-    /// Share of the maximum that these threads reach.
+    /// Share of the maximum bandwidth that this number of threads reaches.
     pub(crate) max_share: f64,
-    /// Maximum bandwidth of all threads in GB/s.
+    /// Maximum of the total bandwidth over all numbers of threads, in GB/s.
     pub(crate) max_gbs: f64,
-    /// Bandwidth of one thread alone in GB/s, if it was measured.
+    /// Bandwidth of a single thread in GB/s, if it was measured.
     pub(crate) one_thread_gbs: Option<f64>,
-    /// Largest number of threads measured, and the bandwidth of each thread then in GB/s.
+    /// The largest number of threads measured, and the bandwidth of each of them in GB/s.
     pub(crate) largest_run: (u32, f64),
 }
 
 impl BandwidthSaturation {
-    /// Whether at most three quarters of the threads reach 80% of the maximum bandwidth.
+    /// Returns whether three quarters of the threads, or fewer, reach 80% of the maximum bandwidth.
     pub(crate) fn is_bandwidth_saturated(&self) -> bool {
         self.threads * 4 <= self.largest_run.0 * 3
     }
 }
 
-/// A machine profile with methods that derive the key figures.
+/// Derives key figures from a machine profile.
 #[derive(Clone, Copy)]
 pub(crate) struct ProfileFindings<'a>(pub &'a MachineProfile);
 
 impl<'a> ProfileFindings<'a> {
-    /// Numbers of the nodes that have CPUs.
+    /// Returns the numbers of the nodes that have CPUs.
     pub(crate) fn nodes_with_cores(self) -> Vec<u32> {
         self.0.topology.nodes.iter().filter(|n| !n.cpus.is_empty()).map(|n| n.id).collect()
     }
 
-    /// Numbers of the nodes that have memory.
+    /// Returns the numbers of the nodes that have memory.
     pub(crate) fn nodes_with_memory(self) -> Vec<u32> {
         self.0.topology.memory_nodes().iter().collect()
     }
 
-    /// Nodes with memory and without cores.
+    /// Returns the numbers of the nodes that have memory but no cores. Nodes of GPU memory are left out.
     pub(crate) fn memory_only_nodes(self) -> Vec<u32> {
         let nodes = self.0.topology.nodes.iter();
         nodes.filter(|n| n.memory_bytes > 0 && n.cpus.is_empty() && !n.is_gpu_memory).map(|n| n.id).collect()
     }
 
-    /// Nodes with cores and without memory.
+    /// Returns the numbers of the nodes that have cores but no memory.
     pub(crate) fn memoryless_nodes(self) -> Vec<u32> {
         let nodes = self.0.topology.nodes.iter();
         nodes.filter(|n| n.memory_bytes == 0 && !n.cpus.is_empty()).map(|n| n.id).collect()
     }
 
-    /// Number of cores; hardware threads with the same siblings are one core.
+    /// Returns the number of cores. Hardware threads with the same siblings are one core.
     pub(crate) fn num_cores(self) -> usize {
         let cpus = &self.0.topology.cpus;
         cpus.iter().map(|c| c.siblings.smallest_id().unwrap_or(c.id)).collect::<BTreeSet<u32>>().len()
     }
 
-    /// Number of sockets (CPU packages).
+    /// Returns the number of sockets (CPU packages).
     pub(crate) fn num_sockets(self) -> usize {
         self.0.topology.cpus.iter().map(|c| c.package).collect::<BTreeSet<u32>>().len()
     }
@@ -131,29 +135,30 @@ impl<'a> ProfileFindings<'a> {
         )
     }
 
-    /// Latency of the own node's memory, in ns.
+    /// Returns the latency from each node to its own memory, in ns.
     pub(crate) fn local_memory_latency_ns(self) -> Option<MinMedianMax> {
         self.latency_range(|cpu, memory| cpu == memory)
     }
 
-    /// Latency of the memory of other nodes with cores, in ns.
+    /// Returns the latency from each node to the memory of other nodes that have cores, in ns.
     pub(crate) fn remote_memory_latency_ns(self) -> Option<MinMedianMax> {
         let own = self.nodes_with_cores();
         self.latency_range(|cpu, memory| cpu != memory && own.contains(&memory))
     }
 
-    /// Latency of the farthest memory from any core, in ns.
+    /// Returns the highest latency from any node to the memory of another node, in ns.
     pub(crate) fn farthest_memory_latency_ns(self) -> Option<f64> {
         self.latency_range(|cpu, memory| cpu != memory).map(|range| range.high)
     }
 
-    /// Latency of the memory of nodes without cores, in ns.
+    /// Returns the latency from each node to the memory of nodes without cores, in ns.
     pub(crate) fn memory_only_node_latency_ns(self) -> Option<MinMedianMax> {
         let only = self.memory_only_nodes();
         self.latency_range(|_, memory| only.contains(&memory))
     }
 
-    /// Mean latency of memory that is interleaved over the nodes with cores and memory, in ns.
+    /// Returns the mean latency of memory that is interleaved over the nodes with cores and memory, in ns. It is
+    /// computed from the latencies between all pairs of these nodes; `None` if one of them is missing.
     pub(crate) fn interleaved_memory_latency_ns(self) -> Option<f64> {
         let (own, with_memory) = (self.nodes_with_cores(), self.nodes_with_memory());
         let banks: Vec<u32> = own.iter().copied().filter(|n| with_memory.contains(n)).collect();
@@ -165,7 +170,7 @@ impl<'a> ProfileFindings<'a> {
         (banks.len() > 1).then(|| all.iter().sum::<f64>() / all.len() as f64)
     }
 
-    /// Local latency of the first node on which both base and huge pages were measured.
+    /// Returns the local latency with base and huge pages, of the first node on which both were measured.
     pub(crate) fn huge_page_gain(self) -> Option<HugePageGain> {
         let of = |node: u32, pages: BufferPageKind| {
             let pairs = self.0.latency.node_pairs.iter();
@@ -177,7 +182,8 @@ impl<'a> ProfileFindings<'a> {
         })
     }
 
-    /// Local latency curves of the first node that has any: base pages, huge pages.
+    /// Returns the latency curves (latency by buffer size) of local memory, of the first node that has any: base pages
+    /// first, then huge pages.
     pub(crate) fn local_latency_curves(self) -> Vec<&'a LatencyCurve> {
         let curves = &self.0.latency.curves;
         let local = |c: &&LatencyCurve| c.cpu_node == c.memory_node && !c.points.is_empty();
@@ -188,7 +194,7 @@ impl<'a> ProfileFindings<'a> {
         curves_of_node
     }
 
-    /// All bandwidth measurements that succeeded.
+    /// Returns all bandwidth measurements that succeeded.
     pub(crate) fn bandwidth_rates(self) -> impl Iterator<Item = BandwidthRate<'a>> {
         let alone = self.0.bandwidth.iter().map(|b| BandwidthRate {
             kernel: b.kernel,
@@ -209,7 +215,8 @@ impl<'a> ProfileFindings<'a> {
         alone.chain(crowded).filter(|r| r.total.median.is_finite() && r.total.median > 0.0)
     }
 
-    /// The bandwidth kernel that the report's text gives results of: triad, or the next of a list that was measured.
+    /// Returns the bandwidth kernel whose results the text of the report states: triad, or, if it was not measured, the
+    /// next one in the order read, copy, add, scale, copy past caches.
     pub(crate) fn main_bandwidth_kernel(self) -> Option<BandwidthKernel> {
         let preferred = [
             BandwidthKernel::Triad,
@@ -222,7 +229,7 @@ impl<'a> ProfileFindings<'a> {
         preferred.into_iter().find(|&k| self.bandwidth_rates().any(|r| r.kernel == k))
     }
 
-    /// Bandwidth of one thread on its own node's memory.
+    /// Returns the bandwidth of one thread that uses the memory of its own node.
     pub(crate) fn one_thread_bandwidth(self) -> Option<BandwidthRate<'a>> {
         let kernel = self.main_bandwidth_kernel()?;
         let own = |r: &BandwidthRate| match (r.cpu_node, r.memory) {
@@ -235,28 +242,29 @@ impl<'a> ProfileFindings<'a> {
         self.bandwidth_rates().find(|r| r.kernel == kernel && r.threads == 1 && own(r))
     }
 
-    /// Maximum bandwidth of `kernel`, for any placement of threads and memory.
+    /// Returns the highest bandwidth of `kernel`, with any placement of threads and memory.
     pub(crate) fn max_bandwidth(self, kernel: BandwidthKernel) -> Option<BandwidthRate<'a>> {
         let rates = self.bandwidth_rates().filter(|r| r.kernel == kernel);
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
-    /// Maximum bandwidth of any kernel except random and strided, whose bandwidth counts whole cache lines.
+    /// Returns the highest bandwidth of any kernel. The kernels random and strided are left out, because their
+    /// bandwidth counts whole cache lines.
     pub(crate) fn max_bandwidth_of_any_kernel(self) -> Option<BandwidthRate<'a>> {
         let rates =
             self.bandwidth_rates().filter(|r| !matches!(r.kernel, BandwidthKernel::Random | BandwidthKernel::Strided));
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
-    /// Share of the theoretical peak bandwidth that the best kernel reaches, and its measurement.
+    /// Returns the highest bandwidth as a share of the theoretical peak bandwidth, and its measurement.
     pub(crate) fn share_of_theoretical_peak(self) -> Option<(f64, BandwidthRate<'a>)> {
         let peak = self.0.theory.peak_gbs.filter(|&p| p > 0.0)?;
         let best = self.max_bandwidth_of_any_kernel()?;
         Some((best.total.median / peak, best))
     }
 
-    /// Bandwidth of all threads of a node on the memory of one node: own memory, memory of other nodes with cores,
-    /// memory of memory-only nodes.
+    /// Returns the bandwidth of all threads of a node that use the memory of one node, as ranges over pairs of nodes:
+    /// own memory, memory of other nodes with cores, memory of memory-only nodes.
     pub(crate) fn node_pair_bandwidths(
         self,
         kernel: BandwidthKernel,
@@ -276,8 +284,8 @@ impl<'a> ProfileFindings<'a> {
         )
     }
 
-    /// Contention curves of the reference kernel, or else of the kernel with most curves: memory of one node first,
-    /// then interleaved memory.
+    /// Returns the contention curves of the main bandwidth kernel or, without any, of the kernel with most curves:
+    /// memory of one node first, then interleaved memory.
     pub(crate) fn contention_curves(self) -> Vec<&'a ContentionCurve> {
         let curves = &self.0.contention;
         let count = |kernel: BandwidthKernel| curves.iter().filter(|c| c.kernel == kernel).count();
@@ -291,14 +299,14 @@ impl<'a> ProfileFindings<'a> {
         selected
     }
 
-    /// Contention curve on the memory of one node with cores.
+    /// Returns the contention curve for the memory of a single node that has cores.
     pub(crate) fn single_node_contention(self) -> Option<&'a ContentionCurve> {
         let own = self.nodes_with_cores();
         let on_one = |c: &&ContentionCurve| matches!(&c.memory, MemoryLocation::Node(n) if own.contains(n));
         self.contention_curves().into_iter().find(on_one)
     }
 
-    /// Saturation of the memory of one node.
+    /// Returns the number of threads that saturate the memory of one node.
     pub(crate) fn bandwidth_saturation(self) -> Option<BandwidthSaturation> {
         let points = &self.single_node_contention()?.points;
         let max_gbs = points.iter().map(|p| p.total.median).fold(0.0, f64::max);
@@ -314,8 +322,8 @@ impl<'a> ProfileFindings<'a> {
         })
     }
 
-    /// At the largest number of threads: that number, the bandwidth on the memory of one node, and the bandwidth on
-    /// interleaved memory, in GB/s.
+    /// Returns the largest number of threads measured, and the bandwidth with so many threads: on the memory of one
+    /// node, and on interleaved memory, in GB/s.
     pub(crate) fn single_node_and_interleaved_bandwidth(self) -> Option<(u32, f64, f64)> {
         let last = self.single_node_contention()?.points.last().filter(|p| p.threads > 1 && p.total.median > 0.0)?;
         let spread = self
@@ -329,7 +337,7 @@ impl<'a> ProfileFindings<'a> {
         Some((last.threads, last.total.median, spread))
     }
 
-    /// Sentences on measurements that are missing, with the reason; without repetitions.
+    /// Returns sentences about measurements that are missing, with the reason. Each sentence occurs once.
     pub(crate) fn missing_measurements(self) -> Vec<&'a str> {
         let p = self.0;
         let mut reasons: Vec<&str> = Vec::new();
@@ -342,14 +350,14 @@ impl<'a> ProfileFindings<'a> {
         reasons
     }
 
-    /// The typical relative spread (median absolute deviation over median) if it is above 5%, which means that the
-    /// machine was busy.
+    /// Returns the median of the relative spreads of all measurements (median absolute deviation over median) if it is
+    /// above 5%, a sign that other programs used the machine.
     pub(crate) fn typical_relative_spread(self) -> Option<f64> {
         let spreads = self.all_measurements().into_iter().map(|(_, m)| m.median_absolute_deviation / m.median);
         MinMedianMax::from_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
     }
 
-    /// Every measurement with its name, for statements on the spread.
+    /// Returns every measurement with its name, for statements about the spread.
     pub(crate) fn all_measurements(self) -> Vec<(String, Measurement)> {
         let p = self.0;
         let mut all = Vec::new();
@@ -373,7 +381,7 @@ impl<'a> ProfileFindings<'a> {
     }
 }
 
-/// Name of a bandwidth kernel in the text of the report.
+/// Returns the name of a bandwidth kernel in the text of the report.
 pub(crate) fn bandwidth_kernel_name(kernel: BandwidthKernel) -> &'static str {
     match kernel {
         BandwidthKernel::Copy => "copy",
@@ -389,7 +397,7 @@ pub(crate) fn bandwidth_kernel_name(kernel: BandwidthKernel) -> &'static str {
     }
 }
 
-/// Describes in a few words on which nodes the memory of a measurement was.
+/// Describes in a few words on which nodes the measured memory was.
 pub(crate) fn memory_placement_name(spot: &MemoryLocation) -> String {
     match spot {
         MemoryLocation::Node(node) => format!("memory of node {node}"),
@@ -402,7 +410,7 @@ pub(crate) fn memory_placement_name(spot: &MemoryLocation) -> String {
     }
 }
 
-/// Name of the page size of a measured buffer: `base` or `huge`.
+/// Returns the name of a buffer's page size: `base` or `huge`.
 pub(crate) fn page_size_name(pages: BufferPageKind) -> &'static str {
     match pages {
         BufferPageKind::Base => "base",

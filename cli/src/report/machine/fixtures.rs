@@ -1,4 +1,5 @@
-//! Invented machines for tests. Their shapes are like real machines; their measurements come from a simple model.
+//! Artificial machines for tests. Their numbers of nodes, cores and caches are like those of real machines; their
+//! measurements are computed by a simple model.
 
 use std::collections::BTreeMap;
 
@@ -18,28 +19,28 @@ use genuma_probe::profile::{
 };
 use genuma_probe::simulated_machine::SimulatedMachine;
 
-/// Numbers of sockets, nodes, cores and bytes of an invented machine, from which tests make a profile.
+/// Describes an artificial machine, from which tests compute a profile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineShape {
     pub(crate) host: &'static str,
     pub(crate) sockets: u32,
-    /// Nodes of a socket.
+    /// Number of nodes of each socket.
     pub(crate) nodes: u32,
-    /// Cores of a node.
+    /// Number of cores of each node.
     pub(crate) cores: u32,
-    /// Cores that share a last-level cache.
+    /// Number of cores that share a last-level cache.
     pub(crate) sharing: u32,
-    /// Hardware threads of a core.
+    /// Number of hardware threads of each core.
     pub(crate) threads: u32,
-    /// Number of nodes without cores.
+    /// Number of additional nodes that have memory but no cores.
     pub(crate) memory_only: u32,
-    /// Memory of a node in GiB.
+    /// Memory of each node in GiB.
     pub(crate) gib: u64,
-    /// Latency of local memory in ns.
+    /// Latency of a node's own memory in ns.
     pub(crate) local_ns: f64,
-    /// Bytes of a last-level cache.
+    /// Size of each last-level cache in bytes.
     pub(crate) last_cache: u64,
-    /// Bandwidth of one core, and of a node's memory, in GB/s.
+    /// Maximum bandwidth of one core, and of the memory of one node, in GB/s.
     pub(crate) rates: (f64, f64),
 }
 
@@ -118,11 +119,11 @@ pub(crate) const LARGE_SERVER: MachineShape = MachineShape {
     rates: (38.0, 470.0),
 };
 
-/// All machines of these tests.
+/// All artificial machines above.
 pub(crate) const ALL_MACHINE_SHAPES: [MachineShape; 6] =
     [ONE_NODE_MACHINE, TWO_SOCKET_MACHINE, FOUR_NODE_MACHINE, EIGHT_SOCKET_MACHINE, CXL_MACHINE, LARGE_SERVER];
 
-/// A pseudo-random deviation of up to 2%, the same for equal seeds.
+/// Returns a pseudo-random relative deviation of at most ±2%, the same for equal seeds.
 fn wobble(seed: u64) -> f64 {
     let mixed = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     ((mixed >> 40) as f64 / (1u64 << 24) as f64 - 0.5) * 0.04
@@ -181,7 +182,8 @@ impl MachineShape {
         self.local_ns * (1.0 + f64::from(self.distance(from, to) - 10) * 0.07)
     }
 
-    /// Bandwidth in GB/s of threads on different cores that use the memory of one node.
+    /// Returns the bandwidth in GB/s of `threads` threads on different cores that use the memory of node `memory`, at a
+    /// NUMA distance of `distance`.
     fn rate(&self, threads: u32, memory: u32, distance: u32) -> f64 {
         let roof = if memory >= self.cpu_nodes() { self.rates.1 * 0.2 } else { self.rates.1 };
         let roof = roof * (10.0 / f64::from(distance)).sqrt();
@@ -250,7 +252,7 @@ impl MachineShape {
         }
     }
 
-    /// Latency in ns of a pointer chase through this many bytes of local memory.
+    /// Returns the latency in ns of one load of a pointer chain in `bytes` bytes of local memory.
     fn step(&self, bytes: u64, pages: BufferPageKind) -> f64 {
         let levels = [(32u64 << 10, 1.1), (1 << 20, 3.8), (self.last_cache, 14.0), (u64::MAX, self.local_ns)];
         let mut below = 0.0;
@@ -435,7 +437,7 @@ impl MachineShape {
         .collect()
     }
 
-    /// The complete profile of the machine.
+    /// Returns the complete profile of the machine.
     pub(crate) fn to_profile(self) -> MachineProfile {
         let peak = f64::from(self.cpu_nodes()) * self.rates.1 * 1.28;
         MachineProfile {
@@ -485,13 +487,14 @@ impl MachineShape {
     }
 }
 
-/// The profile that `genuma machine measure` would measure on a synthetic machine with this description.
+/// Returns the profile that `genuma machine measure` would measure on the synthetic machine of this description.
 pub(crate) fn simulated_profile(description: &str) -> MachineProfile {
     let described: SyntheticMachine = description.parse().expect("a description");
     modelled_profile(described.topology().expect("a machine"), &PlanOptions::full_plan()).expect("a profile")
 }
 
-/// Profiles of all recorded machines with something to measure: real topologies, modelled measurements.
+/// Returns name and profile of each recorded machine whose memory can be measured: the topologies are real, the
+/// measurements are computed by the model.
 pub(crate) fn recorded_profiles() -> Vec<(String, MachineProfile)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../hardware/machine/tests/machines");
     let mut paths: Vec<_> =
@@ -514,8 +517,8 @@ fn modelled_profile(topology: Topology, options: &PlanOptions) -> Option<Machine
     measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {}).ok()
 }
 
-/// A container on a machine of four nodes with gaps in their numbers: few CPUs, no huge pages, no firmware tables,
-/// few measurements, and memory on a node other than the requested one.
+/// Returns the profile of a container on a machine with four nodes. Node numbers have gaps, there are few CPUs, no huge
+/// pages, no firmware tables and few measurements, and some memory is on another node than requested.
 pub(crate) fn container_profile() -> MachineProfile {
     let mut p = FOUR_NODE_MACHINE.to_profile();
     let renumber = |n: u32| [0, 2, 5, 9][n as usize % 4];
@@ -559,7 +562,7 @@ pub(crate) fn container_profile() -> MachineProfile {
     p
 }
 
-/// A machine on which nothing could be measured.
+/// Returns the profile of a machine on which nothing could be measured.
 pub(crate) fn unmeasured_profile() -> MachineProfile {
     MachineProfile {
         theory: TheoreticalBandwidth::default(),

@@ -1,38 +1,38 @@
-//! Heat maps of NUMA nodes by NUMA nodes, with the value written in each cell.
+//! Heat maps of a quantity for pairs of NUMA nodes, with the value written in each cell.
 
 use std::fmt::Write;
 
 use crate::report::markup::escape_html;
 
-/// A cell of a heat map.
+/// A cell of a heat map: the value for one pair of nodes.
 pub(crate) struct HeatMapCell {
     pub(crate) value: f64,
     /// Text in the cell.
     pub(crate) text: String,
-    /// Tooltip.
+    /// Tooltip of the cell.
     pub(crate) title: String,
 }
 
-/// A heat map of nodes by nodes.
+/// A heat map of a quantity for pairs of nodes.
 pub(crate) struct HeatMap<'a> {
     pub(crate) rows: &'a [u32],
     pub(crate) columns: &'a [u32],
-    /// The cells row by row; `None` where nothing was measured.
+    /// The cells, row by row; `None` if nothing was measured for the pair of nodes.
     pub(crate) cells: Vec<Option<HeatMapCell>>,
-    /// Class of the colour in the style sheet.
+    /// CSS class that determines the colour.
     pub(crate) style: &'static str,
-    /// Names of the rows and of the columns.
+    /// Axis titles of the rows and of the columns.
     pub(crate) axes: (&'static str, &'static str),
     pub(crate) alt_text: String,
 }
 
-/// Number of shades in the style sheet.
+/// Number of shades of each colour in the style sheet.
 const NUM_SHADES: f64 = 8.0;
 const LEFT_MARGIN: f64 = 66.0;
 const TOP_MARGIN: f64 = 44.0;
 
 impl HeatMap<'_> {
-    /// Returns the SVG. Larger values have stronger shades.
+    /// Draws the heat map as SVG. Larger values have stronger shades.
     pub(crate) fn to_svg(&self) -> String {
         let n = self.columns.len().max(1) as f64;
         let wide = (372.0 / n).clamp(34.0, 92.0);

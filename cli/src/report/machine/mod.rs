@@ -1,4 +1,4 @@
-//! The HTML page `machine.html` of a memory profile that `genuma machine measure` measured.
+//! The HTML page `machine.html` of a machine profile that `genuma machine measure` wrote.
 
 mod findings;
 mod text;

@@ -1,4 +1,4 @@
-//! Matrices of latency, bandwidth and firmware distance between NUMA nodes.
+//! Heat maps of latency, bandwidth and firmware distance between NUMA nodes.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use super::heat_map::{HeatMap, HeatMapCell};
 use crate::report::markup::{format_count_with_noun, format_measured_quantity as number};
 use crate::report::plot::html_figure;
 
-/// Axis names of a matrix.
+/// Axis titles of the heat maps.
 const NODE_AXES: (&str, &str) = ("cores of node", "memory of node");
-/// Returns the matrices of latency and bandwidth, or a sentence if there is only one pair of nodes.
+/// Draws the heat maps of latency and bandwidth as HTML. If there is only one node, a sentence replaces them.
 pub(crate) fn node_matrices(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (rows, columns) = matrix_nodes(f);
@@ -37,12 +37,12 @@ pub(crate) fn node_matrices(profile: &MachineProfile) -> String {
     format!("<p>{}</p>", sentences.join(" "))
 }
 
-/// Rows and columns of the matrices: nodes with cores, nodes with memory.
+/// Returns the rows (nodes with cores) and the columns (nodes with memory) of the heat maps.
 fn matrix_nodes(f: ProfileFindings) -> (Vec<u32>, Vec<u32>) {
     (f.nodes_with_cores(), f.nodes_with_memory())
 }
 
-/// Matrix of the latency between nodes.
+/// Draws the heat map of the memory latency between nodes.
 fn latency_matrix(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (rows, columns) = matrix_nodes(f);
@@ -78,7 +78,7 @@ fn latency_matrix(profile: &MachineProfile) -> String {
     )
 }
 
-/// The kernel that was measured on most pairs of nodes.
+/// Returns the bandwidth kernel that was measured on most pairs of nodes.
 fn most_measured_kernel(f: ProfileFindings) -> Option<BandwidthKernel> {
     let pairs = |kernel: BandwidthKernel| {
         let all = f.nodes_with_cores().into_iter().flat_map(|c| f.nodes_with_memory().into_iter().map(move |m| (c, m)));
@@ -90,7 +90,7 @@ fn most_measured_kernel(f: ProfileFindings) -> Option<BandwidthKernel> {
     preferred.into_iter().chain(kernels).find(|&k| pairs(k) == max_pairs)
 }
 
-/// Matrix of the bandwidth between nodes.
+/// Draws the heat map of the memory bandwidth between nodes.
 fn bandwidth_matrix(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (rows, columns) = matrix_nodes(f);
@@ -136,7 +136,7 @@ fn bandwidth_matrix(profile: &MachineProfile) -> String {
     html_figure(&title, &caption, &[], &format!(r#"<div class="wide">{}</div>"#, matrix.to_svg()))
 }
 
-/// Matrix of the distances that the firmware reports (ACPI SLIT); empty for one node.
+/// Draws the heat map of the distances between nodes that the firmware reports (ACPI SLIT). Empty for one node.
 pub(crate) fn distance_matrix(profile: &MachineProfile) -> String {
     let nodes = &profile.topology.nodes;
     if nodes.len() < 2 {

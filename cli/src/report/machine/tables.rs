@@ -12,11 +12,10 @@ use crate::report::markup::{
 
 /// Maximum number of rows of a table. `machine.json` has all rows.
 const MAX_ROWS: usize = 2_000;
-/// Maximum number of rows of a table that is shown unfolded when the page is opened; the reader can unfold longer
-/// tables.
+/// Tables with at most this number of rows are unfolded when the page is opened. The reader can unfold the others.
 const MAX_OPEN_ROWS: usize = 16;
 
-/// A table of measurements. `heads` are the headings of the columns before the measurement.
+/// A table of measurements. `heads` are the headings of the columns to the left of the measurement.
 struct MeasurementTable {
     name: &'static str,
     heads: &'static [&'static str],
@@ -72,7 +71,7 @@ fn table_closing(rows: usize) -> String {
     format!("</tbody></table></div>{note}</details>")
 }
 
-/// HTML tables of all measured latencies and bandwidths.
+/// Returns all measured latencies and bandwidths as HTML tables.
 pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
     let node = |n: u32| format!("node {n}");
     let pages = |p| page_size_name(p).to_string();
@@ -162,7 +161,7 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
     [levels, pairs, curves, bandwidth, loaded, contention].iter().map(MeasurementTable::to_html).collect()
 }
 
-/// The section on OpenCL devices; empty without any.
+/// Returns the section on OpenCL devices as HTML. Empty without devices.
 pub(crate) fn opencl_device_section(profile: &MachineProfile) -> String {
     if profile.devices.is_empty() {
         return String::new();
@@ -190,7 +189,7 @@ pub(crate) fn opencl_device_section(profile: &MachineProfile) -> String {
     html + "</tbody></table></div>\n</section>\n"
 }
 
-/// Returns the tables of buffer placements and of memory modules.
+/// Returns two HTML tables: on which nodes the measured buffers were, and the memory modules.
 pub(crate) fn placement_and_module_tables(profile: &MachineProfile) -> String {
     let mut html = String::new();
     if !profile.buffers.is_empty() {
@@ -239,7 +238,7 @@ pub(crate) fn placement_and_module_tables(profile: &MachineProfile) -> String {
     html
 }
 
-/// List of what could not be measured, with the reasons.
+/// Returns an HTML list of what could not be measured, with the reasons.
 pub(crate) fn missing_measurements_list(profile: &MachineProfile) -> String {
     let reasons = ProfileFindings(profile).missing_measurements();
     if reasons.is_empty() {

@@ -1,5 +1,5 @@
-//! The text that explains what the measurements mean for memory-bound programs. Sentences without a measurement are
-//! left out.
+//! Text that explains what the measurements mean for programs whose speed depends on memory. Sentences about missing
+//! measurements are left out.
 
 use genuma_machine::topology::TransparentHugePageMode;
 use genuma_probe::MachineProfile;
@@ -7,7 +7,8 @@ use genuma_probe::MachineProfile;
 use super::findings::{BandwidthSaturation, HugePageGain, MinMedianMax, ProfileFindings, bandwidth_kernel_name};
 use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity};
 
-/// Returns the section as HTML: a lead sentence, then a paragraph for each question.
+/// Returns the text as HTML: a leading sentence, then a paragraph for each topic (placement, threads, huge pages,
+/// accuracy).
 pub(crate) fn machine_advice_section(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let parts = [
@@ -40,7 +41,7 @@ fn format_range(range: MinMedianMax, unit: &str) -> String {
     }
 }
 
-/// Formats the ratio of a range to a number: `1.9 times`, or `1.6 to 2.6 times`.
+/// Formats the ratio of a range to a number, as `1.9 times` or `1.6 to 2.6 times`.
 fn format_ratio(of: MinMedianMax, than: f64) -> String {
     let (low, high) = (of.low / than, of.high / than);
     if high <= low * 1.03 { format!("{high:.1} times") } else { format!("{low:.1} to {high:.1} times") }
@@ -56,7 +57,7 @@ fn list_nodes(ids: &[u32]) -> String {
     }
 }
 
-/// Whether memory placement is a choice on this machine.
+/// Returns whether the machine has several nodes with cores or several with memory, so that memory placement matters.
 fn has_placement_choice(f: ProfileFindings) -> bool {
     f.nodes_with_cores().len() > 1 || f.nodes_with_memory().len() > 1
 }
@@ -142,7 +143,7 @@ fn describe_placement(f: ProfileFindings) -> String {
     sentences.join(" ") + &list
 }
 
-/// Describes nodes with memory and without cores.
+/// Describes the nodes that have memory but no cores.
 fn describe_memory_only_nodes(f: ProfileFindings) -> String {
     let only = f.memory_only_nodes();
     let Some(latency) = f.memory_only_node_latency_ns() else { return String::new() };
@@ -169,7 +170,7 @@ fn describe_memory_only_nodes(f: ProfileFindings) -> String {
     text
 }
 
-/// Advice for machines with several nodes: a sentence or two, and an HTML list.
+/// Returns advice on memory placement for machines with several nodes: one or two sentences, and an HTML list.
 fn placement_advice(f: ProfileFindings) -> (String, String) {
     let own = f.nodes_with_cores();
     if own.len() < 2 || f.nodes_with_memory().len() < 2 {
