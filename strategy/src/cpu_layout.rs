@@ -1,8 +1,8 @@
 //! Assigns CPUs and NUMA nodes to instances.
 //!
-//! Each instance gets as many whole nodes as the others, near ones together (the hybrid strategy of lenis2017). With
-//! more instances than nodes, instances share the cores of a node. Hardware threads of a core stay together as long
-//! as there are enough cores.
+//! Each instance gets the same number of whole nodes, which are near to each other (the hybrid strategy of lenis2017).
+//! With more instances than nodes, instances share the cores of a node. Hardware threads of a core stay together as
+//! long as there are enough cores.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ pub enum Error {
 /// CPUs of one instance, and the nodes of these CPUs.
 type CpuShare = (IdSet, IdSet);
 
-/// Assigns CPU slots to the instances of `strategy`. `threads` threads in all (at least one per instance) are divided
-/// in proportion to CPUs.
+/// Assigns CPU slots to the instances of `strategy`. `threads` is the number of threads of all instances together (at
+/// least one per instance); it is divided in proportion to the CPUs of the slots.
 ///
 /// Slots do not overlap and together contain all allowed CPUs. Exception: on a machine with one node and fewer CPUs
 /// than instances, instances share CPUs.
@@ -87,8 +87,8 @@ pub fn assign_cpu_slots(strategy: &Strategy, topology: &Topology, threads: usize
     Ok(shares.into_iter().zip(threads).map(cpu_slot).collect())
 }
 
-/// Returns the strategies worth considering on this machine, the plain run first. The number of instances is limited
-/// by `most` and by the number of threads.
+/// Returns the strategies that are worth trying on this machine, the plain run first. `most` is the maximum number of
+/// instances; there are never more instances than `threads`.
 pub fn candidate_strategies(topology: &Topology, threads: usize, most: u32) -> Vec<Strategy> {
     let memory = topology.allowed_memory_nodes().len();
     let nodes = topology.allowed_cpu_nodes().len();

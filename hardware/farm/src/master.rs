@@ -83,13 +83,13 @@ pub(crate) struct Master<'a, T, E, I, O> {
     /// Number of results collected.
     num_results: u64,
     pace: TaskGranularity,
-    /// How often to check for results before sleeping.
+    /// Number of times that the master checks for results before it sleeps.
     spins: u32,
     /// Number of times that the master slept.
     sleeps: u64,
 }
 
-/// How a master ended.
+/// Result of one master after it has ended.
 pub(crate) struct MasterResult<E> {
     /// The error that stopped the master, with the number of the task.
     pub(crate) error: Option<(u64, Error<E>)>,
@@ -97,7 +97,7 @@ pub(crate) struct MasterResult<E> {
     pub(crate) sleeps: u64,
 }
 
-/// Stops the other masters when a closure of the caller panics in this master.
+/// Guard of the master with this index that stops the other masters when a closure of the caller panics in this master.
 struct AbortOnPanic<'a, I, O>(&'a SharedSourceAndSink<'a, I, O>, usize);
 
 impl<I, O> Drop for AbortOnPanic<'_, I, O> {
@@ -191,7 +191,7 @@ where
         }
     }
 
-    /// Passes results to the sink that are next in order.
+    /// Passes the results whose turn it is in input order to the sink.
     fn pass_results_in_order(&mut self) -> Result<(), (u64, Error<E>)> {
         if !self.reorder_buffer.contains(self.shared.next_task_in_order()) {
             return Ok(());

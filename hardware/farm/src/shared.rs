@@ -22,14 +22,14 @@ pub(crate) struct SharedSourceAndSink<'a, I, O> {
     /// Number of the task whose result the source waits for. `u64::MAX` if it never waited. The source waits as long
     /// as this equals the next task in order.
     source_waits_for_task: AtomicU64,
-    /// Set when no more tasks are read.
+    /// Whether reading has ended: no master reads any more tasks.
     has_ended: AtomicBool,
-    /// Set when all masters are to stop at once.
+    /// Whether all masters must stop at once, because of an error or a panic.
     is_aborted: AtomicBool,
     master_sleepers: &'a [MasterSleeper],
 }
 
-/// Sleep state of one master, on cache lines of its own.
+/// [`Sleeper`] of one master, on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct MasterSleeper(pub(crate) Sleeper);
@@ -122,18 +122,18 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Stops reading in all masters.
+    /// Ends reading in all masters. Called by the master with index `master`.
     pub(crate) fn end_reading(&self, master: usize) {
         self.has_ended.store(true, Ordering::Release);
         self.wake_others(master);
     }
 
-    /// Whether all masters are to stop at once.
+    /// Whether all masters must stop at once, because of an error or a panic.
     pub(crate) fn is_aborted(&self) -> bool {
         self.is_aborted.load(Ordering::Relaxed)
     }
 
-    /// Stops all masters at once.
+    /// Stops all masters at once. Called by the master with index `master`.
     pub(crate) fn abort_masters(&self, master: usize) {
         self.is_aborted.store(true, Ordering::Relaxed);
         self.wake_others(master);

@@ -1,4 +1,4 @@
-//! Sleeping threads without lost wake-ups.
+//! Lets threads sleep and wakes them, without lost wake-ups.
 //!
 //! Both sides follow the same rule. The waiting thread first sets its flag and then checks once more. The waking
 //! thread first publishes its data and then checks the flag. A sequentially consistent fence between the two steps on
@@ -63,8 +63,8 @@ impl MasterWakeThreshold {
         self.0.store(count, Ordering::Relaxed);
     }
 
-    /// Wakes `master` if it requested a wake-up at `count` results or fewer. Call it after result number `count` has
-    /// been published. Returns whether the master was asleep.
+    /// Wakes `master` if it requested a wake-up at `count` results or fewer. Call it after publishing the result after
+    /// which the worker has returned `count` results in total. Returns whether the master was asleep.
     pub(crate) fn wake_if_due(&self, count: u64, master: &Sleeper) -> bool {
         fence(Ordering::SeqCst);
         count >= self.0.load(Ordering::Relaxed) && master.wake_after_fence()

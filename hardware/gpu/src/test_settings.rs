@@ -35,7 +35,7 @@ impl DeviceTestSettings {
         Self { failing_call: Some(call), ..self }
     }
 
-    /// Makes threads leave all work that a device can do to the device, so that tests exercise the device.
+    /// Makes host threads leave all work that a device can do to the device, so that tests exercise the device.
     pub fn with_exclusive_device(self) -> Self {
         Self { is_exclusive: true, ..self }
     }
@@ -73,7 +73,7 @@ impl DeviceTestSettings {
         Ok(trial)
     }
 
-    /// Counts a call. Returns whether this call has to fail.
+    /// Counts one more OpenCL call. Returns whether the settings require this call to fail.
     pub(crate) fn should_fail_now(&self) -> bool {
         self.failing_call.is_some_and(|at| self.calls.fetch_add(1, Relaxed) + 1 == at)
     }

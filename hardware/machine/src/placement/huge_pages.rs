@@ -34,9 +34,9 @@ pub fn collapse_into_huge_pages(bytes: &[u8]) -> usize {
     }
 }
 
-/// Whether the memory policy of the calling thread takes new memory from one node as long as that node has some. Then
-/// huge pages can be used from the start. Under an interleave policy they would make the interleaving coarser,
-/// because a huge page is on one node.
+/// Whether the memory policy of the calling thread allocates new memory on one node as long as that node has free
+/// memory. Then huge pages can be used from the start. Under an interleave policy, huge pages would make the
+/// interleaving coarser, because a huge page is on one node.
 pub fn is_new_memory_on_one_node() -> bool {
     sys::thread_mempolicy()
         .map_or_else(|_| NumaNodeSets::read_current().has_one_usable_node(), |policy| !policy.mode.is_interleaved())

@@ -23,7 +23,7 @@ pub(super) struct MeasurementBuffers {
     arrays: Option<(ArraysKey, Vec<NodeArrays>)>,
     /// Placement checks, one per policy and page kind.
     pub buffer_checks: Vec<BufferCheck>,
-    /// Problems: placements and page kinds that were not obtained.
+    /// Problems, one sentence each: placements and page kinds that the kernel did not provide.
     pub warnings: Vec<String>,
 }
 

@@ -153,9 +153,9 @@ fn quota_cpus(path: &str, quota: u64, period: u64) -> Result<f64, Error> {
     Ok(quota as f64 / period as f64)
 }
 
-/// Parses `mount`, a line of `mountinfo` (`proc_pid_mountinfo(5)`), as a control group hierarchy and finds this
-/// process's control group in that hierarchy. `groups` is the text of `/proc/self/cgroup`. `None` if the line is no
-/// such mount.
+/// Parses `mount`, a line of `mountinfo` (proc_pid_mountinfo(5)), as a control group hierarchy, and finds this
+/// process's control group in that hierarchy. `groups` is the text of `/proc/self/cgroup`. `None` if the line is
+/// malformed or the process has no control group in the hierarchy.
 fn parse_hierarchy(mount: &str, groups: &str) -> Option<CgroupHierarchy> {
     let (place, system) = mount.split_once(" - ")?;
     let mut place = place.split(' ').skip(3);
