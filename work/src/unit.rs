@@ -62,8 +62,8 @@ pub enum Error {
 pub struct UnitStore {
     /// Folder with the results of finished units; a run resumes from it.
     pub work_folder: PathBuf,
-    /// Everything that the results depend on (inputs, parameters, version), one item per line. A stored result is
-    /// used only if its fingerprint is equal.
+    /// Everything that the results depend on (inputs, parameters, version), one item per line. A stored result with
+    /// another fingerprint is an error.
     pub fingerprint: String,
     /// Whether stored results are loaded instead of running the unit again.
     pub resume: bool,
@@ -93,11 +93,12 @@ impl UnitStore {
         let _ = fs::remove_file(self.unit_path(name));
     }
 
-    /// Returns the result of the unit `name`: loads it if [`UnitStore::resume`] is set and a result with the same
-    /// fingerprint is stored, otherwise calls `work` and stores its result. Appends the cost of the unit to `costs`.
+    /// Returns the result of the unit `name`: loads the stored result if [`UnitStore::resume`] is set and there is one,
+    /// otherwise calls `work` and stores its result. Appends the cost of the unit to `costs`.
     ///
     /// # Errors
-    /// The errors of `work`, or the result cannot be stored or loaded.
+    /// The errors of `work`; the result cannot be stored; or the stored result cannot be loaded, for example because
+    /// its fingerprint differs.
     pub fn run_or_load<T, E>(
         &self,
         name: &str,

@@ -191,7 +191,7 @@ where
         }
     }
 
-    /// Passes the results whose turn it is in input order to the sink.
+    /// Passes results to the sink, in input order, until the next one in order is not at this master.
     fn pass_results_in_order(&mut self) -> Result<(), (u64, Error<E>)> {
         if !self.reorder_buffer.contains(self.shared.next_task_in_order()) {
             return Ok(());

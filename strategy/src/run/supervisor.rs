@@ -1,4 +1,4 @@
-//! Supervises an instance: starts it, feeds it, reads its records, and restarts it if it dies.
+//! Supervises an instance: starts it, sends it reads, reads its records, and restarts it if it dies.
 
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;

@@ -50,7 +50,7 @@ pub trait TopologySource {
 /// CPUs, caches and memory of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Topology {
-    /// Description of the source: `this machine`, the name of a recording, or a machine description.
+    /// Where the topology comes from: `this machine`, the name of a recording, or a machine description.
     pub origin: String,
     /// Kernel release (`uname -r`).
     pub kernel: Option<String>,
@@ -108,7 +108,7 @@ pub struct Cpu {
     pub siblings: IdSet,
 }
 
-/// Content of a cache: data, instructions or both.
+/// What a cache holds: data, instructions or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheKind {
