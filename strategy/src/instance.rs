@@ -99,6 +99,7 @@ pub(crate) struct Instance {
 
 /// Starts instances from one command line.
 pub(crate) struct InstanceLauncher<'a> {
+    /// Command line of the instances.
     pub invocation: &'a Invocation,
     /// Number of bases in a block of reads of the plain run; 0 without blocks.
     pub block: u64,

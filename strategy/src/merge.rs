@@ -18,7 +18,8 @@ use crate::batching::InstanceBatch;
 /// Error in the output of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AlignerOutputError {
-    /// A record of another read than the expected one.
+    /// The aligner wrote a record of another read than the next one, although its output should be in the order of the
+    /// reads.
     #[error(
         "the aligner wrote a record of read \"{found}\" where \"{expected}\" was expected: its output must be in the order of the reads; use --strategy default"
     )]
@@ -34,7 +35,7 @@ pub enum AlignerOutputError {
     /// The aligner wrote more records than it was given reads.
     #[error("the aligner wrote more records than it was given reads; use --strategy default")]
     TooManyRecords,
-    /// Records are missing.
+    /// The aligner wrote no records for some of its reads.
     #[error(
         "the aligner wrote no record for {templates} of its reads or pairs (first: \"{first}\"); remove the option that drops reads"
     )]

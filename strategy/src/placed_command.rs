@@ -69,7 +69,7 @@ impl PlacedCommand {
     /// Checks that the strategy has one instance.
     ///
     /// # Errors
-    /// It has several.
+    /// The strategy has several instances.
     pub fn check_strategy(&self, strategy: Strategy) -> Result<(), SeveralInstancesError> {
         match strategy.instances {
             1 => Ok(()),

@@ -58,7 +58,7 @@ pub struct ReadSample {
     pub part_reads: u64,
     /// Bases of the sample, bp.
     pub bases: u64,
-    /// Number of reads in the files: counted if the sample has all of them, else estimated from file sizes.
+    /// Number of reads in all files of the run: exact if the sample has all reads, else estimated from file sizes.
     pub estimated_total_reads: f64,
 }
 

@@ -148,7 +148,7 @@ pub enum Error {
         /// Last lines of the standard error of the process.
         words: Vec<String>,
     },
-    /// The command allows one instance only.
+    /// The strategy has several instances, but the aligner allows only one.
     #[error(
         "{strategy}: {aligner} aligns each read depending on the reads before it, so only one instance is possible: use --strategy default"
     )]

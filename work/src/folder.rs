@@ -92,8 +92,8 @@ impl WorkFolder {
         remove_work_folder(&self.path);
     }
 
-    /// Removes all files of genuma except those from which a later run can resume. Returns whether there are any. See
-    /// [`keep_only_resumable_files`].
+    /// Removes all files of genuma except those from which a later run can resume. Returns whether such files were
+    /// kept. See [`keep_only_resumable_files`].
     pub fn keep_only_resumable(self) -> bool {
         keep_only_resumable_files(&self.path)
     }

@@ -342,10 +342,10 @@ where
             && self.workers.iter().any(WorkerConnection::can_take_task)
     }
 
-    /// Sets the number of results at which each worker wakes the master: half of its tasks, so that both do more than
-    /// switch threads. If a worker has no task, or the source waits, the result of the next task in order is needed
-    /// at once. It is the first task of its worker, because a worker processes tasks in order and all earlier results
-    /// have been passed on.
+    /// Sets the number of results at which each worker wakes the master: half of its tasks, so that master and worker
+    /// do not spend their time on thread switches. If a worker has no task, or the source waits, the result of the next
+    /// task in order is needed at once. That task is the first one at its worker, because a worker processes tasks in
+    /// order and all earlier results have been passed on.
     fn set_wake_thresholds(&mut self) {
         let next = self.shared.next_task_in_order();
         let held_up = self.shared.master_that_read_task(next) == Some(self.index)

@@ -1,8 +1,8 @@
 //! Lets threads sleep and wakes them, without lost wake-ups.
 //!
-//! Both sides follow the same rule. The waiting thread first sets its flag and then checks once more. The waking
-//! thread first publishes its data and then checks the flag. A sequentially consistent fence between the two steps on
-//! both sides makes at least one of them see the other's step.
+//! Both threads follow the same rule. The waiting thread first sets its flag and then checks once more. The waking
+//! thread first publishes its data and then checks the flag. A sequentially consistent fence between the two steps of
+//! each thread makes sure that at least one of the threads sees the first step of the other one.
 
 use std::sync::OnceLock;
 
@@ -51,14 +51,14 @@ impl Sleeper {
     }
 }
 
-/// Number of results at which a worker wakes its master. A master that is woken for every result spends its time on
-/// thread switches; one that is woken for every few dozen does not.
+/// Number of results at which a worker wakes its master. A master that is woken for every single result spends its time
+/// on thread switches, so it is woken once for several results.
 #[derive(Default)]
 pub(crate) struct MasterWakeThreshold(AtomicU64);
 
 impl MasterWakeThreshold {
     /// Requests a wake-up when the worker has returned `count` results in total. Call it before
-    /// [`Sleeper::sleep_unless`], whose `ready` checks whether they have arrived already.
+    /// [`Sleeper::sleep_unless`], whose `ready` checks whether these results have arrived already.
     pub(crate) fn set_wake_count(&self, count: u64) {
         self.0.store(count, Ordering::Relaxed);
     }

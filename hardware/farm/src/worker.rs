@@ -97,8 +97,10 @@ pub(crate) struct WorkerSetup<'a> {
     /// Index of the worker among the workers of its master, from 0.
     pub(crate) index_at_master: usize,
     pub(crate) cpu_slot: CpuSlot,
+    /// Number of task objects that the worker allocates.
     pub(crate) num_tasks: usize,
     pub(crate) signals: &'a WorkerSignals,
+    /// The thread of the worker's master, to wake it.
     pub(crate) master: &'a Sleeper,
     /// Number of times that the worker checks for a task before it sleeps.
     pub(crate) spins_before_sleep: u32,

@@ -8,9 +8,13 @@ use crate::Error;
 /// Test settings for devices. The default changes nothing.
 #[derive(Debug, Clone, Default)]
 pub struct DeviceTestSettings {
+    /// Maximum device memory to use, in bytes; `None` for no limit.
     pub(crate) memory_limit_bytes: Option<u64>,
+    /// Number of devices that each device is opened as; `None` for one.
     pub(crate) sub_devices: Option<u32>,
+    /// Number of the OpenCL call that fails, counted from 1 over all devices.
     failing_call: Option<u64>,
+    /// Whether host threads leave all work that the device can do to the device.
     pub(crate) is_exclusive: bool,
     calls: Arc<AtomicU64>,
 }

@@ -1,8 +1,8 @@
 //! Command line preset of minibwa map.
 //!
-//! It reads blocks of 100,000,000 bases, whatever the number of threads (`-K`). It estimates insert sizes from each
-//! block separately, and breaks ties by the read's name. In one file, adjacent reads with the same name are mates; a
-//! block of such a file has at least 40,000 reads.
+//! minibwa reads blocks of 100,000,000 bases, whatever the number of threads (`-K`). It estimates insert sizes from
+//! each block separately, and breaks ties by the read's name. In one file, adjacent reads with the same name are mates;
+//! a block of such a file has at least 40,000 reads.
 
 use super::options::OptionArgument::{Nothing, OptionalValue, Value};
 use super::options::OptionRole::{Output, Pass, Refuse, Threads as AsThreads};

@@ -1,4 +1,4 @@
-//! Command line preset of minimap2 -a. It aligns read by read, and breaks ties by the read's name.
+//! Command line preset of minimap2 -a. minimap2 aligns read by read, and breaks ties by the read's name.
 
 use std::fs;
 

@@ -70,9 +70,11 @@ pub(super) enum CommandItem {
     Option {
         /// Main name of the option.
         name: &'static str,
+        /// What genuma does with the option.
         means: OptionRole,
         /// Text of the option as the program reads it, without its value: `-t`, `--cs=`.
         spelled: OsString,
+        /// Value of the option, if it has one.
         value: Option<OsString>,
         /// Word between the option and its value: the type of the value (`-sam` in `-o -sam FILE`), or the first of two
         /// values.
@@ -88,7 +90,9 @@ pub(super) enum CommandItem {
 pub(super) struct OptionGrammar {
     /// Name of the aligner, for messages.
     pub aligner: &'static str,
+    /// The options of the aligner.
     pub table: OptionTable,
+    /// Syntax of the options.
     pub style: OptionStyle,
 }
 

@@ -22,13 +22,17 @@ pub(super) enum ThreadSetting {
 
 /// An aligner's command line divided into options, index, files of reads and output.
 pub(super) struct ParsedCommand {
+    /// Name of the aligner, for messages.
     pub aligner: &'static str,
     /// Words of an instance's command after the program and its subcommand, without those that genuma adds.
     pub words: Vec<CommandWord>,
+    /// Number of threads in the command line.
     pub threads: ThreadSetting,
+    /// Where the plain run writes its records.
     pub output: OutputTarget,
     /// Whether an operand comes before all options.
     pub(crate) starts_with_operand: bool,
+    /// The index that the command line names.
     pub index: Option<OsString>,
     /// Number of operands between the index and the first file of reads.
     between: usize,

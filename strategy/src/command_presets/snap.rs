@@ -1,4 +1,4 @@
-//! Command line presets of snap-aligner single and paired. It aligns read by read; with several threads the order is
+//! Command line presets of snap-aligner single and paired. SNAP aligns read by read; with several threads the order is
 //! arbitrary.
 //!
 //! Instances read interleaved mates on standard input, because SNAP 2.0.2 does not accept two pipes. With `-b-`, SNAP

@@ -38,7 +38,7 @@ impl SaiParser {
         SaiParser { threads, rest: Vec::new(), header_done: false, index: 0, open: None, reads: 0, skip: 0 }
     }
 
-    /// Parses the next bytes of the output of the process and delivers the records of its batches.
+    /// Parses the next bytes of the output of the process and delivers the intervals of each read to its batch.
     pub(crate) fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         self.rest.extend_from_slice(bytes);
         let mut at = 0;

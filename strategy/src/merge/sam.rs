@@ -48,7 +48,7 @@ impl SamParser {
         SamParser { rest: Vec::new(), header: Some(Vec::new()), sequences: SequenceNames::default(), records }
     }
 
-    /// Parses the next bytes of the output of the process and delivers the records of its batches.
+    /// Parses the next bytes of the output of the process and delivers the records of each read to its batch.
     pub(crate) fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', bytes) {

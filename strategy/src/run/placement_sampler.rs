@@ -12,7 +12,9 @@ const FIRST_SAMPLING_INTERVAL: Duration = Duration::from_secs(2);
 /// Placement of the memory and the threads of a process in the last sample.
 #[derive(Debug, Default)]
 pub(super) struct PlacementSample {
+    /// Memory by node; `None` before the first sample.
     pub pages: Option<PagePlacement>,
+    /// CPUs of the threads; `None` before the first sample.
     pub threads: Option<ThreadPlacement>,
     /// Time of the last sample that was taken while the process wrote records, and the interval to the next sample.
     sampled: Option<(Instant, Duration)>,

@@ -20,6 +20,7 @@ pub(crate) struct PipeFeedOptions {
     pub instance: usize,
     /// Index of this pipe among the `pipes` input pipes of the process.
     pub pipe: usize,
+    /// Number of input pipes of the process: 1 or 2.
     pub pipes: usize,
     /// For a process that must count all reads of the input: the number of bases in a block. The process gets
     /// placeholder reads instead of the reads of other instances. `None` for other processes.

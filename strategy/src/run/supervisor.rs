@@ -28,8 +28,11 @@ const MAX_DEATHS: u32 = 2;
 
 /// Supervises the instance of one CPU slot.
 pub(super) struct InstanceSupervisor<'a> {
+    /// The run to which the instance belongs.
     pub plan: &'a RunPlan,
+    /// Gives batches to the instance and takes its records.
     pub broker: &'a BatchBroker,
+    /// Index of the instance among all instances, from 0.
     pub instance_index: usize,
     /// Number of bases in a block of reads; `None` without blocks.
     pub block: Option<u64>,

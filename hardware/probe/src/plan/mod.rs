@@ -24,7 +24,7 @@ pub struct MeasurementPlan {
     pub name: String,
     /// The measurement jobs. Jobs that use the same buffer follow one another.
     pub jobs: Vec<MeasurementJob>,
-    /// What is not measured and why, one sentence each.
+    /// Sentences for the user: what is not measured, and why.
     pub missing: Vec<String>,
     /// Expected seconds of each job, including the allocation of its buffers.
     job_seconds: Vec<f64>,

@@ -15,8 +15,11 @@ const NOT_PRIMARY_FLAGS: u16 = 0x900;
 /// A SAM record: its name, whether it is primary, and its text.
 #[derive(Debug)]
 pub(super) struct SamRecordLine<'a> {
+    /// Name of the read (QNAME).
     pub name: &'a [u8],
+    /// Whether the record is neither secondary nor supplementary.
     pub primary: bool,
+    /// The whole line with its line end.
     pub text: &'a [u8],
 }
 
