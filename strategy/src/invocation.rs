@@ -26,7 +26,7 @@ pub struct Invocation {
     pub(crate) unpaired_in_interleaved: bool,
     /// Number of threads in the command line; `None` if it is missing or `{threads}`, so that genuma chooses.
     pub threads: Option<usize>,
-    /// The index, if known.
+    /// The index that the aligner loads; `None` if genuma does not know it, as for an unknown program.
     pub index: Option<AlignerIndex>,
     /// Where the command would write its records if genuma did not run it.
     pub output: OutputTarget,

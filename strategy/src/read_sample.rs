@@ -45,7 +45,7 @@ pub enum Error {
 /// The first reads of a run as plain text in private temporary files, which are removed on drop.
 #[derive(Debug)]
 pub struct ReadSample {
-    /// Owns the temporary files that `whole` and `part` name; the files exist until drop.
+    /// The open temporary files of `whole` and `part`; closing them removes them.
     _files: [SampleFiles; 2],
     /// Files with all reads of the sample.
     pub whole: ReadFiles,

@@ -48,8 +48,8 @@ pub struct SpillableBuckets<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> SpillableBuckets<T> {
-    /// Creates `num_buckets` empty buckets. Values that exceed the budget `memory` go to a spill file without a name
-    /// in `folder`; `contents` names the contents of that file in messages.
+    /// Creates `num_buckets` empty buckets. Values that exceed the budget `memory` are written to a spill file without
+    /// a name in `folder`; `contents` names the contents of that file in messages.
     pub fn new(
         contents: &'static str,
         folder: &Path,

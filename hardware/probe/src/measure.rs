@@ -20,7 +20,7 @@ const MAX_NODE_WEIGHT: f64 = 8.0;
 
 /// Minimum elapsed seconds before measuring can count as slow. Chosen.
 const MIN_SECONDS_BEFORE_LATE: f64 = 10.0;
-/// Measuring counts as slow when it took more than this many times the expected time. Chosen.
+/// Ratio of elapsed to expected time above which measuring counts as slow. Chosen.
 const MAX_SLOWDOWN: f64 = 2.0;
 /// Repetitions of each job while measuring is slow. Chosen.
 const REPETITIONS_WHEN_LATE: u32 = 3;

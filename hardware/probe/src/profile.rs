@@ -280,7 +280,7 @@ pub struct BandwidthMeasurement {
     pub threads: u32,
     /// CPUs on which the threads ran.
     pub cpus: IdSet,
-    /// Bytes of all arrays that the threads together go through once.
+    /// Total bytes of the arrays of all threads.
     pub bytes: u64,
     /// Bandwidth of all threads together in GB/s. Bytes are counted as in STREAM, without the cache lines that a
     /// store fetches first.

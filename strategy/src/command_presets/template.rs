@@ -1,4 +1,4 @@
-//! Parses command lines of unknown programs, in which placeholders mark reads and threads.
+//! Parses command lines of unknown programs, in which placeholders stand for reads and threads.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -107,7 +107,7 @@ impl BatchBroker {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the run with an error. The first error is kept.
+    /// Ends the run with an error. If there are several errors, the first one is reported.
     pub(super) fn fail_run(&self, error: Error) {
         self.lock_state().error.get_or_insert(error);
         self.stop_run();
@@ -214,7 +214,7 @@ impl BatchBroker {
         self.changed.notify_all();
     }
 
-    /// Returns whether the process of instance `instance` has not ended and the run goes on.
+    /// Returns whether the process of instance `instance` is running and the run has not been stopped.
     pub(super) fn is_process_running(&self, instance: usize) -> bool {
         let state = self.lock_state();
         !state.stopped && !state.processes[instance].ended

@@ -43,11 +43,12 @@ enum OpenEvent {
     Refused(String),
 }
 
-/// Whether counting an event in user mode only, without the kernel, is meaningful: then the kernel's part is optional,
-/// else essential.
+/// Whether an event must also be counted while the kernel runs, which an unprivileged process may not be allowed to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KernelPart {
+    /// The count is also useful without the kernel's part.
     Optional,
+    /// The count is meaningless without the kernel's part.
     Essential,
 }
 

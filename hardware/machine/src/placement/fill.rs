@@ -267,8 +267,8 @@ fn fault_in_weighted(region: &MappedRegion, weights: &BTreeMap<u32, u32>, unit: 
     })
 }
 
-/// The byte ranges that belong to `node` under weighted interleave: first in whole units, then in base pages where
-/// the end of the region is not a whole unit.
+/// The byte ranges of a region that belong to `node` under weighted interleave. Units of `unit` bytes are distributed
+/// over the nodes in turn; the remainder at the end, which is shorter than a unit, is distributed in base pages.
 fn node_ranges(
     weights: &BTreeMap<u32, u32>,
     node: u32,

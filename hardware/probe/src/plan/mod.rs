@@ -66,7 +66,7 @@ pub struct LatencyJob {
     pub repetitions: u32,
 }
 
-/// A bandwidth measurement: threads go through arrays at the same time.
+/// A bandwidth measurement: threads run a kernel on their parts of the arrays at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandwidthJob {
     /// The kernel that the threads run.

@@ -21,7 +21,7 @@ const MIB: u64 = 1 << 20;
 pub(super) struct BufferSizes {
     /// Bytes of the data caches of one CPU, nearest first.
     caches: Vec<u64>,
-    /// Total bytes of the last-level caches: of the node with the most, and of the whole machine.
+    /// Total bytes of the last-level caches: of the node with the largest total, and of the whole machine.
     last_level_cache_bytes: (u64, u64),
     /// Bytes that buffers may use on each node.
     available_bytes: Vec<(u32, u64)>,

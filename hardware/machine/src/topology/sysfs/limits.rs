@@ -8,7 +8,8 @@ const STATUS_PATH: &str = "/proc/self/status";
 const CGROUP_PATH: &str = "/proc/self/cgroup";
 const MOUNTINFO_PATH: &str = "/proc/self/mountinfo";
 
-/// Control groups version 1 have no value for "unlimited": the file then holds a number of bytes at least this large.
+/// Minimum value of the memory limit file that means "no limit", in bytes: control groups version 1 have no other value
+/// for it.
 const CGROUP_V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
 /// Reads which of the online CPUs and nodes this process may use, and its memory and CPU time limits.

@@ -39,8 +39,8 @@ pub(super) fn read_node_ids(reader: &RecordingReader<'_>) -> Option<IdSet> {
     Some(ids)
 }
 
-/// Reads each node's CPU list. `None` for a node whose list is unknown. A CPU that several nodes list is kept in the
-/// first of them only, so that the memory of the others stays usable under their own numbers.
+/// Reads each node's CPU list. `None` for a node whose list is unknown. A CPU in the lists of several nodes is kept in
+/// the first of these lists only, and the other nodes keep their numbers and their memory.
 pub(super) fn read_cpu_lists(
     reader: &RecordingReader<'_>,
     ids: &IdSet,
