@@ -1,4 +1,5 @@
-//! Chooses the strategy for a program on a machine: candidates, infeasible ones, predictions, trials, decision.
+//! Chooses the strategy for a program on a machine: drops infeasible candidates, predicts run times, runs trials and
+//! decides.
 //!
 //! The advisor runs nothing itself. [`advise_strategy`] asks its caller for trials, so that real and simulated trials
 //! are treated alike.
@@ -11,12 +12,12 @@ use crate::trial_race::{
     RaceCandidate, RaceRules, RaceVerdict, TrialRace, rank_by_predicted_time, select_race_candidates,
 };
 
-/// What the advisor needs to choose a strategy: the program, the machine, the threads and the limit of trials.
+/// Input of the advisor: the program, the machine, the threads, the candidate strategies and the time limit of trials.
 #[derive(Debug)]
 pub struct AdviceRequest<'a> {
     /// Nodes, latencies and bandwidths of the machine.
     pub machine: &'a MachineModel,
-    /// Fitted parameters of the aligner with its reads.
+    /// Model of the aligner with its index and its reads.
     pub app: ApplicationModel,
     /// Threads of all instances together.
     pub threads: u32,
@@ -38,9 +39,9 @@ pub struct RefusedStrategy {
 /// Result of a trial: a sample of the reads aligned under a strategy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialResult {
-    /// Time per read without loading the index, s.
+    /// Time per read in seconds, without loading the index.
     pub read_s: f64,
-    /// Total time of the trial, s.
+    /// Total time of the trial in seconds.
     pub spent_s: f64,
 }
 
@@ -51,11 +52,11 @@ pub struct ConsideredStrategy {
     pub strategy: Strategy,
     /// Predicted time of the whole run, corrected by the first trial.
     pub predicted: RunPrediction,
-    /// Time of the whole run by each trial, without loading the index, s.
+    /// Time of the whole run as extrapolated from each trial, without loading the index, s.
     pub measured: Vec<f64>,
 }
 
-/// Reason why there were no more trials.
+/// Reason why the advisor ran no more trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialStopReason {
@@ -64,10 +65,10 @@ pub enum TrialStopReason {
     /// No trials were requested.
     #[serde(rename = "not_wanted")]
     NoTrialsRequested,
-    /// The first trial would have exceeded the budget.
+    /// The first trial would have taken longer than the time budget.
     #[serde(rename = "too_short")]
     FirstTrialTooLong,
-    /// The time allowed for trials was used up.
+    /// The time budget of the trials was used up.
     #[serde(rename = "spent")]
     BudgetUsedUp,
     /// Another trial would have taken more time than it was expected to save.
@@ -82,27 +83,27 @@ pub struct Advice {
     pub strategy: Strategy,
     /// Verdict on the fastest strategy; the gain of the plain run is 1.
     pub verdict: RaceVerdict,
-    /// Considered strategies by predicted time, the fastest first.
+    /// Feasible strategies by predicted time, the fastest first.
     pub considered: Vec<ConsideredStrategy>,
     /// Strategies that are not feasible.
     pub refused: Vec<RefusedStrategy>,
-    /// Time budget of all trials, s.
+    /// Maximum time of all trials together, s.
     pub budget_s: f64,
-    /// Time that the trials took, s.
+    /// Time that all trials together took, s.
     pub spent_s: f64,
-    /// Reason why there were no more trials.
+    /// Reason why the advisor ran no more trials.
     pub stopped: TrialStopReason,
 }
 
-/// Minimum gain (ratio of the time of the plain run to that of a strategy) for which the strategy is advised instead of
-/// the plain run (chosen).
+/// Minimum gain for which a strategy is advised instead of the plain run (chosen). The gain is the time of the plain
+/// run divided by the time of the strategy.
 pub const MIN_WORTHWHILE_GAIN: f64 = 1.02;
-/// Maximum number of trials of a race.
+/// Maximum number of trials of one recommendation.
 const MAX_TRIALS: usize = 64;
 
 impl Advice {
-    /// Returns mean, minimum and maximum of the trials of a strategy as time of the whole run, s; `None` without
-    /// trials.
+    /// Returns mean, minimum and maximum over the trials of a strategy: each trial extrapolated to the time of the
+    /// whole run, s. `None` without trials.
     pub fn measured_mean_and_range_s(&self, strategy: Strategy) -> Option<[f64; 3]> {
         let of = self.considered.iter().find(|one| one.strategy == strategy)?;
         let n = of.measured.len() as f64;
@@ -111,15 +112,15 @@ impl Advice {
         (n > 0.0).then(|| [of.measured.iter().sum::<f64>() / n, least, most])
     }
 
-    /// Returns the number of trials.
+    /// Returns the number of trials of all strategies.
     pub fn num_trials(&self) -> usize {
         self.considered.iter().map(|one| one.measured.len()).sum()
     }
 }
 
 /// Chooses a strategy for the program that `question` describes. `refuse` returns the reason if a strategy is
-/// impossible for a cause outside the performance model, else `None`. `expected_s` returns the expected time of a
-/// first trial (s), including index loading. `run` runs a trial.
+/// impossible for a cause outside the performance model, else `None`. `expected_s` returns the expected time of a first
+/// trial in seconds, including index loading. `run` runs a trial.
 ///
 /// # Errors
 /// Returns the errors of `run`.
@@ -198,7 +199,7 @@ pub fn advise_strategy<E>(
     Ok(Advice { strategy, verdict, considered, refused, budget_s, spent_s, stopped })
 }
 
-/// Predicts the plain run, even if its memory does not suffice, because it would be run anyway.
+/// Predicts the plain run, even if it does not fit in memory: it is what a user without genuma would run.
 fn predict_plain_run(machine: &MachineModel, app: &ApplicationModel, threads: u32) -> RunPrediction {
     let fits = |app: &ApplicationModel| predict_run(machine, app, &Strategy::PLAIN_RUN, threads);
     let smaller = || fits(&ApplicationModel { index_bytes: 0, private_bytes: 0, ..*app });

@@ -1,4 +1,4 @@
-//! Model parameters of known aligners, and their correction by a calibration run.
+//! Performance model parameters of known aligners, and how a calibration run corrects them.
 
 use crate::model::{ApplicationModel, MachineModel, predict_alignment_seconds};
 use crate::strategy::Strategy;
@@ -6,26 +6,27 @@ use crate::strategy::Strategy;
 /// Memory per thread in addition to the index, bytes: buffers of reads and records (estimate).
 const BYTES_PER_THREAD: u64 = 64 << 20;
 
-/// Model parameters of an aligner, fitted to the 320 published runs of lenis2017.
+/// Performance model parameters of an aligner, fitted to the 320 published runs of lenis2017.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AlignerPreset {
-    /// Prefix of the program name. The last preset has an empty prefix and fits all programs.
+    /// Prefix of the program's name. The last preset has an empty prefix, which matches all programs.
     pub program: &'static str,
-    /// CPU time per read at core speed 1, s.
+    /// CPU time per read in seconds on a machine of speed 1 ([`MachineModel::speed`]), without waiting for memory.
     pub cpu: f64,
-    /// Number of cache lines of the index for which a read waits.
+    /// Memory accesses per read: number of cache lines of the index that a read loads and waits for.
     pub touches: f64,
-    /// Bytes that each of these accesses moves.
+    /// Bytes that are moved per memory access of [`AlignerPreset::touches`].
     pub(crate) bytes_per_touch: f64,
-    /// Transfers of a cache line between cores, per read and thread.
+    /// Transfers of a cache line between cores per read and thread, when the lock of the input and output changes its
+    /// owner.
     pub(crate) handovers: f64,
     /// Standard deviation of ln(measured / predicted time).
     pub spread: f64,
 }
 
-/// Presets of all aligners: geometric means of the fits of [`crate::replay::fit_aligners_of_server`] on both servers and both
-/// data sets. The first that fits a program name is used. The preset for other programs is the geometric mean of the
-/// four aligners.
+/// Presets of all aligners: geometric means of the fits of [`crate::replay::fit_aligners_of_server`] on both servers
+/// and both data sets. The first preset whose prefix matches the program name is used. The preset for other programs is
+/// the geometric mean of the four fitted aligners.
 pub(crate) const ALIGNER_PRESETS: [AlignerPreset; 6] = [
     BWA_PRESET,
     AlignerPreset { program: "minibwa", ..BWA_PRESET },
@@ -95,8 +96,8 @@ impl AlignerPreset {
 }
 
 impl ApplicationModel {
-    /// Returns the model scaled so that a read of the plain run with `threads` threads takes the measured `seconds`,
-    /// without loading the index. CPU time, memory accesses and lock transfers are scaled by the same factor.
+    /// Returns the model scaled to a measured plain run with `threads` threads: the model's time per read without
+    /// loading the index becomes `seconds`. CPU time, memory accesses and lock transfers are scaled by the same factor.
     pub fn calibrated_to_measured_run(&self, machine: &MachineModel, threads: u32, seconds: f64) -> Self {
         let predicted = predict_alignment_seconds(machine, self, Strategy::PLAIN_RUN, threads) / self.reads;
         let factor = seconds / predicted;

@@ -1,7 +1,8 @@
-//! Writes reads as text again and cuts them into batches; each batch goes to one instance.
+//! Cuts the reads into batches, and writes them as FASTQ or FASTA text again; each batch goes to one instance.
 //!
-//! For an aligner that works in blocks, a batch is one block. A batch is handed out when it begins and its chunks
-//! follow, so that an instance does not wait for a block of hundreds of megabases.
+//! For an aligner that works in blocks, a batch is one block. A batch is assigned to an instance before its chunks
+//! exist, and the instance gets each chunk as soon as it is complete. So an instance does not wait until a block of
+//! hundreds of megabases has been read.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -16,7 +17,8 @@ use crate::invocation::{Invocation, ReadDependence, ReadFiles, ReadInputMode};
 /// Number of bases (bp) at which a text chunk ends: about 1 MB of FASTQ.
 const CHUNK_BASES: u64 = 400_000;
 
-/// Limits at which a text chunk (the text of consecutive templates, handed to an instance as a whole) ends.
+/// Limits at which a text chunk ends. A text chunk is the text of consecutive templates that an instance is given as a
+/// whole.
 pub(crate) const TEXT_CHUNK_LIMITS: BatchLimits =
     BatchLimits { target_bases: CHUNK_BASES, max_reads: 8192, min_reads: 0, max_bases: CHUNK_BASES };
 
@@ -46,8 +48,8 @@ pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -
     }
 }
 
-/// Returns the read files as a command line names them: one text, or one each for read 1 and read 2. Lanes are
-/// separated by commas.
+/// Returns the names of the read files as words of a command line: one word, or one each for read 1 and read 2. Lanes
+/// are separated by commas.
 pub(crate) fn names_of_read_files(reads: &ReadFiles) -> Vec<String> {
     let join = |files: Vec<&PathBuf>| files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(",");
     match reads {
@@ -59,7 +61,8 @@ pub(crate) fn names_of_read_files(reads: &ReadFiles) -> Vec<String> {
     }
 }
 
-/// Returns a read's template name as it appears in a record: the first word of the header, without `/1` or `/2`.
+/// Returns a read's name as it appears in SAM records (QNAME): the first word of the FASTQ header, without `/1` or
+/// `/2`.
 pub(crate) fn template_name_in_record(header: &[u8]) -> &[u8] {
     let end = header.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(header.len());
     match &header[..end] {
@@ -68,7 +71,7 @@ pub(crate) fn template_name_in_record(header: &[u8]) -> &[u8] {
     }
 }
 
-/// The text of consecutive templates, as it is written to an instance.
+/// The FASTQ or FASTA text of consecutive templates, as it is written to an instance.
 #[derive(Debug, Default)]
 pub(crate) struct TextChunk {
     /// One text, or one each for read 1 and read 2.
@@ -158,7 +161,7 @@ impl TextChunk {
 pub(crate) struct InstanceBatch {
     /// Number of the batch, from 0.
     pub number: u64,
-    /// Number of reads before the batch.
+    /// Number of reads of the input before the first read of the batch.
     pub first_read: u64,
     filling: Mutex<BatchState>,
     filled: Condvar,
@@ -169,14 +172,14 @@ struct BatchState {
     chunks: Vec<Arc<TextChunk>>,
     reads: u64,
     ended: bool,
-    /// Number of processes that died while this batch was unfinished.
+    /// Number of processes that died before this batch was finished.
     failures: u32,
     /// Number of templates whose records have been delivered to the merger.
     delivered: usize,
 }
 
 impl InstanceBatch {
-    /// An empty batch with this number; `first` is the number of its first template in the whole input.
+    /// Creates an empty batch with this number; `first` is the number of reads of the input before the batch.
     pub(crate) fn empty(number: u64, first: u64) -> Self {
         InstanceBatch { number, first_read: first, filling: Mutex::default(), filled: Condvar::new() }
     }
@@ -203,7 +206,7 @@ impl InstanceBatch {
         self.filled.notify_all();
     }
 
-    /// Marks that no chunk follows: the batch is complete, or reading failed.
+    /// Marks that no more chunks follow: the batch is complete, or reading failed.
     fn mark_complete(&self) {
         self.lock_state().ended = true;
         self.filled.notify_all();
@@ -227,7 +230,7 @@ impl InstanceBatch {
         self.lock_state().chunks.clear();
     }
 
-    /// Counts a process that died over this batch, and returns the count.
+    /// Counts one more process that died while this batch was unfinished. Returns the number of such processes.
     pub(crate) fn count_failure(&self) -> u32 {
         let mut filling = self.lock_state();
         filling.failures += 1;
@@ -245,7 +248,7 @@ impl InstanceBatch {
     }
 }
 
-/// Limits at which a block ends.
+/// Limits at which a block of reads ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BlockLimits {
     bases: u64,
@@ -263,11 +266,11 @@ impl BlockLimits {
 pub(crate) struct BatchCutter {
     feed: ReadInputMode,
     block: Option<BlockLimits>,
-    /// Whether adjacent reads with the same name are mates.
+    /// Whether adjacent reads with the same name are mates, and other reads are single.
     mixed: bool,
-    /// The file of each lane, if instances accept pairs only.
+    /// For aligners that accept only pairs: the file of each lane, for error messages. Otherwise `None`.
     pairs_only: Option<Vec<PathBuf>>,
-    /// Whether the batch ends unless a mate of its last read follows.
+    /// Whether the current batch has reached its limits: only a mate of its last read may still be added.
     full: bool,
     open: Option<Arc<InstanceBatch>>,
     chunk: TextChunk,
@@ -275,7 +278,7 @@ pub(crate) struct BatchCutter {
     bases: u64,
     reads: u64,
     begun: u64,
-    /// Number of reads in all batches.
+    /// Number of reads in all batches so far.
     all: u64,
 }
 
@@ -312,8 +315,9 @@ impl BatchCutter {
         }
     }
 
-    /// Cuts all reads of `stream` into batches and returns their number. `begin` receives each batch when it begins
-    /// and returns whether to go on. `failed` receives a read error before the last batch is marked complete.
+    /// Cuts all reads of `stream` into batches. Returns the number of reads. `begin` receives each batch before its
+    /// first chunk is complete, and returns whether to go on. `failed` receives a read error before the last batch is
+    /// marked complete.
     pub(crate) fn cut_batches(
         &mut self,
         stream: &mut ReadStream,

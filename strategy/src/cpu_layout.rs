@@ -1,8 +1,8 @@
 //! Assigns CPUs and NUMA nodes to instances.
 //!
-//! Each instance gets as many whole nodes as the others, near ones together (the hybrid strategy of lenis2017). With
-//! more instances than nodes, instances share the cores of a node. Hardware threads of a core stay together as long
-//! as there are enough cores.
+//! Each instance gets the same number of whole nodes, which are near to each other (the hybrid strategy of lenis2017).
+//! With more instances than nodes, instances share the cores of a node. Hardware threads of a core stay together as
+//! long as there are enough cores.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct CpuSlot {
     pub nodes: IdSet,
     /// Memory policy; `None` for the kernel's default, and on a machine with one memory node.
     pub policy: Option<MemoryPolicy>,
-    /// Number of threads, at least 1.
+    /// Number of threads of the instance, at least 1.
     pub threads: usize,
 }
 
@@ -50,8 +50,8 @@ pub enum Error {
 /// CPUs of one instance, and the nodes of these CPUs.
 type CpuShare = (IdSet, IdSet);
 
-/// Assigns CPU slots to the instances of `strategy`. `threads` threads in all (at least one per instance) are divided
-/// in proportion to CPUs.
+/// Assigns CPU slots to the instances of `strategy`. `threads` is the number of threads of all instances together (at
+/// least one per instance); it is divided in proportion to the CPUs of the slots.
 ///
 /// Slots do not overlap and together contain all allowed CPUs. Exception: on a machine with one node and fewer CPUs
 /// than instances, instances share CPUs.
@@ -87,8 +87,8 @@ pub fn assign_cpu_slots(strategy: &Strategy, topology: &Topology, threads: usize
     Ok(shares.into_iter().zip(threads).map(cpu_slot).collect())
 }
 
-/// Returns the strategies worth considering on this machine, the plain run first. The number of instances is limited
-/// by `most` and by the number of threads.
+/// Returns the strategies that are worth trying on this machine, the plain run first. `most` is the maximum number of
+/// instances; there are never more instances than `threads`.
 pub fn candidate_strategies(topology: &Topology, threads: usize, most: u32) -> Vec<Strategy> {
     let memory = topology.allowed_memory_nodes().len();
     let nodes = topology.allowed_cpu_nodes().len();
@@ -164,13 +164,14 @@ fn nearest_memory_nodes(topology: &Topology, nodes: &IdSet, memory: &IdSet) -> I
     memory.iter().filter(|&node| Some(far(node)) == least).collect()
 }
 
-/// Returns the larger of the distances of two nodes in both directions; the maximum if unknown.
+/// Returns the NUMA distance of two nodes: the larger one of both directions; 255 if it is unknown.
 fn node_distance(topology: &Topology, a: u32, b: u32) -> u32 {
     let one_way = |from, to| topology.find_node(from).and_then(|node| node.distances.get(&to).copied());
     one_way(a, b).into_iter().chain(one_way(b, a)).max().unwrap_or(u32::from(u8::MAX))
 }
 
-/// Gives each instance the same number of whole nodes, or one more.
+/// Assigns whole nodes to instances: the same number to each, or one more if the number of nodes is not a multiple of
+/// the instances. Nodes of one instance are near to each other.
 fn share_whole_nodes(topology: &Topology, nodes: &BTreeMap<u32, Vec<IdSet>>, instances: usize) -> Vec<CpuShare> {
     let mut left: Vec<u32> = nodes.keys().copied().collect();
     let (each, over) = (left.len() / instances, left.len() % instances);
@@ -223,7 +224,7 @@ fn swap_towards_near_nodes(topology: &Topology, groups: &mut [Vec<u32>]) {
     }
 }
 
-/// Gives each of several instances per node a range of its cores.
+/// Assigns ranges of cores to instances if there are several instances per node.
 fn share_parts_of_nodes(nodes: &BTreeMap<u32, Vec<IdSet>>, instances: usize) -> Vec<CpuShare> {
     let sizes: Vec<usize> = nodes.values().map(|cores| cores.iter().map(IdSet::len).sum()).collect();
     let total: usize = sizes.iter().sum();
@@ -235,8 +236,8 @@ fn share_parts_of_nodes(nodes: &BTreeMap<u32, Vec<IdSet>>, instances: usize) -> 
     nodes.iter().zip(counts).flat_map(of_node).collect()
 }
 
-/// Divides cores into `parts` even ranges. With fewer cores than parts, divides hardware threads; with fewer of
-/// those, repeats them.
+/// Divides cores into `parts` ranges of nearly equal size. If there are fewer cores than parts, divides hardware
+/// threads; if there are fewer hardware threads, assigns them repeatedly.
 fn split_cores(cores: &[IdSet], parts: usize) -> Vec<IdSet> {
     let threads: Vec<IdSet> = cores.iter().flat_map(IdSet::iter).map(|cpu| IdSet::from([cpu])).collect();
     if parts > threads.len() {
@@ -247,8 +248,8 @@ fn split_cores(cores: &[IdSet], parts: usize) -> Vec<IdSet> {
     (0..parts).map(|n| units[cut(n)..cut(n + 1)].iter().flat_map(IdSet::iter).collect()).collect()
 }
 
-/// Apportions `count` items to places by their size (D'Hondt): one each, then each next one to the place with the
-/// largest quotient, at most `most(place)` each.
+/// Distributes `count` items over bins in proportion to the sizes of the bins (D'Hondt method). Each bin gets at least
+/// one item and at most `most(bin)`, where `bin` is its index. Returns the number of items of each bin.
 fn apportion(count: usize, sizes: &[usize], most: impl Fn(usize) -> usize) -> Vec<usize> {
     let mut given = vec![1usize; sizes.len()];
     for _ in sizes.len()..count {

@@ -1,4 +1,4 @@
-//! Fits the model parameters of an aligner to measured runs on a machine.
+//! Fits the performance model parameters of an aligner to measured runs on a machine.
 
 mod simplex;
 
@@ -18,7 +18,7 @@ pub struct RunObservation {
     pub seconds: f64,
 }
 
-/// Properties of a workload that are known without running it.
+/// A program with its input: the properties that are known without running it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Workload {
     /// Size of the index, bytes.
@@ -29,7 +29,7 @@ pub struct Workload {
     pub reads: f64,
 }
 
-/// Typical parameters: start of the search and mean of the prior (chosen).
+/// Typical parameters of an aligner: start of the search and mean of the prior (chosen).
 const TYPICAL_APPLICATION: TypicalApplication =
     TypicalApplication { handovers: 1.0, bytes_per_touch: 128.0, cpu: 200e-6, touches: 300.0 };
 /// Standard deviation of the prior of each log parameter (chosen; wide).
@@ -108,7 +108,7 @@ fn log_time_ratio(machine: &MachineModel, apps: &[ApplicationModel], run: &RunOb
     Some((run.seconds / predicted.seconds).ln())
 }
 
-/// Quadratic near 0, linear far from it, so that outliers have little influence.
+/// Loss of a residual: quadratic near 0, linear far from 0, so that outliers have little influence.
 fn robust_loss(miss: f64) -> f64 {
     2.0 * ((1.0 + miss * miss).sqrt() - 1.0)
 }

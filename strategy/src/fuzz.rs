@@ -28,10 +28,12 @@ impl AssignedBatches for TestBatches {
     }
 }
 
-/// Parses `output`, the SAM output of an aligner that got two batches of two pairs, `a` to `d`, in chunks of `piece`
-/// bytes. `in_order`: the aligner answers in the order of the reads. Returns the records if they are complete.
+/// Parses the SAM text `output` in chunks of `piece` bytes. It is taken as the output of an aligner that got two
+/// batches of two pairs, with the names `a` to `d`. `in_order`: the aligner writes records in the order of the reads.
+/// Returns the records that the parser delivered.
 ///
-/// # Errors The output is invalid.
+/// # Errors
+/// The output is invalid or incomplete.
 pub fn parse_sam(output: &[u8], in_order: bool, piece: usize) -> Result<Vec<u8>, AlignerOutputError> {
     let read = |name| ReadRef { name, comment: b"", tags: b"", seq: b"ACGT", qual: b"FFFF" };
     let batch = |number: u64, names: [&'static [u8]; 2]| {

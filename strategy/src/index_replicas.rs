@@ -1,9 +1,9 @@
-//! Checks that instances have enough memory, and copies memory-mapped indexes to their nodes.
+//! Checks that instances have enough memory, and copies memory-mapped indexes to the nodes of the instances.
 //!
-//! The pages of a mapped file stay where the process was that first read the file, whatever the policies of the
-//! processes that map it. Instances that need the index on their own nodes get a copy in a tmpfs that is bound to
-//! these nodes, if this process may mount one. Otherwise they read the index into their own memory, which follows
-//! their policy.
+//! The pages of a mapped file stay on the node of the process that first read the file, whatever the memory policies of
+//! the processes that map the file. Instances that need the index on their own nodes get a copy in a tmpfs that is
+//! bound to these nodes, if this process may mount one. Otherwise they read the index into their own memory, which
+//! follows their policy.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr, OsString};
@@ -23,24 +23,24 @@ use crate::strategy::{InstanceMemoryPolicy, Strategy};
 
 /// Memory per thread in addition to the index, bytes: buffers of reads and records, tables of the aligner (estimate).
 const BYTES_PER_THREAD: u64 = 64 << 20;
-/// Memory per base of a block, bytes: an aligner holds the block that it reads, the block that it processes and the
-/// records of one; genuma holds the text of two.
+/// Memory per base of a block of reads, bytes. An aligner holds the text of the block that it reads, the block that it
+/// processes, and the records of one block; genuma holds the text of two blocks.
 const BYTES_PER_BLOCK_BASE: u64 = 16;
 
-/// Prefix of the folders of copies; process ID and random letters follow.
+/// Prefix of the names of folders with index copies; the process ID and random letters follow.
 const FOLDER_PREFIX: &str = "genuma-index-";
 
 /// Unmount flags: detach at once, and do not follow links that somebody else may have created.
 const UNMOUNT_FLAGS: UnmountFlags = UnmountFlags::DETACH.union(UnmountFlags::NOFOLLOW);
 
-/// Folders of index copies of this process.
+/// Mounted folders with index copies of this process.
 static MOUNTED_FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn lock_mounted_folders() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     MOUNTED_FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all copies of this process: for a process that exits without running destructors.
+/// Removes all index copies of this process. Call it before the process exits without running destructors.
 pub fn remove_all_replicas() {
     std::mem::take(&mut *lock_mounted_folders()).iter().for_each(|folder| remove_replica(folder));
 }
@@ -51,13 +51,13 @@ fn remove_replica(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
 
-/// Reason why instances cannot get their memory.
+/// Reason why the instances cannot get the memory for their indexes and reads.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The memory is too small.
+    /// The instances, or the copies of the index, need more memory than is free.
     #[error("{instances} of {aligner} need {}: {refused}; choose fewer instances or another memory policy with --strategy", format_memory_need(*index, *working))]
     TooLarge {
-        /// Number of instances as text.
+        /// What needs the memory, for messages: the number of instances, or a copy of the index.
         instances: String,
         /// Name of the aligner.
         aligner: String,
@@ -86,7 +86,7 @@ fn format_memory_need(index: u64, working: u64) -> String {
     format!("{} MiB of index and about {} MiB of working memory each", mib(index), mib(working))
 }
 
-/// Folders of index copies, removed on drop.
+/// Folders with copies of the index, which are removed on drop.
 #[derive(Debug, Default)]
 pub struct IndexReplicas(Vec<PathBuf>);
 
@@ -100,7 +100,7 @@ impl Drop for IndexReplicas {
     }
 }
 
-/// Checks that the instances fit into free memory. `block` is the size of a block, bp.
+/// Checks that the instances fit into free memory. `block` is the size of a block of reads in bases.
 ///
 /// # Errors
 /// The instances do not fit, or the index does not exist.
@@ -138,15 +138,17 @@ pub struct PreparedInvocations {
     pub invocations: Vec<Invocation>,
     /// Index copies; keep them until all instances have ended.
     pub replicas: IndexReplicas,
-    /// Message for the user on the copies of a memory-mapped index, or on the reason why there are none; `None` if
-    /// the index is used unchanged.
+    /// Message for the user: that a memory-mapped index was copied, or why it was not. `None` if the index is used
+    /// unchanged.
     pub note: Option<String>,
 }
 
-/// Makes the index of each instance available on the nodes that `strategy` requires.
+/// Copies a memory-mapped index to the nodes of the instances, if `strategy` sets a memory policy. If that is
+/// impossible, changes the commands so that each instance reads the index into its own memory. Other indexes are used
+/// unchanged.
 ///
 /// # Errors
-/// The index cannot be read, or its copies do not fit.
+/// The index cannot be read, or its copies do not fit in memory.
 pub fn prepare_index(
     invocation: &Invocation,
     strategy: Strategy,
@@ -211,8 +213,9 @@ fn tmpfs_policy_option(policy: Option<&MemoryPolicy>, nodes: &IdSet) -> String {
     }
 }
 
-/// Removes copies in `folder` whose process has ended: a killed process leaves its copies in memory. Only mounted
-/// folders are removed, because a process of another container may have an ID that is unknown here.
+/// Removes the index copies in `folder` whose process has ended: a killed process leaves its copies in memory. Removes
+/// only mounted folders, because the process ID of a folder may belong to a process of another container, which is not
+/// visible here.
 fn remove_stale_replicas(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -229,7 +232,7 @@ fn remove_stale_replicas(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Mounts a new folder in memory.
+/// Mounts a new tmpfs folder for `bytes` bytes with the memory policy `policy` and adds it to `replicas`.
 fn mount_bound_folder(policy: &str, bytes: u64, replicas: &mut IndexReplicas) -> io::Result<PathBuf> {
     let folder = std::env::temp_dir();
     remove_stale_replicas(&folder)?;
@@ -249,7 +252,7 @@ fn mount_bound_folder(policy: &str, bytes: u64, replicas: &mut IndexReplicas) ->
     Ok(folder)
 }
 
-/// Copies the index and replaces its path in the command line.
+/// Copies the index to `folder`. Returns the command line with the path of the copy.
 fn copy_index(invocation: &Invocation, index: &AlignerIndex, folder: &Path) -> Result<Invocation, Error> {
     let parent = |path: &PathBuf| path.parent().map(Path::to_owned).unwrap_or_default();
     let mut files = Vec::new();
@@ -271,7 +274,8 @@ fn copy_index(invocation: &Invocation, index: &AlignerIndex, folder: &Path) -> R
     Ok(invocation)
 }
 
-/// Replaces the folder of a word that names the index by file name prefix or by folder.
+/// Replaces the folder `old` by `new` in a word of the command line that names the index, by its folder or by the
+/// common prefix of its files. `None` if the word does not name the index.
 fn relocate_word(word: &OsStr, old: &Path, new: &Path, files: &[PathBuf]) -> Option<OsString> {
     let path = Path::new(word);
     if path == old || path.join("") == old.join("") {
@@ -286,7 +290,7 @@ fn relocate_word(word: &OsStr, old: &Path, new: &Path, files: &[PathBuf]) -> Opt
     files.iter().all(prefix).then(|| new.join(name).into_os_string())
 }
 
-/// Returns the command line with the index in the instance's own memory.
+/// Returns the command line changed so that each instance reads the index into its own memory instead of mapping it.
 fn without_mapping(invocation: &Invocation) -> Invocation {
     let mut invocation = invocation.clone();
     match invocation.aligner.as_str() {

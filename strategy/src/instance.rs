@@ -1,4 +1,5 @@
-//! A process of an aligner: pinned to CPUs, with a memory policy, its reads in pipes, its last stderr lines kept.
+//! A process of an aligner: it is pinned to CPUs, has a memory policy, gets its reads through pipes, and its last lines
+//! of standard error are kept.
 
 mod pipe_pacing;
 
@@ -35,7 +36,7 @@ use crate::page_placement::processes_of_group;
 /// Size of a pipe, bytes: the maximum for an unprivileged process (`/proc/sys/fs/pipe-max-size`).
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Process groups of the living instances.
+/// Process groups of the running instances.
 static LIVE_GROUPS: Mutex<LiveGroups> = Mutex::new(LiveGroups { closed: false, groups: BTreeSet::new() });
 
 struct LiveGroups {
@@ -48,8 +49,8 @@ fn lock_live_groups() -> MutexGuard<'static, LiveGroups> {
     LIVE_GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills all instances of this process with all their children, and prevents new ones: for a process that is about to
-/// exit.
+/// Kills all instances that this process started, with all their children, and prevents new ones. Call it when the
+/// process is about to exit.
 pub fn kill_all_instances() {
     let mut live = lock_live_groups();
     live.closed = true;
@@ -68,7 +69,7 @@ fn kill_group(group: i32) {
     }
 }
 
-/// Waits until a child process ends. Its ID stays reserved until it is waited for again.
+/// Waits until a child process ends, without reaping it: its ID stays reserved until another wait reaps it.
 pub(crate) fn wait_until_ended(id: u32) {
     if let Some(pid) = Pid::from_raw(id as i32) {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -76,7 +77,7 @@ pub(crate) fn wait_until_ended(id: u32) {
     }
 }
 
-/// A living aligner process.
+/// A running aligner process.
 pub(crate) struct Instance {
     child: Child,
     /// Standard output of the process.
@@ -85,23 +86,24 @@ pub(crate) struct Instance {
     pub(crate) stdout_pipe_bytes: usize,
     /// Standard error of the process.
     pub stderr: Option<ProcessPipe<ChildStderr>>,
-    /// Pipes for the reads: one, or two for read 1 and read 2.
+    /// Pipes through which the process gets its reads: one, or two for read 1 and read 2.
     pub(crate) feeds: Vec<ProcessPipe<PipeWriter>>,
     /// Command line, as started.
     pub command: Vec<OsString>,
-    /// Paths of the pipes, as in the command line.
+    /// Paths of the input pipes, as they are in the command line.
     pub pipes: Vec<PathBuf>,
-    /// How the process ended and what it used, once it has ended.
+    /// Exit status and used resources of the process, once it has ended.
     ended: Option<(ExitStatus, ResourceUsage)>,
     counters: Option<ChildCounters>,
 }
 
-/// Command from which instances are started.
+/// Starts instances from one command line.
 pub(crate) struct InstanceLauncher<'a> {
+    /// Command line of the instances.
     pub invocation: &'a Invocation,
-    /// Bases of a block of the plain run, bp; 0 without blocks.
+    /// Number of bases in a block of reads of the plain run; 0 without blocks.
     pub block: u64,
-    /// Whether to count what the instance uses.
+    /// Whether to count the resources that the instance uses.
     pub has_counters: bool,
 }
 
@@ -181,7 +183,7 @@ pub enum StartError {
     /// The command line is empty.
     #[error("no command is given")]
     NoProgram,
-    /// The operating system refuses a pipe.
+    /// The operating system cannot create a pipe.
     #[error("a pipe for an instance: {0}")]
     Pipe(io::Error),
     /// The operating system cannot start the program.
@@ -192,10 +194,10 @@ pub enum StartError {
         /// Error that the operating system reported.
         source: io::Error,
     },
-    /// The CPUs or the memory policy are refused.
+    /// The thread cannot be pinned to the CPUs, or the memory policy cannot be set.
     #[error(transparent)]
     Place(#[from] genuma_machine::placement::Error),
-    /// This process is exiting, so no further instance may start.
+    /// This process is exiting, so no more instances are started.
     #[error("interrupted")]
     Ending,
 }
@@ -206,7 +208,8 @@ impl Instance {
         self.child.id()
     }
 
-    /// Attaches the pipes. Reading and writing end with the process, even if its children keep the pipes open.
+    /// Attaches the pipes to the process. Reading and writing end when the process ends, even if its children keep the
+    /// pipes open.
     fn attach_pipes(
         &mut self,
         feeds: Vec<PipeWriter>,
@@ -223,8 +226,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Starts the samples of the counters, if there are any. The calling thread must not be pinned to the CPUs of the
-    /// instance, because the thread that samples inherits its CPUs.
+    /// Starts the thread that samples the resources of the process, if counters were requested. The calling thread must
+    /// not be pinned to the CPUs of the instance, because the new thread inherits its affinity.
     pub(crate) fn start_sampling(&mut self) {
         let group = self.process_id();
         if let Some(counters) = &mut self.counters {
@@ -232,13 +235,14 @@ impl Instance {
         }
     }
 
-    /// Returns what the process used; `None` if it was not counted or has not ended.
+    /// Returns the resources that the process used; `None` if they were not counted or the process has not ended.
     pub(crate) fn take_counters(&mut self) -> Option<ProcessCounters> {
         let (_, usage) = self.ended?;
         self.counters.take().map(|counters| counters.finish(usage))
     }
 
-    /// Waits until the process exits, then kills those of its children that are still running.
+    /// Waits until the process exits, then kills the processes of its group that are still running. Returns the exit
+    /// status.
     pub(crate) fn wait_for_exit(&mut self) -> io::Result<ExitStatus> {
         if let Some((status, _)) = self.ended {
             return Ok(status);

@@ -12,7 +12,7 @@ use genuma_reads::{AlignedInput, AlignedOptions};
 pub struct Invocation {
     /// Name of the aligner as genuma uses it, such as `bwa mem`; the file name of an unknown program.
     pub aligner: String,
-    /// The command line as given, with placeholders such as `{threads}`.
+    /// Words of the command line as the user wrote it, with placeholders such as `{threads}`.
     pub given: Vec<OsString>,
     /// Words of an instance's command line, the program first. The instance writes to standard output.
     pub words: Vec<CommandWord>,
@@ -22,17 +22,17 @@ pub struct Invocation {
     pub aligned: AlignedOptions,
     /// How an instance reads its input.
     pub feed: ReadInputMode,
-    /// Whether the aligner accepts unpaired reads in an interleaved file, by their names.
+    /// Whether the aligner accepts unpaired reads in an interleaved file, recognised by their names.
     pub(crate) unpaired_in_interleaved: bool,
-    /// Number of threads given; `None` if missing or `{threads}`, so that genuma chooses.
+    /// Number of threads in the command line; `None` if it is missing or `{threads}`, so that genuma chooses.
     pub threads: Option<usize>,
-    /// The index, if known.
+    /// The index that the aligner loads; `None` if genuma does not know it, as for an unknown program.
     pub index: Option<AlignerIndex>,
-    /// Destination to which the command without genuma would write its records.
+    /// Where the command would write its records if genuma did not run it.
     pub output: OutputTarget,
-    /// Output format of the aligner: SAM text, or the alignments of `bwa aln`.
+    /// Output format of the aligner.
     pub format: OutputFormat,
-    /// Other reads on which the result for a read depends.
+    /// Which other reads, besides its mate, can change the result for a read.
     pub depends: ReadDependence,
     /// Whether repeated plain runs give the same records in the same order.
     pub determinism: Determinism,
@@ -44,23 +44,23 @@ pub struct Invocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandWord(pub Vec<WordPart>);
 
-/// A part of a word of the aligner's command: fixed text, or something that differs between instances.
+/// A part of a word of an instance's command line: fixed text, or a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WordPart {
     /// Text that is the same for all instances.
     Text(OsString),
     /// Replaced by the number of threads of the instance.
     Threads,
-    /// The file of the reads, or of read 1 of pairs.
+    /// Replaced by the file of the reads, or of read 1 of pairs.
     Reads1,
-    /// The file of read 2 of pairs.
+    /// Replaced by the file of read 2 of pairs.
     Reads2,
     /// Replaced by the number of bases (bp) of a block of reads; see [`ReadDependence::Blocks`].
     BlockBases,
 }
 
-/// Read files of a command line; `-` is standard input. A file of aligned reads (BAM, CRAM, CBQ) may replace any file
-/// that has all reads of a lane. It is read with mates, except in [`ReadFiles::Single`].
+/// Read files of a command line; `-` is standard input. A file of aligned reads (BAM, CRAM, CBQ) may take the place of
+/// any file that has all reads of a lane; its reads are paired, except in [`ReadFiles::Single`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadFiles {
     /// The command line names no reads; genuma's own options do. See [`Invocation::with_reads`].
@@ -93,27 +93,28 @@ pub struct AlignerIndex {
     pub files: Vec<PathBuf>,
     /// How the index is loaded into memory.
     pub loading: IndexLoading,
-    /// Command that builds the index, used in messages; `None` if the aligner does not build the file.
+    /// Command that builds the index, for messages; `None` if the aligner itself cannot build the file.
     pub made_by: Option<String>,
 }
 
 /// How an index is loaded into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexLoading {
-    /// Each process reads the index into its own memory, which follows the process's memory policy.
+    /// Each process reads the index into its own memory, and its memory policy places the pages.
     Private,
-    /// The file is memory-mapped; its pages are where the page cache placed them.
+    /// The index file is memory-mapped: its pages are in the page cache, which all processes share.
     Mapped,
     /// Each process builds the index from the reference in its own memory.
     Built,
 }
 
-/// Destination of the aligner's records: standard output, or a file that the command names.
+/// Where an aligner writes its records: standard output, or a file that the command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputTarget {
     /// The aligner writes its records to standard output.
     Stdout,
-    /// A file named in the command line. Instances write to standard output instead.
+    /// The aligner writes its records to a file that the command line names. Instances write to standard output
+    /// instead.
     File(PathBuf),
 }
 
@@ -127,51 +128,52 @@ pub enum OutputFormat {
     Sai,
 }
 
-/// Other reads on which the result for a read depends, besides its mate.
+/// Which other reads, besides its mate, can change the result for a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadDependence {
-    /// Nothing: reads may be distributed in any way.
+    /// No other read: reads may be distributed to instances in any way.
     Nothing,
-    /// The other reads of its block. A block ends after the first pair (or read) with which it has at least `bases`
-    /// bases.
+    /// The other reads of the same block. A block ends after the first pair (or single read) with which it has at least
+    /// `bases` bases.
     Blocks {
-        /// Bases of a block, bp.
+        /// Minimum number of bases in a block.
         bases: u64,
-        /// Whether `bases` is per thread of the plain run. Only set if genuma chooses the threads.
+        /// Whether `bases` is multiplied by the number of threads of the plain run. Only set if genuma chooses the
+        /// threads.
         per_thread: bool,
         /// Whether a block of single reads has an even number of reads.
         even: bool,
         /// Minimum number of reads of a block.
         min_reads: u64,
-        /// Whether ties are broken by the read's number in the input, so that an instance must count reads that it
-        /// does not get.
+        /// Whether the aligner breaks ties by the number of the read in the input, so that an instance must also count
+        /// the reads of other instances.
         numbered: bool,
     },
-    /// All reads before it: only one instance is possible.
+    /// All earlier reads of the input: only one instance is possible.
     Everything,
 }
 
-/// Reproducibility of a plain run.
+/// Whether repeated plain runs write the same records in the same order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Determinism {
     /// Every run writes the same bytes.
     Exact,
     /// Every run writes the same records, in an order that depends on timing.
     Unordered,
-    /// Records depend on timing or on which reads an instance gets. The text says why.
+    /// Records depend on timing, or on which reads an instance gets. The text is the reason, for the user.
     Loose(String),
 }
 
 /// Order in which an instance writes its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordOrder {
-    /// Records have the order of the reads.
+    /// In the order of the reads.
     AsRead,
-    /// In input order with one thread, else depending on timing.
+    /// In the order of the reads if the instance has one thread, else in an order that depends on timing.
     AsReadByOneThread,
 }
 
-/// Reason why a command line cannot be run.
+/// Reason why genuma cannot run a command line.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The program does not exist.
@@ -190,7 +192,7 @@ pub enum Error {
         /// Command that builds the index.
         made_by: Option<String>,
     },
-    /// Reads are given twice or not at all.
+    /// The command line and the options of genuma together name the reads twice or not at all.
     #[error("{aligner}: {why}")]
     Reads {
         /// Name of the aligner.
@@ -216,7 +218,7 @@ pub enum Error {
         /// What is wrong with the command, for the user.
         why: String,
     },
-    /// The format of a file of reads cannot be found.
+    /// The format of a file of reads cannot be determined.
     #[error(transparent)]
     Format(#[from] genuma_reads::Error),
     /// File metadata cannot be read.
@@ -237,7 +239,8 @@ impl CommandWord {
 }
 
 impl ReadDependence {
-    /// Returns the bases (bp) of a block of the plain run with `threads` threads; `None` without blocks.
+    /// Returns the number of bases in a block of reads of the plain run with `threads` threads; `None` for an aligner
+    /// without blocks.
     pub fn block_bases(self, threads: usize) -> Option<u64> {
         match self {
             ReadDependence::Blocks { bases, per_thread: true, .. } => Some(bases.saturating_mul(threads as u64)),
@@ -262,8 +265,9 @@ impl AlignerIndex {
 }
 
 impl Invocation {
-    /// Returns the command line of an instance with `threads` threads. `reads` are the files or pipes to read (none,
-    /// one or two, by [`Invocation::feed`]). `block` is [`ReadDependence::block_bases`] of the plain run, or 0.
+    /// Returns the command line of an instance with `threads` threads. `reads` are the files or pipes from which it
+    /// reads: none, one or two, according to [`Invocation::feed`]. `block` is the result of
+    /// [`ReadDependence::block_bases`] for the plain run, or 0.
     pub fn instance_command(&self, threads: usize, block: u64, reads: &[&Path]) -> Vec<OsString> {
         let read = |n: usize| reads.get(n).map_or(OsStr::new("-"), |path| path.as_os_str());
         let word = |word: &CommandWord| {
@@ -281,7 +285,7 @@ impl Invocation {
         self.words.iter().map(word).collect()
     }
 
-    /// Adds `reads` that the command line does not name.
+    /// Adds `reads` to a command line that names no reads.
     ///
     /// # Errors
     /// The command line names reads itself, or needs pairs in two files and `reads` has none.
@@ -304,7 +308,7 @@ impl Invocation {
     /// Sets the options for reading files of aligned reads.
     ///
     /// # Errors
-    /// A file of aligned reads is given for one mate of a lane, although it has both; a file cannot be read.
+    /// A file of aligned reads, which has both mates, is given as the file of one mate; or a file cannot be read.
     pub fn with_bam_cram_options(mut self, options: AlignedOptions) -> Result<Invocation, Error> {
         let files = match &self.reads {
             ReadFiles::Paired(lanes) => lanes.as_flattened(),

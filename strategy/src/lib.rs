@@ -1,4 +1,4 @@
-//! Runs other programs' aligners, unmodified, under the memory strategy that suits the machine.
+//! Runs unmodified aligners of other projects under the memory strategy that is fastest on the machine.
 //!
 //! A strategy is a number of instances of the program, the threads of each, and a memory policy. Reads are
 //! distributed to the instances, and the outputs are merged into the order of the reads.

@@ -1,4 +1,4 @@
-//! Parses the output of instances and returns the records to the batches of reads.
+//! Parses the output of instances and assigns the records to the batches of reads that they belong to.
 
 mod header;
 
@@ -18,7 +18,8 @@ use crate::batching::InstanceBatch;
 /// Error in the output of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AlignerOutputError {
-    /// A record of another read than the expected one.
+    /// The aligner wrote a record of another read than the next one, although its output should be in the order of the
+    /// reads.
     #[error(
         "the aligner wrote a record of read \"{found}\" where \"{expected}\" was expected: its output must be in the order of the reads; use --strategy default"
     )]
@@ -28,13 +29,13 @@ pub enum AlignerOutputError {
         /// Name of the expected read.
         expected: String,
     },
-    /// A record of a read that the instance was not given.
+    /// The aligner wrote a record of a read that the instance was not given.
     #[error("the aligner wrote a record of \"{0}\", which is not among its reads; use --strategy default")]
     UnknownRead(String),
-    /// More records than reads.
+    /// The aligner wrote more records than it was given reads.
     #[error("the aligner wrote more records than it was given reads; use --strategy default")]
     TooManyRecords,
-    /// Records are missing.
+    /// The aligner wrote no records for some of its reads.
     #[error(
         "the aligner wrote no record for {templates} of its reads or pairs (first: \"{first}\"); remove the option that drops reads"
     )]
@@ -52,22 +53,25 @@ pub enum AlignerOutputError {
         /// Description of the error in the output, for the user.
         what: String,
     },
-    /// The header differs between instances.
+    /// The header of this instance differs from the header of the first instance.
     #[error("its header differs from that of the other instances")]
     DifferentHeader,
 }
 
-/// Access of an output parser to the batches of its process.
+/// What an output parser needs of the batches that are assigned to its process.
 pub(crate) trait AssignedBatches {
-    /// Returns the batch at position `index` among the batches assigned to the process; `None` if fewer are assigned.
+    /// Returns batch number `index`, from 0, of those assigned to the process; `None` if fewer are assigned.
     fn assigned_batch(&self, index: usize) -> Option<Arc<InstanceBatch>>;
     /// Delivers records of a batch; `ended` is true with the last records of the batch.
     fn deliver_records(&self, batch: &InstanceBatch, records: Vec<u8>, ended: bool);
     /// Takes the complete SAM header that the instance wrote.
+    ///
+    /// # Errors
+    /// The header differs from that of another instance.
     fn accept_header(&self, header: Vec<u8>) -> Result<(), AlignerOutputError>;
 }
 
-/// A read name as text for messages; bytes that are not UTF-8 are replaced.
+/// Converts a read name to text for messages; bytes that are not UTF-8 are replaced.
 pub(crate) fn name_for_message(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

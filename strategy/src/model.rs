@@ -1,9 +1,9 @@
-//! Predicts the time of a run: a contention model of a program that looks things up in one large index.
+//! Predicts the time of a run: a contention model of a program that reads one large index at random positions.
 //!
 //! Threads alternate between computing and fetching cache lines of the index. Lines come from memory banks over the
-//! path between two nodes. A bank, a path, and the lock of a program's input and output serve one thread at a time.
-//! Waiting threads are computed by approximate mean value analysis of the closed queueing network (Schweitzer 1979,
-//! Bard 1979). `docs/advisor.md` has the formulas, assumptions and limits.
+//! path between two nodes. A bank, a path, and the lock of a program's input and output serve one thread at a time. The
+//! numbers of waiting threads are computed by approximate mean value analysis of the closed queueing network
+//! (Schweitzer 1979, Bard 1979). `docs/advisor.md` has the formulas, assumptions and limits.
 
 pub mod machine;
 mod network;
@@ -15,13 +15,13 @@ pub use machine::{MachineModel, NodeModel};
 use crate::strategy::{InstanceMemoryPolicy, Strategy};
 use network::{ServiceStation, ThreadClass};
 
-/// Share of a memory bank that first touches fill before the kernel uses the next bank (empirical).
+/// Share of a node's memory that is filled before the kernel places pages on the next node (empirical).
 const MAX_BANK_FILL: f64 = 0.9;
-/// Share of the machine's memory that index copies and the cached index file may take. Above it the kernel drops
-/// cached pages, and each instance reads the disk again (empirical).
+/// Maximum share of the machine's memory for the index copies and the cached index file together. Above this share the
+/// kernel drops cached pages, so that each instance reads the index from disk again (empirical).
 const MAX_INDEX_MEMORY_SHARE: f64 = 0.5;
 
-/// Model of a program with its reads.
+/// Performance model of an aligner with its index and its reads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ApplicationModel {
     /// Size of the index, bytes. Each instance has its own copy.
@@ -30,11 +30,11 @@ pub struct ApplicationModel {
     pub(crate) private_bytes: u64,
     /// Number of reads of the run.
     pub reads: f64,
-    /// CPU time per read at core speed 1, without waiting for memory, s.
+    /// CPU time per read in seconds on a machine of speed 1 ([`MachineModel::speed`]), without waiting for memory.
     pub cpu: f64,
-    /// Number of cache lines of the index for which a read waits.
+    /// Memory accesses per read: number of cache lines of the index that a read loads and waits for.
     pub touches: f64,
-    /// Bytes moved per access: more than 64 with prefetching or adjacent lines.
+    /// Bytes moved per memory access: more than 64 if the processor prefetches adjacent cache lines.
     pub(crate) bytes_per_touch: f64,
     /// Transfers of a cache line between cores, per read and thread of the instance, when the input/output lock
     /// changes its owner. This is the serial part: the cost of a contended lock grows with the number of waiting
@@ -44,14 +44,14 @@ pub struct ApplicationModel {
     pub spread: f64,
 }
 
-/// Predicted time of a run.
+/// Predicted time of a run, with an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RunPrediction {
     /// Time of the whole run, s.
     pub seconds: f64,
-    /// Lower end of the interval that contains about two of three runs, s.
+    /// Lower end of the interval that contains the true time in about two of three runs, s.
     pub low: f64,
-    /// Upper end of the interval that contains about two of three runs, s.
+    /// Upper end of the interval that contains the true time in about two of three runs, s.
     pub high: f64,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum InfeasibleStrategy {
         strategy: Strategy,
         /// Memory that an instance needs, GB.
         needed: f64,
-        /// Memory that the nodes of the instance have for the instance, GB.
+        /// Free memory of the instance's nodes that is left for the instance, GB.
         room: f64,
     },
     /// There are more instances than threads.
@@ -100,7 +100,7 @@ pub(crate) fn predict_run(
     Ok(RunPrediction { seconds, low: seconds / factor, high: seconds * factor })
 }
 
-/// Predicts the time of the run without loading the index, s, whether or not the copies fit.
+/// Predicts the time of a run without loading the index, s. Does not check whether the index copies fit in memory.
 pub(crate) fn predict_alignment_seconds(
     machine: &MachineModel,
     app: &ApplicationModel,
@@ -110,8 +110,9 @@ pub(crate) fn predict_alignment_seconds(
     app.reads / predict_reads_per_s(machine, app, &strategy, threads, &machine.nodes_by_instance(strategy.instances))
 }
 
-/// Predicts the time until each instance has loaded its index, s. One thread per instance copies the cached file. If
-/// copies and cached file do not fit, all copies are read from disk one after another.
+/// Predicts the time until each instance has loaded its index, s. Each instance copies the index file from the page
+/// cache in one thread. If the index copies and the cached file do not fit in memory together, the instances read the
+/// file from disk one after another.
 pub(crate) fn predict_index_load_seconds(machine: &MachineModel, app: &ApplicationModel, instances: u32) -> f64 {
     let index = app.index_bytes as f64;
     let k = f64::from(instances);
@@ -180,13 +181,14 @@ fn predict_reads_per_s(
     network::solve_throughput(&classes)
 }
 
-/// Returns the mean latency between all nodes of a group, ns: the cost of moving a cache line between cores.
+/// Returns the mean memory latency between all nodes of a group, ns. The model uses it as the cost of moving a cache
+/// line between cores.
 fn mean_latency_ns(machine: &MachineModel, group: &[usize]) -> f64 {
     let of_pairs = group.iter().flat_map(|&a| group.iter().map(move |&b| machine.latency_ns[a][b]));
     of_pairs.sum::<f64>() / (group.len() * group.len()) as f64
 }
 
-/// Returns the share of an instance's index on each node. `sharing` instances use the same nodes.
+/// Returns the share of an instance's index on each node. `sharing` is the number of instances on the same nodes.
 fn index_shares_by_node(
     machine: &MachineModel,
     app: &ApplicationModel,

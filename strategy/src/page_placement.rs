@@ -14,10 +14,10 @@ pub(crate) use index_files::AlignerIndexFiles;
 
 /// A memory range counts as index if it has at least 1/16 of the index's bytes.
 const INDEX_RANGE_DIVISOR: u64 = 16;
-/// Smaller ranges are stacks and buffers, bytes.
+/// Minimum bytes of a memory range that counts as index; smaller ranges are stacks and buffers.
 const MIN_RANGE_BYTES: u64 = 64 << 10;
-/// Share of the index's pages that may be on other nodes than requested. The kernel falls back when a node is full,
-/// and thread buffers may look like a small index.
+/// Maximum share of the index's pages that may be on other nodes than requested. Not 0, because the kernel uses other
+/// nodes when a node is full, and thread buffers may look like a small index.
 const MISPLACED_TOLERANCE: f64 = 0.1;
 
 /// Bytes of memory by NUMA node.
@@ -28,11 +28,13 @@ pub(crate) type BytesByNode = BTreeMap<u32, u64>;
 pub struct PagePlacement {
     /// All memory, bytes by node.
     pub all: BytesByNode,
-    /// Memory of the index, bytes by node: large ranges except for files that are not the index.
+    /// Memory that probably holds the index, bytes by node: large memory ranges, except mappings of files that do not
+    /// belong to the index.
     pub index: BytesByNode,
 }
 
-/// Returns the memory of all processes of a process group; `None` if they have ended or the kernel does not report it.
+/// Reads the memory by node of all processes of the process group `group`. `None` if they have ended or the kernel does
+/// not report it.
 pub(crate) fn page_placement_of_group(group: u32, index: &AlignerIndexFiles) -> Option<PagePlacement> {
     let mut pages = PagePlacement::default();
     for id in processes_of_group(group) {
@@ -48,7 +50,7 @@ pub(crate) fn processes_of_group(group: u32) -> Vec<u32> {
     processes().into_iter().filter(|process| process.group == group).map(|process| process.id).collect()
 }
 
-/// Returns the IDs of a process and of its descendants. A process whose parent has ended is no descendant any more.
+/// Returns the IDs of the process `root` and of its descendants. A process whose parent has ended is not found.
 pub(crate) fn processes_of_tree(root: u32) -> Vec<u32> {
     let processes = processes();
     let mut found = vec![root];
@@ -60,7 +62,7 @@ pub(crate) fn processes_of_tree(root: u32) -> Vec<u32> {
     found
 }
 
-/// A process, its parent and its group.
+/// IDs of a process, of its parent and of its process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     id: u32,
@@ -81,7 +83,8 @@ fn parse_process(id: u32, stat: &str) -> Option<Process> {
 }
 
 impl PagePlacement {
-    /// Returns the later sample, unless the instance has freed memory of its index since, as it does before it ends.
+    /// Returns the sample `later`, or `self` if the index memory has shrunk since: an instance frees its index before
+    /// it ends.
     pub(crate) fn later_sample_with_index(self, later: PagePlacement) -> PagePlacement {
         let index = |pages: &PagePlacement| pages.index.values().sum::<u64>();
         if index(&later) < index(&self) { self } else { later }
@@ -105,7 +108,8 @@ impl PagePlacement {
         }
     }
 
-    /// Returns whether the index is where it was requested: as `policy` says, or on `nodes` for the local policy.
+    /// Returns whether the index is on the nodes that `policy` names, in the requested proportions; for the local
+    /// policy on `nodes`. Tolerates [`MISPLACED_TOLERANCE`].
     pub(crate) fn is_index_on_requested_nodes(&self, policy: &MemoryPolicy, nodes: &IdSet) -> bool {
         let all: u64 = self.index.values().sum();
         let share = |bytes: u64| bytes as f64 / all.max(1) as f64;
@@ -132,7 +136,7 @@ impl PagePlacement {
     }
 }
 
-/// Formats the shares, such as `node 0 60%, node 1 40%`.
+/// Formats the share of memory on each node, such as `node 0 60%, node 1 40%`.
 pub fn format_node_shares(on: &BytesByNode) -> String {
     let all: u64 = on.values().sum();
     let share = |(node, bytes): (&u32, &u64)| format!("node {node} {:.0}%", 100.0 * *bytes as f64 / all.max(1) as f64);

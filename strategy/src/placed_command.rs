@@ -1,5 +1,5 @@
-//! Any program in one process, with CPUs and memory placed. Its input is not divided; its standard input, output and
-//! error are those of genuma.
+//! Runs any program in one process with placed CPUs and memory. Its input is not divided. The program has the standard
+//! input, output and error of genuma.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
@@ -20,14 +20,14 @@ use crate::run::{InstanceSummary, RunSummary, finish_counting};
 use crate::strategy::Strategy;
 
 const THREADS_PLACEHOLDER: &str = "{threads}";
-/// Number that shells add to that of a signal for the exit code of a program that the signal killed.
+/// Number that shells add to the number of the signal that killed a program, to get its exit code.
 const EXIT_CODE_OF_SIGNAL: i32 = 128;
 
 /// A command line of any program.
 #[derive(Debug, Clone)]
 pub struct PlacedCommand {
     words: Vec<OsString>,
-    /// Whether to count what the program and genuma use.
+    /// Whether to count the resources that the program and genuma use.
     has_counters: bool,
 }
 
@@ -69,7 +69,7 @@ impl PlacedCommand {
     /// Checks that the strategy has one instance.
     ///
     /// # Errors
-    /// It has several.
+    /// The strategy has several instances.
     pub fn check_strategy(&self, strategy: Strategy) -> Result<(), SeveralInstancesError> {
         match strategy.instances {
             1 => Ok(()),
@@ -77,10 +77,11 @@ impl PlacedCommand {
         }
     }
 
-    /// Runs the program in its CPU slot until it ends. Signals to genuma are passed on to it.
+    /// Runs the program on the CPUs and with the memory policy of `cpu_slot` until it ends. Passes signals that genuma
+    /// gets on to the program.
     ///
     /// # Errors
-    /// The program cannot be started, or the CPUs or the memory policy are refused.
+    /// The program cannot be started, or its CPUs or memory policy cannot be set.
     pub fn run(&self, cpu_slot: &CpuSlot) -> Result<RunSummary, StartError> {
         let (start, before) = (Instant::now(), process_cost());
         let own = self.has_counters.then(RunCounterRecorder::start);
@@ -117,7 +118,7 @@ impl PlacedCommand {
         })
     }
 
-    /// Starts the program. It inherits CPUs and memory policy of this thread.
+    /// Starts the program. It inherits affinity and memory policy of this thread.
     fn start(&self, cpu_slot: &CpuSlot) -> Result<Child, StartError> {
         let threads = cpu_slot.threads.to_string();
         let mut command = Command::new(self.program());

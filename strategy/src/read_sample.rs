@@ -20,13 +20,13 @@ use crate::invocation::ReadFiles;
 
 /// Reads per batch while copying.
 const READS_PER_BATCH: usize = 1024;
-/// Divisor of the number of reads of the sample that gives the number of reads of its part.
+/// Divisor of the number of reads in the sample that gives the number of reads in the part [`ReadSample::part`].
 const PART_DIVISOR: u64 = 4;
 
 /// Reason why no sample can be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The reads are not in a regular file and can be read only once.
+    /// The file of reads is not a regular file, so it can be read only once.
     #[error("{0}: not a regular file, so that no sample of its reads can be taken; give the reads as files")]
     Pipe(PathBuf),
     /// The reads cannot be read.
@@ -45,12 +45,12 @@ pub enum Error {
 /// The first reads of a run as plain text in private temporary files, which are removed on drop.
 #[derive(Debug)]
 pub struct ReadSample {
-    /// Owns the temporary files that `whole` and `part` name; the files exist until drop.
+    /// The open temporary files of `whole` and `part`; closing them removes them.
     _files: [SampleFiles; 2],
     /// Files with all reads of the sample.
     pub whole: ReadFiles,
-    /// The first quarter of the sample. The time difference between whole and part excludes constant costs such as
-    /// loading the index.
+    /// Files with the first quarter of the reads of the sample. The difference of run times on `whole` and on `part`
+    /// does not contain constant costs, such as loading the index.
     pub part: ReadFiles,
     /// Number of reads in `whole`; a pair has two.
     pub reads: u64,
@@ -58,13 +58,13 @@ pub struct ReadSample {
     pub part_reads: u64,
     /// Bases of the sample, bp.
     pub bases: u64,
-    /// Number of reads in the files: counted if the sample has all of them, else estimated from file sizes.
+    /// Number of reads in all files of the run: exact if the sample has all reads, else estimated from file sizes.
     pub estimated_total_reads: f64,
 }
 
 impl ReadSample {
-    /// Copies about the first `wanted` reads of `reads`, or all if there are fewer. Files of aligned reads are read
-    /// with the options `aligned`; paired reads are interleaved.
+    /// Copies about the first `wanted` reads of `reads` to temporary files, or all reads if there are fewer. Files of
+    /// aligned reads are read with the options `aligned`; their pairs are written interleaved.
     ///
     /// # Errors
     /// The reads are not in regular files or cannot be read, or the sample cannot be written.
@@ -127,7 +127,7 @@ impl ReadSample {
     }
 }
 
-/// Converts a lane to the lane type from which the number of reads is estimated.
+/// Converts a lane to the type that [`ReadEstimate::from_lanes`] takes.
 fn to_lane(lane: &StreamLane) -> Lane {
     let files = match lane.clone() {
         StreamLane::Single(file) => LaneFiles::Single(file),
@@ -138,7 +138,8 @@ fn to_lane(lane: &StreamLane) -> Lane {
     Lane::with_whole_files(NORMAL_SAMPLE, files)
 }
 
-/// Returns the file bytes per byte of content for the first `bytes` bytes of content: 1 if not compressed.
+/// Returns the compressed bytes per uncompressed byte over the first `bytes` uncompressed bytes of a file; 1 if the
+/// file is not compressed.
 fn compression_ratio(path: &Path, bytes: u64) -> Result<f64, Error> {
     let told = |source| genuma_reads::Error::Read { path: path.to_owned(), source };
     let share = || -> io::Result<f64> {
@@ -156,7 +157,7 @@ fn compression_ratio(path: &Path, bytes: u64) -> Result<f64, Error> {
 /// First bytes of a gzip file (RFC 1952, section 2.3.1).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Sample files: one, or one per mate.
+/// Temporary files of a sample: one, or one each for read 1 and read 2.
 #[derive(Debug)]
 struct SampleFiles {
     files: Vec<BufWriter<File>>,
@@ -183,7 +184,7 @@ impl SampleFiles {
         PathBuf::from(format!("/proc/self/fd/{}", self.files[mate].get_ref().as_raw_fd()))
     }
 
-    /// Returns the files as reads of the same kind as `like`.
+    /// Returns the files as [`ReadFiles`] of the same variant as `like`.
     fn as_read_files(&self, like: &ReadFiles) -> ReadFiles {
         match like {
             ReadFiles::Unnamed => ReadFiles::Unnamed,

@@ -20,24 +20,24 @@ use crate::model::{ApplicationModel, MachineModel};
 use crate::strategy::{InstanceMemoryPolicy, Strategy};
 pub use published_runs::PublishedRun;
 
-/// Reason why a table cannot be replayed.
+/// Reason why a table of published runs cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     /// A line of the table is invalid.
     #[error(transparent)]
     Table(#[from] published_runs::TableLineError),
-    /// The table names a server, aligner or data set that is not described.
+    /// The table names a server, aligner or data set of which genuma has no description.
     #[error("{what} '{name}' is not described; the replay knows the servers, aligners and data sets of lenis2017")]
     Unknown {
-        /// Kind of the name.
+        /// What the name denotes: a server, an aligner or a data set.
         what: &'static str,
         /// The name in the table.
         name: String,
     },
-    /// The table does not have exactly two servers.
+    /// The table does not have exactly two servers. The field is their number.
     #[error("runs of two servers are needed, one to learn from and one to be judged; the table has {0}")]
     Servers(usize),
-    /// A case has no plain run to compare with.
+    /// A case has no plain run to compare with. The field names the case.
     #[error("{0}: the table lacks a run of the strategy default with that many threads: add that row")]
     NoPlain(String),
 }
@@ -68,7 +68,7 @@ impl PublishedWorkload {
     }
 }
 
-/// Application models fitted to the runs of one server.
+/// Application models by aligner and data set, fitted to the runs of one server.
 pub(crate) type FittedApplications = BTreeMap<PublishedWorkload, ApplicationModel>;
 
 fn server_model(server: &str) -> Result<MachineModel, Error> {
@@ -76,8 +76,8 @@ fn server_model(server: &str) -> Result<MachineModel, Error> {
         .ok_or_else(|| Error::Unknown { what: "server", name: server.to_owned() })
 }
 
-/// Fits all aligners to `server`'s runs with all threads and its plain runs with fewer. Runs with fewer threads and a
-/// memory policy are left out, because the paper does not report their CPUs.
+/// Fits the models of all aligners to runs of `server`: all runs with the maximum number of threads, and plain runs
+/// with fewer threads. Other runs with fewer threads are left out, because the paper does not report their CPUs.
 ///
 /// # Errors
 /// The server, an aligner or a data set is not described.
@@ -108,7 +108,8 @@ pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<Fit
     Ok(fitted)
 }
 
-/// Returns for each job the geometric mean of the other aligners' parameters on the same reads.
+/// Returns for each aligner and data set the geometric mean of the parameters of all other aligners on the same data
+/// set.
 pub(crate) fn fit_from_other_aligners(fitted: &FittedApplications) -> FittedApplications {
     let of = |job: &PublishedWorkload, own: &ApplicationModel| {
         let others: Vec<&ApplicationModel> = fitted
@@ -160,13 +161,14 @@ impl ReplayCase {
         best.map_or((Strategy::PLAIN_RUN, f64::NAN), |run| (run.strategy, run.seconds))
     }
 
-    /// Returns the time of `strategy` relative to the best, minus 1; infinite if not measured.
+    /// Returns the time of `strategy` divided by the time of the fastest strategy, minus 1; infinite if the strategy
+    /// was not measured.
     pub fn relative_regret(&self, strategy: Strategy) -> f64 {
         self.measured_run(strategy).map_or(f64::INFINITY, |run| run.seconds / self.fastest_strategy().1 - 1.0)
     }
 }
 
-/// Returns the cases of a server, by aligner and data set, with the largest measured number of threads.
+/// Returns the cases of a server, sorted by aligner and data set. Each has the runs with the maximum number of threads.
 ///
 /// # Errors
 /// A case has no plain run.
@@ -193,11 +195,12 @@ pub fn list_replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<Repl
 pub enum BaselineRule {
     /// Always chooses the plain run.
     Default,
-    /// Always one instance with interleaved memory.
+    /// Always chooses one instance with interleaved memory.
     Interleave,
-    /// Always the largest measured number of instances, bound to nodes.
+    /// Always chooses the largest measured number of instances, bound to nodes.
     Instances,
-    /// Rule of lenis2017, section 6.3: most instances if the index fits a bank, else interleaved memory.
+    /// Rule of lenis2017, section 6.3: the largest number of instances if the index fits in the memory of one node,
+    /// else one instance with interleaved memory.
     Paper,
 }
 
@@ -216,7 +219,7 @@ impl BaselineRule {
         }
     }
 
-    /// Returns the strategy that the rule chooses.
+    /// Returns the strategy that the rule chooses for a case.
     pub fn apply_rule(self, case: &ReplayCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
         let interleave = Strategy { instances: 1, memory: InstanceMemoryPolicy::Interleave };
         let most = case.measured_strategies().iter().map(|strategy| strategy.instances).max().unwrap_or(1);

@@ -39,12 +39,12 @@ use supervisor::InstanceSupervisor;
 
 /// Estimated bytes of a record per base of its read: two for bases and qualities, the rest for tags and positions.
 const RECORD_BYTES_PER_BASE: u64 = 4;
-/// Bytes of records that may always wait for their turn.
+/// Bytes of records that may wait for their turn to be written, however small the blocks are.
 const MIN_WAITING_RECORD_BYTES: u64 = 256 << 20;
 
-/// Blocks that an instance may have in addition to one per thread: one that it reads and one that it writes. More
-/// would leave other instances idle. An instance that has read all of its blocks and answered none may get another.
-/// Aligners without blocks may read any number of reads before they answer.
+/// Number of blocks that an instance may have in addition to one per thread: one that it reads and one that it writes.
+/// More blocks would leave other instances idle. An instance that has read all of its blocks and written no records may
+/// get another one. Aligners without blocks may read any number of reads before they write records.
 const EXTRA_BLOCKS: usize = 2;
 
 /// Plan of a run: strategy, CPU slots and command lines.
@@ -60,22 +60,22 @@ pub struct RunPlan {
     pub invocations: Vec<Invocation>,
     /// Threads of the plain run.
     pub threads: usize,
-    /// Command line of the plain run, which records should name.
+    /// Command line of the plain run, which the SAM header shows instead of that of an instance.
     pub plain: Vec<String>,
     /// The `@PG` line that genuma adds to the header.
     pub genuma: HeaderProgram,
     /// Where the standard error of instances is logged.
     pub stderr_logging: StderrLogging,
-    /// Whether to count what the instances and genuma use.
+    /// Whether to count the resources that the instances and genuma use.
     pub has_counters: bool,
 }
 
 /// Reads, time, CPU time and memory placement of a finished run.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunSummary {
-    /// Number of reads that the instances aligned; a pair has two. `None` for a program that is no aligner.
+    /// Number of reads that the instances aligned; a pair has two reads. `None` for a program that is not an aligner.
     pub reads: Option<u64>,
-    /// Exit code of a program that is no aligner; `None` for an aligner.
+    /// Exit code of a program that is not an aligner; `None` for an aligner.
     pub exit_code: Option<i32>,
     /// Wall-clock time of the run, s.
     pub wall_s: f64,
@@ -85,34 +85,35 @@ pub struct RunSummary {
     pub own_cpu_s: f64,
     /// One entry for each instance, in the order of their numbers.
     pub instances: Vec<InstanceSummary>,
-    /// Files of aligned reads with the counts of their records.
+    /// For each input file of aligned reads: its path and the counts of its records.
     pub aligned: Vec<(PathBuf, RecordCounts)>,
     /// Counters of genuma itself; `None` unless counters were requested.
     pub own_counters: Option<ProcessCounters>,
-    /// NUMA counters of the whole machine; `None` unless counters were requested.
+    /// NUMA balancing counters of the whole machine; `None` unless counters were requested.
     pub machine_counters: Option<NumaBalancingCounters>,
 }
 
 /// CPUs, memory policy, batches and processes of one instance.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct InstanceSummary {
-    /// CPUs on which it ran.
+    /// CPUs on which the instance ran.
     pub cpus: String,
-    /// Memory nodes of these CPUs.
+    /// Memory nodes of the CPUs of the instance.
     pub nodes: String,
     /// Number of threads that the instance was started with.
     pub threads: usize,
     /// Requested memory policy; `None` for the kernel's default.
     pub policy: Option<String>,
-    /// Number of batches assigned.
+    /// Number of batches assigned to the instance.
     pub batches: u64,
-    /// Number of processes started: more than one if some died.
+    /// Number of processes started for the instance: more than one if some died.
     pub processes: u32,
-    /// Placement of its pages when last sampled; `None` if it ended before.
+    /// Placement of the instance's pages in the last sample; `None` if the instance ended before it was sampled.
     pub pages: Option<PagePlacement>,
-    /// Whether the index was where it was requested; `None` if nothing was requested or it ended before sampling.
+    /// Whether the index was on the requested nodes; `None` if no policy was requested or the instance ended before it
+    /// was sampled.
     pub as_asked: Option<bool>,
-    /// Placement of its threads when its pages were sampled.
+    /// Placement of the instance's threads in the last sample; `None` if the instance ended before it was sampled.
     pub threads_found: Option<ThreadPlacement>,
     /// Counters of the processes of the instance; `None` unless counters were requested.
     pub counters: Option<ProcessCounters>,
@@ -134,7 +135,7 @@ pub enum Error {
         who: String,
         /// How the process ended.
         how: String,
-        /// Last lines of its standard error.
+        /// Last lines of the standard error of the process.
         words: Vec<String>,
     },
     /// The output of an instance is invalid.
@@ -144,10 +145,10 @@ pub enum Error {
         who: String,
         /// Error in the output of the instance.
         fault: AlignerOutputError,
-        /// Last lines of its standard error.
+        /// Last lines of the standard error of the process.
         words: Vec<String>,
     },
-    /// The command allows one instance only.
+    /// The strategy has several instances, but the aligner allows only one.
     #[error(
         "{strategy}: {aligner} aligns each read depending on the reads before it, so only one instance is possible: use --strategy default"
     )]
@@ -195,11 +196,11 @@ impl RunPlan {
         invocation.threads.unwrap_or(if chosen { self.threads } else { 1 })
     }
 
-    /// Runs all instances and writes the merged output. `meter` counts the reads.
+    /// Runs all instances and writes the merged output. `meter` counts the reads for the display of progress.
     ///
     /// # Errors
     /// The reads cannot be read, an instance died twice over the same reads or wrote invalid output, or the output
-    /// cannot be written. All instances have ended then.
+    /// cannot be written. All instances have ended when an error is returned.
     ///
     /// # Panics
     /// The plan has no CPU slot, or not one command line per slot.
@@ -271,14 +272,14 @@ impl RunPlan {
     }
 }
 
-/// Returns what genuma itself used, and the counters of the machine.
+/// Stops the counters. Returns the resources that genuma itself used, and the counters of the machine.
 pub(crate) fn finish_counting(
     counting: Option<RunCounterRecorder>,
 ) -> (Option<ProcessCounters>, Option<NumaBalancingCounters>) {
     counting.map(RunCounterRecorder::finish).map(|counters| (counters.process, counters.machine)).unzip()
 }
 
-/// The files of aligned reads with the counts of their records.
+/// Returns the files of aligned reads with the counts of their records.
 fn record_counts_of_lanes(lanes: Vec<StreamLane>) -> Vec<(PathBuf, RecordCounts)> {
     let aligned = lanes.into_iter().filter_map(StreamLane::into_aligned_input);
     aligned.filter_map(|aligned| Some((aligned.path.clone(), aligned.record_counts()?.clone()))).collect()
@@ -313,12 +314,12 @@ fn write_output(broker: &BatchBroker, out: &mut dyn Write) -> io::Result<()> {
 }
 
 impl RunSummary {
-    /// Returns the number of reads per second; `None` for a program that is no aligner.
+    /// Returns the number of aligned reads per second; `None` for a program that is not an aligner.
     pub fn reads_per_s(&self) -> Option<f64> {
         Some(self.reads? as f64 / self.wall_s.max(1e-3))
     }
 
-    /// Returns the bytes of all instances' indexes by node.
+    /// Returns the bytes by node of the indexes of all instances together.
     pub fn index_bytes_by_node(&self) -> BytesByNode {
         let mut sum = BTreeMap::new();
         for pages in self.instances.iter().filter_map(|instance| instance.pages.as_ref()) {

@@ -5,17 +5,17 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Memory policy of an instance, relative to the NUMA nodes on which it runs.
+/// Memory policy of each instance of a strategy, relative to the NUMA nodes on which the instance runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InstanceMemoryPolicy {
     /// The kernel's default policy. Threads are pinned to the instance's CPUs only if there are several instances.
     Default,
-    /// Pages on the node of the thread that touches them first. Threads stay on the instance's CPUs.
+    /// Pages on the node of the thread that touches them first. Threads are pinned to the instance's CPUs.
     Local,
     /// Pages interleaved over the nodes: those of the machine for one instance, else those of the instance.
     Interleave,
-    /// Pages interleaved by the kernel's node weights.
+    /// Pages interleaved over the nodes in proportion to the kernel's weights of the nodes.
     Weighted,
     /// Pages bound to the instance's nodes.
     Bind,

@@ -1,5 +1,5 @@
-//! Predicts run times over numbers of threads and memory strategies: the curves of lenis2015, lenis2017 and lenis2018
-//! for a machine on which the program need not have run.
+//! Predicts run times for several numbers of threads and memory strategies: the curves of lenis2015, lenis2017 and
+//! lenis2018, for a machine on which the program has possibly never run.
 
 use crate::model::{ApplicationModel, MachineModel, RunPrediction, predict_run};
 use crate::strategy::Strategy;
@@ -15,8 +15,8 @@ pub struct SweepPoint {
     pub predicted: Result<RunPrediction, String>,
 }
 
-/// Numbers of threads of a sweep: the powers of two up to all hardware threads of the machine, the number of its cores
-/// and of its hardware threads, and `own_threads`.
+/// Returns the numbers of threads of a sweep: the powers of two up to the number of hardware threads of the machine,
+/// the number of cores, the number of hardware threads, and `own_threads`.
 pub fn sweep_thread_counts(machine: &MachineModel, own_threads: u32) -> Vec<u32> {
     let total = |of: fn(&crate::model::NodeModel) -> u32| machine.nodes.iter().map(of).sum::<u32>().max(1);
     let (cores, hardware_threads) = (total(|node| node.cores), total(|node| node.threads));

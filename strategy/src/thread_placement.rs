@@ -8,18 +8,18 @@ use serde::Serialize;
 
 use crate::page_placement::processes_of_group;
 
-/// Threads of an instance and their CPUs.
+/// CPUs of the threads of an instance in one sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ThreadPlacement {
     /// Number of threads whose CPU was observed.
     pub number: usize,
-    /// CPUs on which any of the threads may run.
+    /// CPUs that at least one of the threads may use (affinity).
     pub may_run_on: IdSet,
-    /// CPUs on which the threads ran last.
+    /// CPUs on which the threads ran last before the sample.
     pub ran_on: IdSet,
 }
 
-/// Returns the threads of all processes of a process group; `None` if they have ended.
+/// Reads the CPUs of the threads of all processes of a process group; `None` if the processes have ended.
 pub(crate) fn thread_placement_of_group(group: u32) -> Option<ThreadPlacement> {
     let mut threads = ThreadPlacement::default();
     for id in processes_of_group(group) {

@@ -1,9 +1,9 @@
 //! A race of short trials: chooses the strategy to try next, when to stop, and the winner.
 //!
-//! The race runs nothing itself. [`TrialRace::next_strategy_to_try`] names a strategy; the caller aligns a sample of the
-//! reads under it and records the time with [`TrialRace::record_trial`]. Real and simulated trials are handled alike.
-//! After one trial of each candidate, the next trial goes to the candidate for which it has the highest expected
-//! value: the knowledge gradient of Frazier, Powell and Dayanik (2008), minus its price.
+//! The race runs nothing itself. [`TrialRace::next_strategy_to_try`] names a strategy; the caller aligns a sample of
+//! the reads under this strategy and records the time with [`TrialRace::record_trial`]. Real and simulated trials are
+//! handled alike. After one trial of each candidate, the next trial goes to the candidate with the highest expected
+//! benefit of another trial: the knowledge gradient of Frazier, Powell and Dayanik (2008), minus the time of the trial.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -21,14 +21,14 @@ pub struct RaceCandidate {
     pub(crate) prediction: RunPrediction,
 }
 
-/// Limits of a race of trials: time that trials may take, and the assumed error of predictions.
+/// Rules of a race of trials: size of the sample, time budget, and assumed error of a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RaceRules {
-    /// Share of the reads that a trial aligns.
+    /// Share of the reads that one trial aligns.
     pub sample: f64,
-    /// Share of the run time that trials beyond the first of each candidate may take.
+    /// Maximum time of all trials after the first trial of each candidate, as a share of the run time.
     pub budget: f64,
-    /// Assumed relative standard deviation of a trial, before trials show their own.
+    /// Assumed relative standard deviation of the time of a trial, used until repeated trials give an estimate.
     pub noise: f64,
 }
 
@@ -39,28 +39,28 @@ impl Default for RaceRules {
     }
 }
 
-/// Strategy that won the race of trials, with the confidence interval of its gain.
+/// Strategy that won the race of trials, and the confidence interval of its gain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RaceVerdict {
     /// Fastest strategy; the plain run if nothing is faster.
     pub strategy: Strategy,
     /// Time of the plain run divided by the time of this strategy; 1 is no gain.
     pub gain: f64,
-    /// Lower end of the 95 % interval of the gain.
+    /// Lower end of the 95 % confidence interval of the gain.
     pub low: f64,
-    /// Upper end of the 95 % interval of the gain.
+    /// Upper end of the 95 % confidence interval of the gain.
     pub high: f64,
 }
 
-/// Number of trials that the assumed noise counts for.
+/// Number of trials to which the assumed noise [`RaceRules::noise`] is equivalent when the noise is estimated.
 const PRIOR_NOISE_TRIALS: f64 = 4.0;
-/// Standard deviations within which 95 % of a normal distribution are.
+/// Number of standard deviations on both sides of the mean that contain 95 % of a normal distribution.
 const NORMAL_95_SDS: f64 = 1.96;
 
 #[derive(Debug, Clone)]
 struct RacingStrategy {
     candidate: RaceCandidate,
-    /// Logarithms of the time of the whole run by each trial, s.
+    /// For each trial the logarithm of the time of the whole run in seconds, extrapolated from the trial.
     trials: Vec<f64>,
 }
 
@@ -75,12 +75,12 @@ impl RacingStrategy {
     }
 }
 
-/// The trials of all candidates until now, from which the next trial is chosen.
+/// A race: the candidates with the times of their trials, from which the next trial and the winner are chosen.
 #[derive(Debug, Clone)]
 pub(crate) struct TrialRace {
     rules: RaceRules,
     runners: Vec<RacingStrategy>,
-    /// Time spent after the first trial of each candidate, s.
+    /// Time of all trials after the first trial of each candidate, s.
     spent: f64,
 }
 
@@ -150,8 +150,8 @@ impl TrialRace {
         }
     }
 
-    /// Returns the logarithm of each candidate's time of the whole run, s: the mean of its trials, or the prediction
-    /// shifted by the mean error of the measured ones.
+    /// Returns for each candidate the logarithm of the time of the whole run in seconds: the mean of its trials;
+    /// without trials the prediction, corrected by the mean error of the predictions of candidates with trials.
     fn log_mean_times(&self) -> Vec<f64> {
         let off: Vec<f64> =
             self.runners.iter().filter_map(|r| Some(r.mean_log_time()? - r.predicted_log_time())).collect();
@@ -162,7 +162,7 @@ impl TrialRace {
             .collect()
     }
 
-    /// Returns the variance of the logarithm of a candidate's time: of the mean of its trials, or of the prediction.
+    /// Returns the variance of a candidate's logarithmic time from [`Self::log_mean_times`].
     fn log_time_variance(&self, runner: &RacingStrategy) -> f64 {
         match runner.trials.len() {
             0 => (runner.candidate.prediction.high / runner.candidate.prediction.seconds).ln().powi(2),
@@ -170,7 +170,7 @@ impl TrialRace {
         }
     }
 
-    /// Estimates the relative standard deviation of a trial from the assumption and from repeated trials.
+    /// Estimates the relative standard deviation of a trial's time from the assumed noise and from repeated trials.
     fn estimate_noise(&self) -> f64 {
         let mut squares = PRIOR_NOISE_TRIALS * self.rules.noise.powi(2);
         let mut weight = PRIOR_NOISE_TRIALS;
@@ -183,8 +183,9 @@ impl TrialRace {
     }
 }
 
-/// Returns the feasible strategies by predicted time, the fastest first. Among strategies with equal predictions,
-/// those that spread memory come first, because they depend least on other memory use.
+/// Returns the feasible strategies sorted by predicted time, the fastest first. Strategies with equal predictions are
+/// sorted by number of instances, then by memory policy: policies that spread memory over nodes come first, because
+/// they depend least on other memory use.
 pub fn rank_by_predicted_time(
     machine: &MachineModel,
     app: &ApplicationModel,
@@ -213,12 +214,12 @@ pub fn rank_by_predicted_time(
     ranked
 }
 
-/// Number of strategies in a race, including the plain run.
+/// Maximum number of strategies in a race, including the plain run.
 const MAX_RACING_STRATEGIES: usize = 4;
 
-/// Selects the best-ranked strategies to race with the plain run. `ranked` is sorted by preference. Of strategies
-/// with equal instances and equal predictions only the first is selected, because interleaving on one node equals
-/// binding.
+/// Selects the first strategies of `ranked`, which is sorted by preference, to race with the plain run. Of strategies
+/// with equal numbers of instances and equal predictions, only the first is selected: for example, interleaving over
+/// one node equals binding to it.
 pub(crate) fn select_race_candidates(ranked: &[RaceCandidate]) -> Vec<RaceCandidate> {
     let mut chosen: Vec<RaceCandidate> = Vec::new();
     for candidate in ranked.iter().filter(|c| c.strategy != Strategy::PLAIN_RUN) {
@@ -242,7 +243,7 @@ fn index_of_min(means: &[f64]) -> Option<usize> {
     (0..means.len()).min_by(|&a, &b| means[a].total_cmp(&means[b]))
 }
 
-/// Returns the expected excess of a standard normal variable over `-z`.
+/// Returns the expected value of max(0, z + X) for a standard normal variable X.
 fn expected_excess(z: f64) -> f64 {
     z * normal_cdf(z) + (-z * z / 2.0).exp() / (2.0 * PI).sqrt()
 }

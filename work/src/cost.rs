@@ -1,4 +1,4 @@
-//! Cost of a unit of work or of the process: wall-clock time, CPU time and memory.
+//! Cost of a unit of a run, or of the whole process: wall-clock time, CPU time and memory.
 
 use std::fs;
 use std::time::Instant;
@@ -19,7 +19,8 @@ pub struct UnitCost {
     pub cpu_s: f64,
     /// Peak resident memory of the process so far (VmHWM), bytes.
     pub peak_bytes: u64,
-    /// Whether the result was loaded from an earlier run.
+    /// Whether the result of the unit was loaded from the work folder, where an earlier run stored it, instead of
+    /// computed.
     pub resumed: bool,
 }
 
@@ -49,7 +50,7 @@ pub fn process_cost() -> ProcessCost {
     }
 }
 
-/// [`process_cost`] by getrusage(2), for systems where `/proc` is not mounted.
+/// Measures the same as [`process_cost`], with getrusage(2), for systems where `/proc` is not mounted.
 fn rusage_cost() -> ProcessCost {
     let own = rusage::usage_of_this_process();
     ProcessCost { cpu_s: own.cpu_s(), children_cpu_s: rusage::children_cpu_s(), peak_bytes: own.max_resident_bytes }
@@ -63,7 +64,7 @@ pub struct CostTimer {
 }
 
 impl CostTimer {
-    /// Starts to measure wall-clock time, CPU time and bytes of this process.
+    /// Starts to measure wall-clock time and CPU time of this process.
     pub fn start() -> CostTimer {
         CostTimer { wall: Instant::now(), cpu_s: process_cost().cpu_s }
     }

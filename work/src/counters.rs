@@ -1,5 +1,5 @@
-//! Counts resources that a set of processes used: by wait4(2) and getrusage(2), by perf events, and by samples of
-//! `/proc`. A missing counter comes with the reason; so does a counter that may be too small.
+//! Counts resources that a set of processes used, with wait4(2), getrusage(2), perf events and samples of `/proc`. A
+//! counter that is missing or may be too small has a note with the reason.
 //!
 
 mod perf_events;
@@ -21,34 +21,34 @@ pub use proc_files::NumaBalancingCounters;
 use proc_files::{VmstatSnapshot, disk_wait_missing_reason};
 use sampler::{ProcSampler, ProcSamples};
 
-/// Value of a counter of the kernel, with a note if it is missing, too small or estimated.
+/// Value of a kernel counter, with a note if the value is missing, may be too small, or is estimated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CounterValue {
     /// The counted number; `None` if the system does not provide it.
     pub value: Option<u64>,
-    /// Whether the true number may be higher.
+    /// Whether the value is a lower bound of the true number.
     pub at_least: bool,
     /// Why there is no number, why it may be too small, or how it was estimated.
     pub note: Option<String>,
 }
 
 impl CounterValue {
-    /// A value that the kernel reports exactly.
+    /// Creates a value that the kernel reports exactly.
     pub fn exact(value: u64) -> CounterValue {
         CounterValue { value: Some(value), at_least: false, note: None }
     }
 
-    /// A lower bound of the true value, with the reason.
+    /// Creates a lower bound of the true value. `note` is the reason why the value may be too small.
     pub fn at_least(value: u64, note: impl Into<String>) -> CounterValue {
         CounterValue { value: Some(value), at_least: true, note: Some(note.into()) }
     }
 
-    /// A missing value, with the reason.
+    /// Creates a missing value. `note` is the reason why it is missing.
     pub fn missing(note: impl Into<String>) -> CounterValue {
         CounterValue { value: None, at_least: false, note: Some(note.into()) }
     }
 
-    /// Combines the counts of two processes. One that is missing leaves a lower bound.
+    /// Combines the counts of two processes with `add`. If one of the two is missing, the other one is a lower bound.
     fn combine(self, other: CounterValue, add: impl Fn(u64, u64) -> u64) -> CounterValue {
         let note = self.note.or(other.note);
         match (self.value, other.value) {
@@ -70,11 +70,11 @@ pub struct ProcessCounters {
     pub system_cpu_s: f64,
     /// Peak resident memory of the largest process, bytes.
     pub max_resident_bytes: CounterValue,
-    /// Context switches of threads that waited.
+    /// Voluntary context switches: a thread waited for something.
     pub voluntary_switches: u64,
-    /// Context switches of threads that could have gone on.
+    /// Involuntary context switches: the kernel took the CPU from a thread that could have run on.
     pub involuntary_switches: u64,
-    /// Moves of threads to another CPU.
+    /// Number of times that the kernel moved a thread to another CPU.
     pub cpu_migrations: CounterValue,
     /// Page faults without access to a disk.
     pub minor_faults: u64,
@@ -84,28 +84,29 @@ pub struct ProcessCounters {
     pub disk_read_bytes: CounterValue,
     /// Bytes written to disks.
     pub disk_write_bytes: CounterValue,
-    /// Time that threads waited for disks, ms, summed over threads.
+    /// Time that threads waited for disks, in ms, summed over all threads.
     pub disk_wait_ms: CounterValue,
-    /// CPU cycles.
+    /// CPU cycles of all threads.
     pub cycles: CounterValue,
-    /// Instructions.
+    /// Instructions executed by all threads.
     pub instructions: CounterValue,
     /// Misses of the last-level cache.
     pub llc_misses: CounterValue,
-    /// Loads from the memory of other nodes.
+    /// Loads that were served by the memory of another NUMA node.
     pub remote_loads: CounterValue,
-    /// Resident memory by node, bytes, in the sample with the most memory.
+    /// Resident memory in bytes by NUMA node, in the sample with the most resident memory.
     pub resident_bytes_by_node: BTreeMap<u32, u64>,
-    /// Why the resident memory is missing.
+    /// Reason why the resident memory by node is missing; `None` if it was sampled.
     pub resident_missing: Option<String>,
 }
 
-/// Whether counters come from samples of the threads: CPU migrations without perf events, and time waited for disks.
+/// Whether some counters must come from samples of the threads: CPU migrations if there is no perf event for them, and
+/// time waited for disks if the kernel measures it.
 fn needs_thread_samples(perf: &PerfEvents) -> bool {
     !perf.counts_migrations() || disk_wait_missing_reason().is_none()
 }
 
-/// Note of counts that come from samples of the threads in `/proc`.
+/// Note of counters that come from samples of the threads in `/proc`.
 const SAMPLED_THREADS: &str = "from samples of /proc, which miss threads that ended between two samples";
 
 impl ProcessCounters {
@@ -146,7 +147,7 @@ impl ProcessCounters {
         }
     }
 
-    /// Takes the bytes by node of another sample if it has more memory.
+    /// Replaces the resident memory by node by that of another sample, if that sample has more memory.
     pub fn include_resident_sample(&mut self, by_node: &BTreeMap<u32, u64>) {
         if by_node.values().sum::<u64>() > self.resident_bytes_by_node.values().sum::<u64>() {
             self.resident_bytes_by_node.clone_from(by_node);
@@ -189,24 +190,26 @@ impl ProcessCounters {
 #[derive(Debug)]
 pub struct ChildCounters {
     perf: PerfEvents,
-    /// Peak resident memory of this process before the start, bytes. The kernel counts it for the child, too.
+    /// Peak resident memory of this process before the child is started, in bytes. The kernel counts this peak for the
+    /// child, too.
     own_peak_bytes: u64,
     sampler: Option<ProcSampler>,
 }
 
 impl ChildCounters {
-    /// Prepares the counters. They count from the moment at which the child executes its program.
+    /// Prepares the counters. Call it before the child process is started. Counting begins when the child executes its
+    /// program.
     pub fn before_start() -> ChildCounters {
         let perf = PerfEvents::open(PerfScope::NextChild);
         ChildCounters { perf, own_peak_bytes: process_cost().peak_bytes, sampler: None }
     }
 
-    /// Starts to sample `/proc` for the started processes, whose IDs `processes` returns.
+    /// Starts to sample `/proc` for the child and its children. `processes` returns their IDs.
     pub fn start_sampling(&mut self, processes: impl FnMut() -> Vec<u32> + Send + 'static) {
         self.sampler = Some(ProcSampler::start(Box::new(processes), needs_thread_samples(&self.perf)));
     }
 
-    /// Returns the counters after the process has ended with `usage`.
+    /// Returns the counters after the child has ended. `usage` is what wait4(2) reported for the child.
     pub fn finish(self, usage: ResourceUsage) -> ProcessCounters {
         let samples = self.sampler.map(ProcSampler::finish).unwrap_or_default();
         let (own, sampled) = (self.own_peak_bytes, samples.peak_bytes);
@@ -224,7 +227,7 @@ impl ChildCounters {
     }
 }
 
-/// Counters of this process.
+/// Counters of the process that runs this code.
 #[derive(Debug)]
 struct OwnCounters {
     perf: PerfEvents,
@@ -232,8 +235,8 @@ struct OwnCounters {
 }
 
 impl OwnCounters {
-    /// Starts the counters. Perf events count this thread and threads that it and they start later; the others count
-    /// since the start of the process.
+    /// Starts the counters. Perf events count this thread and the threads that it and its threads start from now on;
+    /// other counters count from the start of the process.
     fn start() -> OwnCounters {
         let own = std::process::id();
         let perf = PerfEvents::open(PerfScope::ThisProcess);
@@ -241,7 +244,7 @@ impl OwnCounters {
         OwnCounters { perf, sampler }
     }
 
-    /// Returns the counters up to now.
+    /// Returns the counts up to now.
     fn finish(self) -> ProcessCounters {
         let samples = self.sampler.finish();
         let usage = ResourceUsage { max_resident_bytes: process_cost().peak_bytes, ..rusage::usage_of_this_process() };
@@ -258,7 +261,7 @@ pub struct RunCounters {
     pub machine: NumaBalancingCounters,
 }
 
-/// Records the counters of a run in this process.
+/// Counts the resources that this process and the machine use during a run.
 #[derive(Debug)]
 pub struct RunCounterRecorder {
     own: OwnCounters,
@@ -271,7 +274,7 @@ impl RunCounterRecorder {
         RunCounterRecorder { own: OwnCounters::start(), machine: VmstatSnapshot::read() }
     }
 
-    /// Returns the counters up to now.
+    /// Returns the counts up to now.
     pub fn finish(self) -> RunCounters {
         RunCounters { process: self.own.finish(), machine: self.machine.counts_until(&VmstatSnapshot::read()) }
     }

@@ -1,12 +1,12 @@
-//! Critical sections: sequences of steps that a signal must not interrupt. The signal thread waits until all are
-//! left.
+//! Critical sections: sequences of steps that a signal must not interrupt. On a signal, the signal thread waits until
+//! no thread is in a critical section.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 struct CriticalSections {
-    /// Number of critical sections that threads are in, nested ones included.
+    /// Number of critical sections that threads have entered and not left, nested ones included.
     active: usize,
-    /// Set when a signal is being handled: no thread may enter a critical section any more.
+    /// Whether a signal is being handled: no thread may enter a critical section any more.
     closed: bool,
 }
 
@@ -17,7 +17,7 @@ fn lock_sections() -> MutexGuard<'static, CriticalSections> {
     SECTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks the state, waiting while `unwanted` returns true.
+/// Waits while `unwanted` returns true for the state. Returns the locked state.
 fn wait_while(unwanted: impl FnMut(&mut CriticalSections) -> bool) -> MutexGuard<'static, CriticalSections> {
     SECTIONS_CHANGED.wait_while(lock_sections(), unwanted).unwrap_or_else(PoisonError::into_inner)
 }
@@ -31,8 +31,9 @@ pub(crate) fn wait_and_close() {
 #[derive(Debug)]
 pub struct CriticalSection(());
 
-/// Enters a critical section: until the guard is dropped, a signal does not end the process. For steps that must
-/// happen together or not at all. Sections may be nested. After a signal this function blocks for ever.
+/// Enters a critical section: until the returned guard is dropped, a signal does not end the process. Use it for steps
+/// that must happen together or not at all. Critical sections may be nested. After a signal this function blocks for
+/// ever, because the process ends.
 pub fn enter_critical_section() -> CriticalSection {
     wait_while(|sections| sections.closed).active += 1;
     CriticalSection(())

@@ -1,6 +1,6 @@
 //! Disk buckets: numbered append-only lists of serialised values on disk, which are read back one bucket at a time.
 //!
-//! All buckets share one spill file. The last values of each bucket wait in memory until they fill a block of
+//! All buckets share one spill file. The last values of each bucket are kept in memory until they fill a block of
 //! [`BLOCK_BYTES`] bytes.
 
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::spill::{Error, LocalObjectRange, SpillBlock, SpillFile};
 /// Size of a block of the spill file in bytes; also the memory that each bucket uses while it is filled.
 pub const BLOCK_BYTES: usize = 64 << 10;
 
-/// Index of one bucket: number of values, bytes, and its blocks in the spill file.
+/// Where the values of one disk bucket are in the spill file: number of values, bytes and blocks. Needed to read a
+/// bucket of a completed file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskBucket {
     /// Number of values that were appended to the bucket.
@@ -40,8 +41,8 @@ pub struct DiskBuckets {
 }
 
 impl DiskBuckets {
-    /// Creates `num_buckets` empty buckets in a spill file without a name in `folder`. `contents` is a noun for the
-    /// stored values, for messages.
+    /// Creates `num_buckets` empty buckets in a spill file without a name in the folder `folder`. `contents` names the
+    /// stored values in messages.
     pub fn create_unnamed(contents: &'static str, folder: &Path, num_buckets: usize) -> DiskBuckets {
         DiskBuckets::with_spill_file(
             SpillFile::create_unnamed(contents, folder),
@@ -49,7 +50,8 @@ impl DiskBuckets {
         )
     }
 
-    /// Creates `num_buckets` empty buckets in a new file at `path`.
+    /// Creates `num_buckets` empty buckets in a new spill file at `path`. `contents` names the stored values in
+    /// messages.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -60,8 +62,8 @@ impl DiskBuckets {
         ))
     }
 
-    /// Opens for reading the file at `path`, which an earlier [`DiskBuckets::finish_writing`] completed; `buckets` is what
-    /// `finish` returned.
+    /// Opens the completed spill file at `path` for reading. `buckets` is what [`DiskBuckets::finish_writing`] returned
+    /// for this file.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -73,7 +75,7 @@ impl DiskBuckets {
         Ok(DiskBuckets::with_spill_file(SpillFile::open_for_reading(contents, path)?, buckets.into_iter()))
     }
 
-    /// Opens for reading the buckets in an object of the run store; `buckets` is what [`DiskBuckets::finish_writing`]
+    /// Opens for reading the buckets in an object of the run store. `buckets` is what [`DiskBuckets::finish_writing`]
     /// returned.
     ///
     /// # Errors
@@ -91,7 +93,7 @@ impl DiskBuckets {
         DiskBuckets { spill, buckets: buckets.map(open).collect() }
     }
 
-    /// Number of buckets of the file; it was given when the file was created.
+    /// Number of buckets, empty ones included.
     pub fn num_buckets(&self) -> usize {
         self.buckets.len()
     }
@@ -115,7 +117,7 @@ impl DiskBuckets {
         Ok(())
     }
 
-    /// Reads all values of the bucket with number `index`, in the order of insertion.
+    /// Reads all values of bucket number `index`, in the order in which they were added.
     ///
     /// # Errors
     /// The spill file cannot be read or is damaged.
@@ -148,8 +150,8 @@ impl DiskBuckets {
         Ok(values)
     }
 
-    /// Writes all values to the file, waits until they are on the disk (fsync), and returns the index of every
-    /// bucket.
+    /// Writes all values to the file, waits until they are on the disk (fsync), and returns where the values of each
+    /// bucket are.
     ///
     /// # Errors
     /// The spill file cannot be written.

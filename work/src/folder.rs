@@ -1,4 +1,5 @@
-//! The work folder of a run: locked against other runs, and left without temporary files however the run ends.
+//! The work folder of a run. It is locked against other runs, and temporary files are removed from it even if the run
+//! is interrupted.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -54,8 +55,8 @@ pub struct WorkFolder {
 }
 
 impl WorkFolder {
-    /// Creates or opens the work folder and locks it. Other users may not read a folder that it creates. With `resume`, results of finished units stay; otherwise all
-    /// files of earlier runs are removed.
+    /// Creates or opens the work folder and locks it. A new folder is not readable by other users. With `resume`,
+    /// results of finished units are kept; otherwise all files of earlier runs are removed.
     ///
     /// # Errors
     /// Another run holds the lock, the folder contains foreign files, or a system call failed.
@@ -91,7 +92,8 @@ impl WorkFolder {
         remove_work_folder(&self.path);
     }
 
-    /// Removes everything except what a later run can resume from. See [`keep_only_resumable_files`].
+    /// Removes all files of genuma except those from which a later run can resume. Returns whether such files were
+    /// kept. See [`keep_only_resumable_files`].
     pub fn keep_only_resumable(self) -> bool {
         keep_only_resumable_files(&self.path)
     }
@@ -121,9 +123,9 @@ fn resolve_links(path: &Path) -> PathBuf {
     })
 }
 
-/// Cleans the work folder after a run that did not finish: keeps what a run with `--resume` can use and removes the
-/// other files of genuma. Without any finished unit, removes the whole folder. Returns whether results of finished
-/// units were kept.
+/// Cleans the work folder `path` after a run that did not finish: keeps the files that a run with `--resume` can use,
+/// and removes the other files of genuma. Without any finished unit, removes the whole folder. Returns whether results
+/// of finished units were kept.
 pub fn keep_only_resumable_files(path: &Path) -> bool {
     let has_units = file_names(path).is_ok_and(|names| names.iter().any(|n| is_unit_result(n)));
     if has_units {
@@ -135,7 +137,7 @@ pub fn keep_only_resumable_files(path: &Path) -> bool {
     has_units
 }
 
-/// Message for the user: which folder keeps the results of finished units and how to resume from there.
+/// Returns a message for the user: which folder keeps the results of finished units, and how to resume from it.
 pub fn resume_hint(path: &Path) -> String {
     format!(
         "the results of finished units are kept in {}: run the same command with --resume to continue",
@@ -143,7 +145,7 @@ pub fn resume_hint(path: &Path) -> String {
     )
 }
 
-/// Removes the work folder that an interrupted run left, if it exists.
+/// Removes the work folder of an interrupted run, if it exists.
 ///
 /// # Errors
 /// Another run holds the lock, or a system call failed.
@@ -154,8 +156,8 @@ pub fn remove_interrupted_run(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a later run can use this file: the result of a finished unit, bins (`x.bins`) whose
-/// unit (`x.unit`) is finished, or the packed reads (`reads.bins`) if the unit `count` is finished.
+/// Whether a later run can use this file of the work folder: the result of a finished unit (`x.unit`), its bins
+/// (`x.bins`), or the packed reads (`reads.bins`) if the unit `count` is finished.
 fn is_resumable(path: &Path, name: &str) -> bool {
     let has_unit = |unit: &str| path.join(format!("{unit}.unit")).exists();
     is_unit_result(name)
@@ -174,8 +176,8 @@ fn is_genuma_file(name: &str) -> bool {
         || (name.starts_with('.') && name.ends_with(".partial"))
 }
 
-/// Creates a folder, and those of its parents that are missing. Other users may not read a new folder, because the files
-/// in it have reads of patients.
+/// Creates a folder, and those of its parents that are missing. Other users may not read a new folder, because its
+/// files contain reads of patients.
 fn create_private_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -190,8 +192,8 @@ fn create_private_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes all files of genuma, then the lock file, then the folder. The lock file goes last: if removal is
-/// interrupted, the next run still accepts the folder. An empty folder is accepted too.
+/// Removes all files of genuma, then the lock file, then the folder. The lock file is removed last: if removal is
+/// interrupted, the next run still recognises the folder as a work folder. A run accepts an empty folder, too.
 fn remove_work_folder(path: &Path) {
     let cleared = remove_genuma_files_except(path, |_| false).and_then(|()| fs::remove_file(path.join(LOCK_FILE)));
     // A mount point, or a folder reached through a symbolic link, cannot be removed: it stays empty.

@@ -18,7 +18,7 @@ struct SectionState<S> {
     state: S,
 }
 
-/// A guard that closes the section if the thread that holds the guard panics, so that no other thread waits for ever.
+/// A guard that closes the section if the thread that owns the guard panics, so that no other thread waits for ever.
 #[derive(Debug)]
 pub struct PanicGuard<'t, S>(&'t OrderedSection<S>);
 
@@ -40,7 +40,7 @@ impl<S> OrderedSection<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a guard that closes the section if the thread that holds the guard panics. Every thread that uses the
+    /// Returns a guard that closes the section if the thread that owns the guard panics. Every thread that uses the
     /// section must hold such a guard.
     pub fn stop_on_panic(&self) -> PanicGuard<'_, S> {
         PanicGuard(self)
@@ -53,7 +53,7 @@ impl<S> OrderedSection<S> {
         self.run_then(number, Some(number + 1), work)
     }
 
-    /// Executes the section as `number`, after which `following` is next.
+    /// Executes the section as work item `number`; then work item `following` may execute it, or the section is closed.
     fn run_then<T>(&self, number: u64, following: Option<u64>, work: impl FnOnce(&mut S) -> T) -> Option<T> {
         let mut state = self.lock();
         while state.next_number.is_some_and(|now| now != number) {
@@ -67,7 +67,7 @@ impl<S> OrderedSection<S> {
         Some(result)
     }
 
-    /// [`OrderedSection::run`] that closes the section afterwards: threads that wait get `None`.
+    /// Like [`OrderedSection::run`], but closes the section afterwards: threads that wait get `None`.
     pub fn run_and_close<T>(&self, number: u64, work: impl FnOnce(&mut S) -> T) -> Option<T> {
         self.run_then(number, None, work)
     }

@@ -1,5 +1,5 @@
-//! Distributes work over threads. Results come in order, the first error stops all threads, a panic in a thread is
-//! passed on to the caller, and if the system cannot start all requested threads, fewer are used.
+//! Distributes work over threads. Results are returned in order. The first error stops all threads. A panic in a thread
+//! is passed on to the caller. If the system cannot start all requested threads, fewer threads are used.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,9 +19,10 @@ fn warn_fewer_threads(started: usize, threads: usize, reason: &io::Error) {
     });
 }
 
-/// Calls `worker` with the numbers 0, 1, … on up to `threads` threads (at least one) and returns the results by
-/// number. The workers must divide the work among themselves, because fewer may be started. If no thread can be
-/// started, the calling thread is the only worker. A panic is passed on after all workers have ended.
+/// Calls `worker` with the numbers 0, 1, … on up to `threads` threads (at least one) and returns the results by number.
+/// The workers must divide the work among themselves (for example by a shared counter), because fewer than `threads`
+/// may be started. If no thread can be started, the calling thread is the only worker. A panic is passed on after all
+/// workers have ended.
 pub fn run_workers<T: Send>(threads: usize, worker: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let (threads, worker) = (threads.max(1), &worker);
     thread::scope(|scope| {
@@ -44,7 +45,7 @@ pub fn run_workers<T: Send>(threads: usize, worker: impl Fn(usize) -> T + Sync) 
     })
 }
 
-/// Sets a flag if its thread panics.
+/// Guard that sets a flag if its thread panics, so that other threads stop.
 struct StopOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for StopOnPanic<'_> {

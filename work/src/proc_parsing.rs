@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Returns the fields of a `stat` file after the command name, which may contain spaces. The first is field 3 of
-/// proc_pid_stat(5).
+/// Returns the fields of a `stat` file (proc_pid_stat(5)) after the command name, which may contain spaces. The first
+/// returned field is field 3, the state.
 pub fn stat_fields_after_name(stat: &str) -> impl Iterator<Item = &str> {
     stat.rsplit(')').next().unwrap_or_default().split_whitespace()
 }
@@ -14,7 +14,7 @@ pub(crate) fn peak_resident_bytes(status: &str) -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// Returns the resident bytes by node of one range of a `numa_maps` file (numa(7)), such as `7f00 interleave:0-1 anon=8
+/// Parses the resident bytes by node from one line of a `numa_maps` file (numa(7)), such as `7f00 interleave:0-1 anon=8
 /// dirty=8 N0=4 N1=4 kernelpagesize_kB=4`.
 pub fn resident_bytes_by_node(range: &str) -> BTreeMap<u32, u64> {
     let mut by_node = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Counters of progress, and the trait for code that displays progress.
+//! Counters of the progress of a run, and the trait of code that displays progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,14 +14,14 @@ pub struct ProgressCounters {
 }
 
 impl Default for ProgressCounters {
-    /// Counters of `reads`.
+    /// Creates counters with the contents `reads`.
     fn default() -> ProgressCounters {
         ProgressCounters::new("reads")
     }
 }
 
 impl ProgressCounters {
-    /// New counters, all zero. `contents` says what the bytes contain, for messages: `reads`.
+    /// Creates counters, all zero. `contents` is a noun for what the counted bytes contain, for messages: `reads`.
     pub fn new(contents: &'static str) -> ProgressCounters {
         ProgressCounters {
             contents,
@@ -47,7 +47,7 @@ impl ProgressCounters {
         self.bytes_total.load(Relaxed)
     }
 
-    /// Number of reads that a reader has delivered in input order so far; each mate counts as one.
+    /// Number of reads that have been read in input order so far; each mate counts as one.
     pub fn num_reads(&self) -> u64 {
         self.reads.load(Relaxed)
     }
@@ -80,6 +80,7 @@ impl ProgressCounters {
 
 /// Receives notifications about the progress of a run, for example to display it.
 pub trait ProgressListener: Sync {
-    /// A unit, or a part of a unit, starts. `progress` counts the bytes that it reads, if it reads any.
+    /// Called when a unit or a part of a unit starts. `progress` counts the bytes that it reads; `None` if it reads no
+    /// input.
     fn unit_started(&self, unit: &str, progress: Option<Arc<ProgressCounters>>);
 }

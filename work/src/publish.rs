@@ -26,7 +26,7 @@ const WRITE_BUFFER_BYTES: usize = 256 << 10;
 const MAX_SYMLINKS: usize = 40;
 /// Number of random hexadecimal digits in the name of a partial file.
 const RANDOM_DIGITS: usize = 16;
-/// Maximum number of attempts to lock a folder. Other processes hold this lock only for a moment.
+/// Maximum number of attempts to lock a folder. Another process of genuma holds this lock only for a moment.
 const LOCK_TRIES: u32 = 100;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -41,13 +41,13 @@ pub enum Error {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// Another process is writing the same file.
+    /// Another process is writing the same output file.
     #[error("{}: another run is writing it: wait for it, or name another output", path.display())]
     Busy {
         /// The final name of the file.
         path: PathBuf,
     },
-    /// This process is already writing the same file.
+    /// This process is already writing the same output file.
     #[error("{}: two outputs have this name: give each its own", path.display())]
     DuplicateOutput {
         /// The final name of the file.
@@ -61,7 +61,7 @@ impl Error {
     }
 }
 
-/// Partial files of this process, to be removed on a signal.
+/// Partial files of this process, which are removed when a signal ends the process.
 static PARTIAL_FILES: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn lock_partial_files() -> MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -77,7 +77,7 @@ pub(crate) fn remove_partial_files() {
     }
 }
 
-/// Kind of file that an output path refers to.
+/// What an output path refers to: a regular file, or a device or pipe.
 enum OutputTarget {
     /// A regular file to create or replace: the path with all symbolic links resolved.
     File(PathBuf),
@@ -133,7 +133,7 @@ fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Start and end of the names of partial files of `target`; the random digits are in between.
+/// Prefix and suffix of the names of partial files of `target`; random digits are between them.
 fn partial_name_affixes(target: &Path) -> (OsString, &'static str) {
     let mut start = OsString::from(".");
     start.push(target.file_name().unwrap_or_default());
@@ -141,14 +141,14 @@ fn partial_name_affixes(target: &Path) -> (OsString, &'static str) {
     (start, ".partial")
 }
 
-/// A new path in the folder of `target` with a random, unpredictable name.
+/// Returns a path in the folder of `target` for a new partial file, with an unpredictable random name.
 fn random_partial_path(target: &Path) -> PathBuf {
     let (mut name, end) = partial_name_affixes(target);
     name.push(format!("{:0RANDOM_DIGITS$x}{end}", RandomState::new().build_hasher().finish()));
     target.with_file_name(name)
 }
 
-/// Paths in the folder of `target` whose names match the partial files of `target`.
+/// Finds the partial files of `target` in its folder by their names.
 fn find_partial_files(target: &Path) -> Vec<PathBuf> {
     let (start, end) = partial_name_affixes(target);
     let is_partial = |name: &OsStr| {
@@ -160,9 +160,9 @@ fn find_partial_files(target: &Path) -> Vec<PathBuf> {
     entries.filter(|entry| is_partial(&entry.file_name())).map(|entry| entry.path()).collect()
 }
 
-/// Locks a folder while a partial file is created in it, so that two processes that start to write the same file
-/// detect each other. `None` where the file system does not support locks or another program holds the lock;
-/// detection is then only very likely.
+/// Locks a folder while a partial file is created in it, so that two processes that start to write the same file detect
+/// each other. `None` if the file system does not support locks or another program holds the lock; then two processes
+/// may fail to detect each other in rare cases.
 fn lock_folder(folder: &Path) -> Option<File> {
     // I/O error ignored: detection is then only very likely.
     let lock = File::open(folder).ok()?;
@@ -175,7 +175,7 @@ fn lock_folder(folder: &Path) -> Option<File> {
     None
 }
 
-/// Removes partial files of `target` that killed processes left.
+/// Removes partial files of `target` that killed processes left. `path` is the name of `target` for errors.
 ///
 /// # Errors
 /// A running process is writing `target`.
@@ -202,8 +202,10 @@ fn remove_stale_partial_files(target: &Path, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a regular file exists at `path` (`true`) or nothing does (`false`). Anything else must not be replaced and
-/// is an error.
+/// Returns `true` if a regular file exists at `path`, `false` if nothing exists there.
+///
+/// # Errors
+/// Something else, such as a folder, exists at `path` and must not be replaced.
 fn check_replaceable(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
@@ -221,7 +223,8 @@ struct PendingRename {
     target: PathBuf,
 }
 
-/// An output file that is not published yet. Dropping it before [`FileSet::publish_all`] removes the file.
+/// An output file under its temporary name, which is not published yet. Dropping it before [`FileSet::publish_all`]
+/// removes the file.
 #[derive(Debug)]
 pub struct PartialFile {
     /// The final name, as the caller gave it.
@@ -261,7 +264,7 @@ impl PartialFile {
         Ok(PartialFile { path: path.to_path_buf(), file, pending_rename: Some(PendingRename { partial, target }) })
     }
 
-    /// The final name, as the caller gave it.
+    /// Final name of the file, as the caller gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -376,8 +379,8 @@ impl FileSet {
         self.stale.push(path.into());
     }
 
-    /// Writes all files to the disk (fsync), then renames all to their final names, replacing existing files. Signals
-    /// wait meanwhile.
+    /// Writes all files to the disk (fsync), then renames all to their final names, replacing existing files. A signal
+    /// ends the process only afterwards.
     ///
     /// # Errors
     /// A system call failed, for example because the disk is full; all existing files are then as they were before.
@@ -411,7 +414,7 @@ impl FileSet {
     }
 }
 
-/// Renames that were done, each of which can be undone.
+/// The renames that have been done, so that they can be undone.
 #[derive(Debug, Default)]
 struct RenameLog(Vec<Rename>);
 
@@ -423,7 +426,7 @@ struct Rename {
 }
 
 impl RenameLog {
-    /// Renames an existing file `target` to a backup name; does nothing if the file does not exist.
+    /// Renames an existing file `target` to a backup name; does nothing if there is no such file.
     fn set_aside(&mut self, target: &Path) -> io::Result<()> {
         let before = random_partial_path(target);
         match fs::rename(target, &before) {
@@ -469,7 +472,7 @@ impl RenameLog {
         Ok(())
     }
 
-    /// Undoes all renames, the last first. Failures are ignored: the caller reports the error that made this
+    /// Undoes all renames, the last one first. Failures are ignored: the caller reports the error that made this
     /// necessary.
     fn roll_back(self) {
         for Rename { target, backup: before } in self.0.into_iter().rev() {

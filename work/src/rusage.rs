@@ -14,23 +14,23 @@ pub struct ResourceUsage {
     pub user_cpu_s: f64,
     /// CPU time in the kernel, s.
     pub system_cpu_s: f64,
-    /// Peak resident memory, bytes: of the largest process if there are several.
+    /// Peak resident memory in bytes; for several processes, that of the process with the highest peak.
     pub max_resident_bytes: u64,
     /// Page faults without access to a disk.
     pub minor_faults: u64,
     /// Page faults that read from a disk.
     pub major_faults: u64,
-    /// Context switches of threads that waited.
+    /// Voluntary context switches: a thread waited for something.
     pub voluntary_switches: u64,
-    /// Context switches of threads that could have gone on.
+    /// Involuntary context switches: the kernel took the CPU from a thread that could have run on.
     pub involuntary_switches: u64,
     /// Bytes read from disks; 0 if the kernel does not account for them.
     pub disk_read_bytes: u64,
-    /// Bytes written to disks, also by delayed writes; 0 if the kernel does not account for them.
+    /// Bytes written to disks, including delayed writes; 0 if the kernel does not account for them.
     pub disk_write_bytes: u64,
 }
 
-/// Unit of `ru_inblock` and `ru_oublock`, bytes (`task_io_get_inblock` of the kernel).
+/// Unit of `ru_inblock` and `ru_oublock` of getrusage(2), in bytes.
 const BLOCK_BYTES: u64 = 512;
 
 impl ResourceUsage {
@@ -67,8 +67,8 @@ fn get_rusage(who: libc::c_int) -> ResourceUsage {
     ResourceUsage::from_kernel(&usage)
 }
 
-/// Resource usage of all threads of this process. The kernel may report the memory of the parent process instead, so
-/// `/proc` is preferred where it is available.
+/// Resource usage of all threads of this process. The kernel may report the peak memory of the parent process instead,
+/// so `/proc` is preferred where it is available.
 pub(crate) fn usage_of_this_process() -> ResourceUsage {
     get_rusage(libc::RUSAGE_SELF)
 }
@@ -78,11 +78,11 @@ pub(crate) fn children_cpu_s() -> f64 {
     get_rusage(libc::RUSAGE_CHILDREN).cpu_s()
 }
 
-/// Waits until the child process `id` ends. Returns its exit status, and the resources that the process and those of
-/// its own children for which it waited used.
+/// Waits until the child process `id` ends. Returns its exit status and the resources used by the child and by those of
+/// its own children that it waited for.
 ///
 /// # Errors
-/// There is no such child, for example because it has been waited for.
+/// There is no such child, for example because it has been waited for already.
 pub fn wait_for_child(id: u32) -> io::Result<(ExitStatus, ResourceUsage)> {
     let mut status: libc::c_int = 0;
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();

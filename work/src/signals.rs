@@ -19,31 +19,31 @@ use crate::critical_section;
 pub use crate::critical_section::{CriticalSection, enter_critical_section};
 use crate::publish::remove_partial_files;
 
-/// Function that a subcommand runs when it is interrupted. Returns a message for the user.
+/// Function that runs when a signal interrupts the process. Returns a message for the user, if any.
 type InterruptHandler = Box<dyn FnOnce() -> Option<String> + Send>;
 
 /// Maximum time to wait for the signal thread to clean up before [`exit_after_failure`] exits anyway.
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 static INTERRUPT_HANDLER: Mutex<Option<InterruptHandler>> = Mutex::new(None);
-/// Child process to which signals are passed on, instead of ending this process.
+/// Child process that gets the signals which would otherwise end this process; `None` without such a child.
 static FORWARD_TO: Mutex<Option<Pid>> = Mutex::new(None);
 /// Handle of the thread that waits for signals. Closing it makes that thread clean up and end the process.
 static SIGNAL_THREAD: OnceLock<Handle> = OnceLock::new();
 
-/// Passes signals on to a child process from now on, until [`stop_forwarding_signals`]. This process then ends when
-/// its child does.
+/// Passes signals on to the process `child` from now on, until [`stop_forwarding_signals`] is called. Meanwhile signals
+/// do not end this process; it is to end when the child ends.
 pub fn forward_signals_to(child: u32) {
     *lock(&FORWARD_TO) = Pid::from_raw(child as i32);
 }
 
-/// Ends this process on signals again. The child may have been waited for, if no signal has come since.
+/// Ends the forwarding of signals: from now on signals end this process again.
 pub fn stop_forwarding_signals() {
     *lock(&FORWARD_TO) = None;
 }
 
-/// Passes a signal on to the child process, unless the terminal has sent it to the whole process group. Returns
-/// whether there is such a child.
+/// Passes a signal on to the child process, unless the terminal has sent the signal to the whole process group already.
+/// Returns whether signals are forwarded to a child.
 fn forward_signal(signal: i32) -> bool {
     let child = lock(&FORWARD_TO);
     let Some(child) = *child else { return false };
@@ -60,7 +60,7 @@ fn forward_signal(signal: i32) -> bool {
     true
 }
 
-/// Whether this process is in the foreground group of a terminal.
+/// Whether this process is in the foreground process group of a terminal.
 fn is_in_foreground() -> bool {
     let terminal = fs::File::open("/dev/tty");
     terminal.is_ok_and(|terminal| tcgetpgrp(&terminal).is_ok_and(|group| group == getpgrp()))

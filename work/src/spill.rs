@@ -13,7 +13,7 @@ use rustix::fs::FallocateFlags;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-/// Permissions of spill files: they have reads of patients, so only the user may read them.
+/// Permissions of spill files: they contain reads of patients, so only the user may read them.
 const PRIVATE_FILE_MODE: u32 = 0o600;
 
 /// An error with a spill file.
@@ -54,10 +54,10 @@ pub enum Error {
     },
 }
 
-/// Describes a spill file in messages: its contents and its location.
+/// Contents and location of a spill file, as text for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpillFileName {
-    /// What the file contains: `k-mer`, `sorting`.
+    /// Noun for the contents of the file: `k-mer`, `sorting`.
     contents: &'static str,
     location: Location,
 }
@@ -72,7 +72,7 @@ enum Location {
     Object(String),
 }
 
-/// A local file with a range of bytes of an object.
+/// A local copy of a range of bytes of an object in the run store.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalObjectRange<'a> {
     /// Name of the object, for messages.
@@ -123,13 +123,14 @@ pub struct SpillBlock {
     pub checksum: u64,
 }
 
-/// A spill file. A file without a name is created at the first write, so nothing remains even if the process is
-/// killed.
+/// A spill file. A file without a name is created at the first write, so that nothing remains on disk even if the
+/// process is killed.
 #[derive(Debug)]
 pub struct SpillFile {
     name: SpillFileName,
     file: OnceLock<File>,
-    /// Offset of the first byte of the local file: block offsets count from the start of the object.
+    /// Offset in the object of the first byte of the local file: offsets of blocks are counted from the start of the
+    /// object.
     first_offset: u64,
     /// Maximum size of the file in bytes.
     max_bytes: u64,
@@ -140,7 +141,7 @@ pub struct SpillFile {
 }
 
 impl SpillFile {
-    /// A spill file without a name in `folder`. `contents` names its contents in messages.
+    /// Creates a spill file without a name in the folder `folder`. `contents` names its contents in messages.
     pub fn create_unnamed(contents: &'static str, folder: &Path) -> SpillFile {
         SpillFile::with_name(SpillFileName { contents, location: Location::Unnamed(folder.to_owned()) })
     }
@@ -163,7 +164,7 @@ impl SpillFile {
         )
     }
 
-    /// Opens an existing spill file at `path` for reading; [`SpillFile::create_unnamed`] makes a new one.
+    /// Opens an existing spill file at `path` for reading.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -171,7 +172,7 @@ impl SpillFile {
         SpillFile::open_with_options(contents, path, File::options().read(true), "read")
     }
 
-    /// Opens a local file with blocks of an object for reading.
+    /// Opens a local file with blocks of an object in the run store for reading.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -205,18 +206,19 @@ impl SpillFile {
         Ok(SpillFile { file: OnceLock::from(file), ..spill })
     }
 
-    /// Total bytes written so far; reused space counts each time.
+    /// Total number of bytes written so far; if space is reused, each write counts.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Relaxed)
     }
 
-    /// Maximum size that the file has had, in bytes, freed blocks included.
+    /// Maximum size of the file so far in bytes, including freed blocks.
     pub fn peak_bytes(&self) -> u64 {
         self.file_bytes.load(Relaxed)
     }
 
-    /// Writes `bytes` as one block into a slot of `slot_bytes`. Slots of freed blocks ([`SpillFile::free_block`]) are
-    /// reused, so a file in which blocks are freed must use one slot size for all blocks.
+    /// Writes `bytes` as one block, which takes `slot_bytes` bytes of the file. The space of freed blocks
+    /// ([`SpillFile::free_block`]) is reused, so all blocks of a file must have the same `slot_bytes` if blocks are
+    /// freed.
     ///
     /// # Errors
     /// The file cannot be written or has reached its maximum size.
@@ -254,12 +256,12 @@ impl SpillFile {
         }
     }
 
-    /// The error for a block whose bytes are not as they were written.
+    /// Creates the error for a block whose bytes differ from those that were written.
     pub fn damaged_error(&self, block: &SpillBlock) -> Error {
         Error::Damaged { file: self.name.clone(), offset: block.offset, len: block.len as usize }
     }
 
-    /// Frees the slot of a block, so that a later block can be written there.
+    /// Frees the space of a block in the file, so that a later block can be written there.
     pub fn free_block(&self, block: SpillBlock) {
         self.free_offsets.lock().unwrap_or_else(PoisonError::into_inner).push(block.offset);
     }
@@ -298,7 +300,7 @@ impl SpillFile {
         Ok(self.file.get_or_init(|| made))
     }
 
-    /// The error for a value that cannot be serialised or deserialised.
+    /// Creates the error for a value that cannot be serialised or deserialised.
     pub(crate) fn codec_error(&self, why: &postcard::Error) -> Error {
         self.io_error("use")(io::Error::other(why.to_string()))
     }

@@ -1,5 +1,5 @@
-//! Spillable buckets: numbered lists of values that are kept in memory within a memory budget and beyond it in [disk
-//! buckets](crate::disk_buckets). Callers use both in the same way.
+//! Spillable buckets: numbered lists of values that are kept in memory as long as the memory budget allows, and then in
+//! [disk buckets](crate::disk_buckets).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::spill::Error;
 pub struct MemoryBudget(Arc<AtomicU64>);
 
 impl MemoryBudget {
-    /// A budget of `bytes` bytes, all of them free.
+    /// Creates a budget of `bytes` bytes, none of which is used.
     pub fn with_bytes(bytes: u64) -> MemoryBudget {
         MemoryBudget(Arc::new(AtomicU64::new(bytes)))
     }
 
-    /// Reserves `bytes` if that many are left; returns whether they were reserved.
+    /// Reserves `bytes` bytes if the budget has that many left. Returns whether they were reserved.
     fn try_reserve(&self, bytes: u64) -> bool {
         self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -35,11 +35,11 @@ impl MemoryBudget {
 #[derive(Debug)]
 struct InMemoryBucket<T> {
     values: Vec<T>,
-    /// Bytes of memory that the values take.
+    /// Bytes of memory that the values of the bucket take.
     bytes: u64,
 }
 
-/// A fixed number of buckets, numbered from 0, that spill to disk beyond a memory budget.
+/// A fixed number of buckets, numbered from 0, whose values are moved to disk when the memory budget is used up.
 #[derive(Debug)]
 pub struct SpillableBuckets<T> {
     memory: MemoryBudget,
@@ -48,8 +48,8 @@ pub struct SpillableBuckets<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> SpillableBuckets<T> {
-    /// Creates `num_buckets` empty buckets. Values that exceed the budget `memory` go to a spill file without a name
-    /// in `folder`; `contents` names the contents of that file in messages.
+    /// Creates `num_buckets` empty buckets. Values that exceed the budget `memory` are written to a spill file without
+    /// a name in `folder`; `contents` names the contents of that file in messages.
     pub fn new(
         contents: &'static str,
         folder: &Path,

@@ -14,11 +14,11 @@ use crate::cost::process_cost;
 
 /// Time between two samples at the start of a run.
 const INITIAL_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum number of samples: beyond it every other sample is dropped and the interval is doubled.
+/// Maximum number of samples. When there are more, every other sample is dropped and the interval is doubled.
 const MAX_SAMPLES: usize = 2000;
 
 /// Resources that the process had used at one moment. Time, CPU time and bytes are counted from the start of the
-/// timeline.
+/// timeline; resident memory is the amount at that moment.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct UsageSample {
     /// Wall-clock time since the recorder started, in seconds.
@@ -32,13 +32,13 @@ pub struct UsageSample {
     pub read_bytes: u64,
     /// Bytes written by system calls, to the disk or to the page cache.
     pub written_bytes: u64,
-    /// Bytes that were read from a disk, not from the page cache, since the start.
+    /// Bytes that were read from a disk, not from the page cache.
     pub disk_read_bytes: u64,
-    /// Bytes written, or waiting to be written, to the disk.
+    /// Bytes that were written to a disk, or are waiting in the page cache to be written.
     pub disk_written_bytes: u64,
 }
 
-/// When a unit of the run started.
+/// Start of a unit of the run, on the timeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnitStart {
     /// Name of the unit, such as `count`.
@@ -54,12 +54,12 @@ pub struct Timeline {
     pub units: Vec<UnitStart>,
     /// Samples in the order of time, a few thousand at most.
     pub samples: Vec<UsageSample>,
-    /// Energy in joules of all processor packages of the machine, where it reports them (RAPL). Includes the work of
-    /// other processes.
+    /// Energy in joules that all processor packages of the machine used since the start, including work of other
+    /// processes (RAPL). `None` if the machine does not report it.
     pub energy_j: Option<f64>,
 }
 
-/// Takes samples in a thread until it is dropped.
+/// Records a timeline in a thread until it is dropped.
 #[derive(Debug)]
 pub struct TimelineRecorder {
     state: Arc<Mutex<RecorderState>>,
@@ -103,14 +103,14 @@ impl TimelineRecorder {
         TimelineRecorder { state, sampler: sampler.map(|thread| (stop, thread)) }
     }
 
-    /// Notes that the unit `name` starts now, for the timeline of the report.
+    /// Records that the unit `name` starts now.
     pub fn record_unit_start(&self, name: &str) {
         let mut state = lock_state(&self.state);
         let at = state.take_sample();
         state.timeline.units.push(UnitStart { name: name.to_owned(), at });
     }
 
-    /// The timeline up to now.
+    /// Takes a sample and returns the timeline up to now.
     pub fn timeline(&self) -> Timeline {
         let mut state = lock_state(&self.state);
         state.take_sample();

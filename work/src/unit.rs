@@ -12,15 +12,15 @@ use crate::cost::{CostTimer, UnitCost};
 use crate::publish::{self, AtomicFile};
 
 const MAGIC: &[u8; 8] = b"GENUMAUA";
-/// Bytes of the magic number and the length of the fingerprint at the start of the file; bytes of the checksum
-/// (CRC-32) at its end.
+/// Bytes before the fingerprint in a unit file: the magic number and the length of the fingerprint, 8 bytes each.
 const HEADER_BYTES: u64 = 16;
+/// Bytes of the checksum (CRC-32) at the end of a unit file.
 const CHECKSUM_BYTES: u64 = 4;
-/// Bytes per read call.
+/// Size of the read buffer in bytes.
 const READ_BUFFER_BYTES: usize = 1 << 20;
 const MAX_STRING_BYTES: u64 = 1 << 30;
 
-/// An error with the file of a unit.
+/// Why the result of a unit cannot be stored or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The complete file could not be renamed to its final name.
@@ -57,13 +57,13 @@ pub enum Error {
     },
 }
 
-/// Stores and loads the results of finished units in the work folder of a run.
+/// Stores the results of finished units in the work folder of a run, and loads them when a run resumes.
 #[derive(Debug, Clone)]
 pub struct UnitStore {
     /// Folder with the results of finished units; a run resumes from it.
     pub work_folder: PathBuf,
-    /// Everything that the results depend on (inputs, parameters, version), one item per line. A stored result is
-    /// used only if its fingerprint is equal.
+    /// Everything that the results depend on (inputs, parameters, version), one item per line. A stored result with
+    /// another fingerprint is an error.
     pub fingerprint: String,
     /// Whether stored results are loaded instead of running the unit again.
     pub resume: bool,
@@ -87,13 +87,18 @@ impl UnitStore {
         names
     }
 
-    /// Removes the result of a unit. A failure is ignored: the file is removed with the work folder.
+    /// Removes the stored result of a unit. Errors are ignored, because the file is removed with the work folder at the
+    /// latest.
     pub fn remove_result(&self, name: &str) {
         let _ = fs::remove_file(self.unit_path(name));
     }
 
-    /// Loads the result of the unit `name` if it is stored with the same fingerprint and `resume` is set; otherwise
-    /// calls `work` and stores its result. Appends the cost of the unit to `costs`.
+    /// Returns the result of the unit `name`: loads the stored result if [`UnitStore::resume`] is set and there is one,
+    /// otherwise calls `work` and stores its result. Appends the cost of the unit to `costs`.
+    ///
+    /// # Errors
+    /// The errors of `work`; the result cannot be stored; or the stored result cannot be loaded, for example because
+    /// its fingerprint differs.
     pub fn run_or_load<T, E>(
         &self,
         name: &str,
@@ -206,7 +211,7 @@ impl UnitStore {
 struct ChecksummedFile {
     file: AtomicFile,
     checksum: crc32fast::Hasher,
-    /// The last error of the file. It is kept here because postcard does not pass it on.
+    /// The last write error. It is stored here because postcard drops the error of the writer.
     write_error: Option<io::Error>,
 }
 

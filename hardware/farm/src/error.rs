@@ -44,7 +44,7 @@ pub enum Error<E> {
         /// Error that the closure returned.
         source: E,
     },
-    /// The source waits for a result, but all results have been passed to the sink already.
+    /// The source waits for a result, but the results of all tasks that it filled have already been passed to the sink.
     #[error(
         "internal error, please report: reading task {task}: the source waits for a result, but the results of all {task} earlier tasks have been passed on"
     )]
@@ -62,23 +62,24 @@ pub enum Error<E> {
     },
 }
 
-/// A closure of a farm, and the task or worker it was called for. Tasks and workers are numbered from 0.
+/// The closure of the caller that a farm was calling, and the task or worker it was called for. Tasks and workers are
+/// numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FarmStage {
-    /// The closure `make_task` failed for the worker with this index.
+    /// The closure `make_task`, called for the worker with this index.
     MakeTasks(usize),
-    /// The closure `make_state` failed for the worker with this index.
+    /// The closure `make_state`, called for the worker with this index.
     MakeState(usize),
-    /// The source closure, called for the task with this number.
+    /// The closure `source`, called to fill the task with this number.
     Source(u64),
-    /// The closure `work` failed on a task.
+    /// The closure `work`, called for a task.
     Work {
         /// Number of the task in the order of the source, from 0.
         task: u64,
         /// Index of the worker.
         worker: usize,
     },
-    /// The closure `sink` failed on the result of the task with this number.
+    /// The closure `sink`, called for the result of the task with this number.
     Sink(u64),
 }
 
@@ -94,7 +95,7 @@ impl fmt::Display for FarmStage {
     }
 }
 
-/// The text with which a thread panicked.
+/// Message of a panic, from the payload that the panic passed on; a fixed text if the payload is not a string.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()

@@ -11,7 +11,8 @@ use crate::shared::{MasterSleeper, SharedSourceAndSink};
 use crate::worker::{WorkerSetup, WorkerSignals, WorkerSummary};
 use crate::{CpuSlot, Error, SourceStatus};
 
-/// How often a thread checks its ring before it sleeps: about 20 µs. Chosen: longer than waking a thread takes.
+/// Number of times that a thread checks its ring before it sleeps; together about 20 µs. Chosen: longer than waking a
+/// thread takes.
 const SPINS_BEFORE_SLEEP: u32 = 1000;
 
 /// A master-worker farm: its workers and the number of tasks per worker.
@@ -40,7 +41,7 @@ pub struct FarmSummary {
 /// Result of all masters: number of tasks passed to the sink, and number of times that masters slept.
 type MastersResult<E> = Result<(u64, u64), Error<E>>;
 
-/// Stops all workers when dropped, however the masters ended.
+/// Guard that stops all workers when it is dropped, whether the masters returned a result, an error, or panicked.
 struct StopWorkersOnDrop<'a>(&'a [WorkerSignals]);
 
 impl Drop for StopWorkersOnDrop<'_> {
@@ -57,8 +58,8 @@ impl Farm {
 
     /// Sets the number of task objects per worker; 256 by default.
     ///
-    /// While a slow task on another worker holds up the output order, a worker can process at most this many tasks.
-    /// So set it higher than the ratio of the longest to the mean task time. Where tasks take about a microsecond, a
+    /// While a slow task on another worker holds up the output order, a worker can process at most this many tasks. So
+    /// set `tasks` higher than the ratio of the longest to the mean task time. Where tasks take about a microsecond, a
     /// worker also needs several dozen tasks in its ring while its master is busy. Where tasks are long and of equal
     /// length, 4 are enough.
     #[must_use]
@@ -74,8 +75,8 @@ impl Farm {
         self
     }
 
-    /// Number of task objects that the farm allocates: workers × tasks per worker. It bounds the farm's memory, and
-    /// how far reading is ahead of the sink.
+    /// Number of task objects that the farm allocates: workers × tasks per worker. This number limits the memory of the
+    /// farm, and the number of tasks that have been read but not passed to the sink.
     pub fn num_allocated_tasks(&self) -> usize {
         self.cpu_slots.len() * self.tasks_per_worker
     }
@@ -83,19 +84,19 @@ impl Farm {
     /// Reads tasks from `source`, processes them on the workers, and passes them to `sink` in the order of reading,
     /// until the source ends. The calling thread is the master.
     ///
-    /// - `make_task` is called by each worker on its CPU, [`Self::with_tasks_per_worker`] times. For buffers on the worker's NUMA node
-    ///   see [`allocate_touched_buffer`](crate::allocate_touched_buffer).
+    /// - `make_task` is called by each worker on its CPU, [`Self::with_tasks_per_worker`] times. For buffers on the
+    ///   worker's NUMA node see [`allocate_touched_buffer`](crate::allocate_touched_buffer).
     /// - `make_state` is called once by each worker on its CPU.
-    /// - `source` fills a task and returns true, or returns false at the end; or it returns a [`SourceStatus`]. The task keeps its
-    ///   content from its last use: `source` or `sink` must clear it.
+    /// - `source` fills a task and returns true, or returns false at the end of the input; it may return a
+    ///   [`SourceStatus`] instead. The task keeps its content from its last use: `source` or `sink` must clear it.
     /// - `work` is called by the worker that owns the task.
     /// - `sink` is called in the order of reading.
     ///
     /// # Errors
     /// The first error, in input order, that `source`, `work` or `sink` returns. Every task before it went to `sink`,
-    /// no task after it. A panic of `work`, `make_task` or `make_state` counts as such an error, and so does a source
-    /// that waits for results when none can come. Also when a worker cannot be pinned to its CPU, or the farm has no
-    /// workers.
+    /// no task after it. A panic of `work`, `make_task` or `make_state` is returned as an error, too. Other errors: the
+    /// source waits for a result although all results have been passed to the sink, a worker cannot be pinned to its
+    /// CPU, or the farm has no workers.
     ///
     /// # Panics
     /// When `source` or `sink` panics, after the workers have ended.
@@ -130,7 +131,8 @@ impl Farm {
     /// at a time without waiting for each other, and keep the global order. Each master except the calling thread is
     /// an additional thread. All masters are pinned to the CPUs of their workers.
     ///
-    /// Use it when one master moves tasks too slowly. It does not help where `source` or `sink` is the bottleneck.
+    /// Use this function when a single master cannot keep its workers busy. It does not help where `source` or `sink`
+    /// is the bottleneck.
     ///
     /// # Errors
     /// As for [`Self::run_tasks`].
@@ -267,8 +269,8 @@ impl Farm {
         })
     }
 
-    /// How often a thread checks its ring before it sleeps. 0 if there are more threads than CPUs: spinning would
-    /// then take time from the threads that are waited for.
+    /// Number of times that a thread checks its ring before it sleeps. 0 if there are more threads than CPUs: spinning
+    /// would then take CPU time from the threads whose results are waited for.
     fn spins_before_sleep(&self, masters: usize) -> u32 {
         if self.cpu_slots.len() + masters > num_available_cpus() { 0 } else { SPINS_BEFORE_SLEEP }
     }
@@ -279,7 +281,8 @@ fn num_available_cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Merges the results of the masters. Returns the error that is first in input order, if there is one.
+/// Merges the results of the masters. `handed_on` is the number of tasks passed to the sink. Returns the error that is
+/// first in input order, if there is one.
 fn merge_master_results<E>(ended: Vec<MasterResult<E>>, handed_on: u64) -> MastersResult<E> {
     let sleeps = ended.iter().map(|master| master.sleeps).sum();
     let errors = ended.into_iter().filter_map(|master| master.error);

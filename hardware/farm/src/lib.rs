@@ -1,10 +1,10 @@
 //! A lock-free master-worker farm of pinned threads: the runtime of misale2014, section V.
 //!
-//! A master (the calling thread) reads tasks and collects their results. Each worker is pinned to a CPU and joined to
-//! the master by two bounded rings, each with one writer and one reader. A task object is allocated once, by the
-//! worker that owns it, and moves between master and worker repeatedly. It carries input one way and results the
-//! other way. So a farm allocates *workers × tasks per worker* task objects, whatever the length of the input. Their
-//! memory is on the NUMA node of the worker, and nothing is locked or allocated per task.
+//! A master (the calling thread) reads tasks and collects their results. Each worker is pinned to a CPU and connected
+//! to the master by two bounded rings, each with one writer and one reader. A task object is allocated once, by the
+//! worker that owns it, and moves between master and worker repeatedly. It carries input one way and results the other
+//! way. So a farm allocates *workers × tasks per worker* task objects, whatever the length of the input. Their memory
+//! is on the NUMA node of the worker, and nothing is locked or allocated per task.
 //!
 //! Results are passed to the sink in the order in which the tasks were read. A source whose next task depends on
 //! results returns [`SourceStatus::WaitForResult`] and is called again when another result has been passed to the

@@ -83,13 +83,13 @@ pub(crate) struct Master<'a, T, E, I, O> {
     /// Number of results collected.
     num_results: u64,
     pace: TaskGranularity,
-    /// How often to check for results before sleeping.
+    /// Number of times that the master checks for results before it sleeps.
     spins: u32,
     /// Number of times that the master slept.
     sleeps: u64,
 }
 
-/// How a master ended.
+/// Result of one master after it has ended.
 pub(crate) struct MasterResult<E> {
     /// The error that stopped the master, with the number of the task.
     pub(crate) error: Option<(u64, Error<E>)>,
@@ -97,7 +97,7 @@ pub(crate) struct MasterResult<E> {
     pub(crate) sleeps: u64,
 }
 
-/// Stops the other masters when a closure of the caller panics in this master.
+/// Guard of the master with this index that stops the other masters when a closure of the caller panics in this master.
 struct AbortOnPanic<'a, I, O>(&'a SharedSourceAndSink<'a, I, O>, usize);
 
 impl<I, O> Drop for AbortOnPanic<'_, I, O> {
@@ -191,7 +191,7 @@ where
         }
     }
 
-    /// Passes results to the sink that are next in order.
+    /// Passes results to the sink, in input order, until the next one in order is not at this master.
     fn pass_results_in_order(&mut self) -> Result<(), (u64, Error<E>)> {
         if !self.reorder_buffer.contains(self.shared.next_task_in_order()) {
             return Ok(());
@@ -342,10 +342,10 @@ where
             && self.workers.iter().any(WorkerConnection::can_take_task)
     }
 
-    /// Sets the number of results at which each worker wakes the master: half of its tasks, so that both do more than
-    /// switch threads. If a worker has no task, or the source waits, the result of the next task in order is needed
-    /// at once. It is the first task of its worker, because a worker processes tasks in order and all earlier results
-    /// have been passed on.
+    /// Sets the number of results at which each worker wakes the master: half of its tasks, so that master and worker
+    /// do not spend their time on thread switches. If a worker has no task, or the source waits, the result of the next
+    /// task in order is needed at once. That task is the first one at its worker, because a worker processes tasks in
+    /// order and all earlier results have been passed on.
     fn set_wake_thresholds(&mut self) {
         let next = self.shared.next_task_in_order();
         let held_up = self.shared.master_that_read_task(next) == Some(self.index)

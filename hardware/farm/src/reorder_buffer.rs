@@ -1,7 +1,7 @@
 //! Buffer for results that arrive before the result of an earlier task.
 
-/// Holds items with consecutive numbers until their number is requested. The capacity is fixed: the numbers of items
-/// that are held at the same time must differ by less than the capacity.
+/// Buffer for items with consecutive numbers that arrive out of order and are removed in order. The capacity is fixed:
+/// the numbers of items that are held at the same time must differ by less than the capacity.
 pub(crate) struct ReorderBuffer<J> {
     slots: Vec<Option<J>>,
     num_held: usize,

@@ -7,6 +7,7 @@ use crate::try_lock::TryLock;
 /// The task source with the number of the task that it fills next.
 pub(crate) struct NumberedSource<I> {
     pub(crate) source: I,
+    /// Number of the task that the source fills next.
     pub(crate) next_task: u64,
 }
 
@@ -19,17 +20,17 @@ pub(crate) struct SharedSourceAndSink<'a, I, O> {
     next_in_order: AtomicU64,
     /// Index of the master that read a task, by the task number modulo the length, a power of two.
     reader_of_task: Box<[AtomicU64]>,
-    /// Number of the task whose result the source waits for. `u64::MAX` if it never waited. The source waits as long
-    /// as this equals the next task in order.
+    /// Number of the task whose result the source waits for. `u64::MAX` if it never waited. The source waits as long as
+    /// this number equals that of the next task in order.
     source_waits_for_task: AtomicU64,
-    /// Set when no more tasks are read.
+    /// Whether reading has ended: no master reads any more tasks.
     has_ended: AtomicBool,
-    /// Set when all masters are to stop at once.
+    /// Whether all masters must stop at once, because of an error or a panic.
     is_aborted: AtomicBool,
     master_sleepers: &'a [MasterSleeper],
 }
 
-/// Sleep state of one master, on cache lines of its own.
+/// [`Sleeper`] of one master, on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct MasterSleeper(pub(crate) Sleeper);
@@ -82,9 +83,9 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
         read.then(|| self.reader_of_task[self.ring_index(number)].load(Ordering::Relaxed) as usize)
     }
 
-    /// Lets master `master` pass results to the sink. It must hold the result of the next task in order. `pass_results`
-    /// gets the sink and the number of that task, and returns the number of the task after the last one passed. No
-    /// two masters can hold the next task, so the sink is never in use.
+    /// Lets master `master` pass results to the sink. This master must hold the result of the next task in order.
+    /// `pass_results` gets the sink and the number of that task, and returns the number of the task after the last one
+    /// passed. Only one master can hold the next task in order, so no other master is using the sink.
     pub(crate) fn pass_results_to_sink<E>(
         &self,
         master: usize,
@@ -122,18 +123,18 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Stops reading in all masters.
+    /// Ends reading in all masters. Called by the master with index `master`.
     pub(crate) fn end_reading(&self, master: usize) {
         self.has_ended.store(true, Ordering::Release);
         self.wake_others(master);
     }
 
-    /// Whether all masters are to stop at once.
+    /// Whether all masters must stop at once, because of an error or a panic.
     pub(crate) fn is_aborted(&self) -> bool {
         self.is_aborted.load(Ordering::Relaxed)
     }
 
-    /// Stops all masters at once.
+    /// Stops all masters at once. Called by the master with index `master`.
     pub(crate) fn abort_masters(&self, master: usize) {
         self.is_aborted.store(true, Ordering::Relaxed);
         self.wake_others(master);

@@ -1,8 +1,8 @@
-//! Sleeping threads without lost wake-ups.
+//! Lets threads sleep and wakes them, without lost wake-ups.
 //!
-//! Both sides follow the same rule. The waiting thread first sets its flag and then checks once more. The waking
-//! thread first publishes its data and then checks the flag. A sequentially consistent fence between the two steps on
-//! both sides makes at least one of them see the other's step.
+//! Both threads follow the same rule. The waiting thread first sets its flag and then checks once more. The waking
+//! thread first publishes its data and then checks the flag. A sequentially consistent fence between the two steps of
+//! each thread makes sure that at least one of the threads sees the first step of the other one.
 
 use std::sync::OnceLock;
 
@@ -51,20 +51,20 @@ impl Sleeper {
     }
 }
 
-/// Number of results at which a worker wakes its master. A master that is woken for every result spends its time on
-/// thread switches; one that is woken for every few dozen does not.
+/// Number of results at which a worker wakes its master. A master that is woken for every single result spends its time
+/// on thread switches, so it is woken once for several results.
 #[derive(Default)]
 pub(crate) struct MasterWakeThreshold(AtomicU64);
 
 impl MasterWakeThreshold {
     /// Requests a wake-up when the worker has returned `count` results in total. Call it before
-    /// [`Sleeper::sleep_unless`], whose `ready` checks whether they have arrived already.
+    /// [`Sleeper::sleep_unless`], whose `ready` checks whether these results have arrived already.
     pub(crate) fn set_wake_count(&self, count: u64) {
         self.0.store(count, Ordering::Relaxed);
     }
 
-    /// Wakes `master` if it requested a wake-up at `count` results or fewer. Call it after result number `count` has
-    /// been published. Returns whether the master was asleep.
+    /// Wakes `master` if it requested a wake-up at `count` results or fewer. Call it after publishing the result after
+    /// which the worker has returned `count` results in total. Returns whether the master was asleep.
     pub(crate) fn wake_if_due(&self, count: u64, master: &Sleeper) -> bool {
         fence(Ordering::SeqCst);
         count >= self.0.load(Ordering::Relaxed) && master.wake_after_fence()

@@ -1,4 +1,5 @@
-//! Chooses how many tasks a worker gets at once and how many it may hold, from the measured time per task.
+//! Chooses how many tasks a master gives to a worker at once, and how many tasks a worker may hold, from the measured
+//! time per task.
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +16,9 @@ const MIN_RESULTS_PER_MEASUREMENT: u64 = 32;
 /// Minimum number of tasks that a worker may hold: one being processed and the next.
 const MIN_TASKS_PER_WORKER: usize = 2;
 
-/// Measures how fast results arrive, and computes how many tasks make up [`MIN_WORK_PER_WAKEUP`] and
-/// [`MAX_QUEUED_WORK`]. Short tasks are given out by dozens, long ones singly, so that no worker has several tasks
-/// while another has none.
+/// Measures how fast results arrive. Computes from that how many tasks take [`MIN_WORK_PER_WAKEUP`] (the number to give
+/// out at once) and how many take [`MAX_QUEUED_WORK`] (the number that a worker may hold). Short tasks are given out by
+/// dozens, long tasks one by one, so that no worker holds several long tasks while another worker has none.
 pub(crate) struct TaskGranularity {
     /// Number of workers that run at the same time.
     parallel_workers: u32,
@@ -66,8 +67,8 @@ impl TaskGranularity {
         true
     }
 
-    /// Updates the limits: `results` results took `time`. If reading is the bottleneck, tasks seem longer than they
-    /// are; then giving them out singly is right, too.
+    /// Updates the limits from the time that the last `results` results took. If reading is the bottleneck, the time
+    /// per task is overestimated; then giving tasks out one by one is right, too.
     fn update_from_duration(&mut self, time: Duration, results: u64) {
         let task = time * self.parallel_workers / results as u32;
         let tasks_in = |time: Duration| (time.as_nanos() / task.as_nanos().max(1)) as usize;

@@ -1,9 +1,10 @@
-//! A lock that is never waited for.
+//! A lock that threads only try to take: a thread that finds the lock held does not wait.
 #![allow(unsafe_code)] // A value behind an atomic flag: the compiler cannot see that only the flag's holder reaches it.
 
 use crate::sync::{AtomicBool, Ordering, UnsafeCell};
 
-/// A value that one thread at a time may use. A thread that finds it in use does not wait, it does something else.
+/// A value that one thread at a time may use. A thread that finds the value in use does not wait but does something
+/// else.
 pub(crate) struct TryLock<T> {
     is_locked: AtomicBool,
     value: UnsafeCell<T>,

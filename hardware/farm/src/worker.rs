@@ -12,7 +12,7 @@ use crate::sleep::{MasterWakeThreshold, Sleeper};
 use crate::sync::{AtomicBool, Ordering};
 use crate::{CpuSlot, Error, FarmStage};
 
-/// A task object with the farm's bookkeeping.
+/// A task object with what the farm records about it: its number, its worker and its failure.
 pub(crate) struct TaskEnvelope<T, E> {
     pub(crate) task: T,
     /// Number of the task in the input.
@@ -29,18 +29,18 @@ pub(crate) enum TaskFailure<E> {
     Panicked(String),
 }
 
-/// Signals between a worker and its master, apart from the rings. Two cache lines, because the processor fetches
-/// lines in pairs.
+/// Flags and wake-ups between a worker and its master, apart from the rings. Takes two cache lines, because the
+/// processor fetches lines in pairs.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct WorkerSignals {
     /// Sleep state of the worker.
     pub(crate) sleeper: Sleeper,
-    /// When the worker wakes the master.
+    /// Number of results at which the worker wakes the master.
     pub(crate) master_waker: MasterWakeThreshold,
-    /// Set by the farm: the worker ends after its current task.
+    /// Whether the farm has requested that the worker end after its current task.
     is_stopped: AtomicBool,
-    /// Set by the worker when a task has failed.
+    /// Whether a task of the worker has failed. Set by the worker.
     has_failed: AtomicBool,
 }
 
@@ -83,8 +83,8 @@ pub struct WorkerSummary {
     pub node: u32,
     /// Number of tasks that the worker processed.
     pub tasks: u64,
-    /// Time spent on the tasks, including time when the thread was not scheduled. `None` unless
-    /// [`Farm::with_task_timing`](crate::Farm::with_task_timing) is on.
+    /// Time spent on the tasks, including time when the thread was not scheduled. `None` unless enabled by
+    /// [`Farm::with_task_timing`](crate::Farm::with_task_timing).
     pub busy_time: Option<Duration>,
     /// Number of times that the worker slept.
     pub(crate) sleeps: u64,
@@ -97,10 +97,12 @@ pub(crate) struct WorkerSetup<'a> {
     /// Index of the worker among the workers of its master, from 0.
     pub(crate) index_at_master: usize,
     pub(crate) cpu_slot: CpuSlot,
+    /// Number of task objects that the worker allocates.
     pub(crate) num_tasks: usize,
     pub(crate) signals: &'a WorkerSignals,
+    /// The thread of the worker's master, to wake it.
     pub(crate) master: &'a Sleeper,
-    /// How often to check for a task before sleeping.
+    /// Number of times that the worker checks for a task before it sleeps.
     pub(crate) spins_before_sleep: u32,
     /// Whether to measure the time of each task.
     pub(crate) is_timed: bool,
@@ -227,9 +229,9 @@ impl WorkerSetup<'_> {
 }
 
 /// Allocates an empty buffer with capacity for `bytes` bytes and writes to all its pages on the calling thread. The
-/// kernel places a page on the node of the thread that first writes to it. So use this for buffers of a task: with
-/// plain `Vec::with_capacity` or `vec![0; n]` the pages would be on the node of the master, which reads input into
-/// them.
+/// kernel places a page on the NUMA node of the thread that first writes to it. So use this function in `make_task` for
+/// the buffers of a task: with plain `Vec::with_capacity` or `vec![0; n]` the pages would be on the node of the master,
+/// which reads input into them.
 pub fn allocate_touched_buffer(bytes: usize) -> Vec<u8> {
     let mut buffer = Vec::with_capacity(bytes);
     // Not 0: the allocator would skip the writes, because fresh memory from the kernel is zero.

@@ -1,5 +1,5 @@
-//! An open OpenCL device: compiled programs, command queues and buffers. Only this module makes OpenCL calls that do
-//! work.
+//! An open OpenCL device: compiled programs, command queues and buffers. Only this module makes OpenCL calls that
+//! allocate memory, copy data or run kernels.
 //!
 //! `unsafe` is needed for calls of the binding, which cannot check that buffers and kernels belong to the same
 //! context. Here they belong to the queue that created them.
@@ -70,7 +70,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens a device. Returns one device, or several sub-devices if the test settings ask for them.
+    /// Opens a device. Returns one device, or several sub-devices if the test settings `trial` request them.
     ///
     /// # Errors
     /// The driver cannot create the context.
@@ -126,7 +126,8 @@ impl Device {
         self.usable_memory_bytes
     }
 
-    /// Whether threads leave all work that the device can do to the device (a test setting).
+    /// Whether host threads leave all work that the device can do to the device. A test setting; normally threads and
+    /// device share the work.
     pub fn is_exclusive(&self) -> bool {
         self.test_settings.is_exclusive
     }
@@ -170,7 +171,8 @@ impl Device {
         DeviceResource { resource: ManuallyDrop::new(thing), is_device_lost: self.is_lost.clone() }
     }
 
-    /// Checks that the device is not lost, and that the test settings do not make the current call fail.
+    /// Checks that the device is not lost, and that the test settings do not require the current call to fail. `what`
+    /// describes the call, for error messages.
     fn check_usable(&self, what: &'static str) -> Result<(), Error> {
         if self.is_lost() {
             return Err(Error::DeviceLost { device: self.description.name.clone() });
@@ -183,7 +185,8 @@ impl Device {
         Ok(())
     }
 
-    /// Makes an OpenCL call. If it fails, the device counts as lost.
+    /// Makes the OpenCL call `call`. If the call fails, the device is lost from then on. `what` describes the call, for
+    /// error messages.
     fn call_driver<T>(&self, what: &'static str, call: impl FnOnce() -> Result<T, ClError>) -> Result<T, Error> {
         self.check_usable(what)?;
         call().map_err(|why| {
@@ -275,7 +278,7 @@ impl DeviceQueue {
         &self.device
     }
 
-    /// Allocates device memory with undefined content.
+    /// Allocates `bytes` bytes of device memory with undefined content.
     ///
     /// # Errors
     /// There is not enough memory, or an OpenCL call fails.
@@ -292,7 +295,7 @@ impl DeviceQueue {
         Ok(self.device.hold(made))
     }
 
-    /// Allocates pinned host memory with undefined content.
+    /// Allocates `bytes` bytes of pinned host memory with undefined content.
     ///
     /// # Errors
     /// There is not enough memory, or an OpenCL call fails.
@@ -372,7 +375,8 @@ impl DeviceQueue {
         self.device.call_driver("clearing memory", fill).map(drop)
     }
 
-    /// Creates a kernel of a program. The program is compiled once per device and options.
+    /// Creates the kernel `name` of the program with this OpenCL C source. The program is compiled with the compiler
+    /// options `options`, once per device and options.
     ///
     /// # Errors
     /// The program does not compile, or an OpenCL call fails.
@@ -388,8 +392,8 @@ impl DeviceQueue {
     /// An OpenCL call fails.
     ///
     /// # Safety
-    /// Number and types of the arguments must be those of the kernel, and with them the kernel must stay within its
-    /// buffers.
+    /// The number and types of the arguments must match the kernel, and the kernel must not access memory outside of
+    /// the buffers that it gets.
     pub unsafe fn enqueue_kernel(
         &self,
         kernel: &DeviceKernel,

@@ -18,7 +18,7 @@ pub enum DeviceKind {
     Gpu,
     /// An OpenCL accelerator that is neither CPU nor GPU.
     Accelerator,
-    /// The CPUs of this machine as an OpenCL device: no faster than threads, but useful for tests.
+    /// The CPUs of this machine as an OpenCL device: no faster than host threads, but useful for tests.
     Cpu,
     /// Another type of device.
     Other,
@@ -52,7 +52,7 @@ pub struct DeviceDescription {
     /// Number of parallel compute units: multiprocessors of a GPU, cores of a CPU.
     #[serde(rename = "units")]
     pub compute_units: u32,
-    /// Whether device and host share the same memory.
+    /// Whether the device uses the host's memory instead of memory of its own.
     pub shares_memory: bool,
     /// Whether the device has 64-bit atomics, which counting needs.
     #[serde(rename = "atomics")]
@@ -68,7 +68,7 @@ pub struct DeviceDescription {
     pub(crate) id: usize,
 }
 
-/// Devices that were found, and problems.
+/// The usable OpenCL devices of the machine, and problems of the others.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct DiscoveredDevices {
     /// Devices that genuma can use, in the order of their numbers.
@@ -173,8 +173,8 @@ fn read_pci_address(device: &Device) -> Option<String> {
     None
 }
 
-/// Whether the kernel shows a device file that could belong to a GPU. This check is cheap, while initialising the
-/// drivers takes a second and a hundred megabytes.
+/// Whether a device file exists that could belong to a GPU. This check is cheap, while initialising the OpenCL drivers
+/// takes a second and 100 MB of memory.
 pub fn has_device_files() -> bool {
     let named = |folder: &str, start: &str| {
         // I/O error ignored: a folder that cannot be listed shows no device.

@@ -8,7 +8,7 @@ pub enum Error {
     DriverCallFailed {
         /// Name of the device.
         device: String,
-        /// What the call was for, as a phrase for messages.
+        /// Purpose of the call, as a phrase for messages.
         what: &'static str,
         /// Error of the OpenCL library.
         why: String,

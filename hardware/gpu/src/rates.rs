@@ -1,6 +1,6 @@
 //! Measures the speed of a device: copies to and from it, and atomic updates at random addresses of its memory.
 //!
-//! `unsafe` is needed to start a kernel, which must get a buffer of the stated size.
+//! `unsafe` is needed to start a kernel: the caller must pass buffers of the size that the kernel expects.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{Device, Error, KernelArg};
 
-/// Measured rates of a device, the best of a few repetitions.
+/// Measured speed of a device: for each quantity the best of a few repetitions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DeviceRates {
     /// Bandwidth of copies from pinned host memory to the device, in GB/s.
@@ -26,7 +26,7 @@ pub struct DeviceRates {
     pub bytes: u64,
 }
 
-/// Maximum bytes of the table and of each copy. Less is used on devices with less memory.
+/// Maximum size in bytes of the table and of each copy. Both are smaller on devices with little memory.
 const MAX_TABLE_BYTES: u64 = 64 << 20;
 const REPETITIONS: u32 = 3;
 const WORK_ITEMS: usize = 1 << 14;

@@ -8,9 +8,13 @@ use crate::Error;
 /// Test settings for devices. The default changes nothing.
 #[derive(Debug, Clone, Default)]
 pub struct DeviceTestSettings {
+    /// Maximum device memory to use, in bytes; `None` for no limit.
     pub(crate) memory_limit_bytes: Option<u64>,
+    /// Number of devices that each device is opened as; `None` for one.
     pub(crate) sub_devices: Option<u32>,
+    /// Number of the OpenCL call that fails, counted from 1 over all devices.
     failing_call: Option<u64>,
+    /// Whether host threads leave all work that the device can do to the device.
     pub(crate) is_exclusive: bool,
     calls: Arc<AtomicU64>,
 }
@@ -35,7 +39,7 @@ impl DeviceTestSettings {
         Self { failing_call: Some(call), ..self }
     }
 
-    /// Makes threads leave all work that a device can do to the device, so that tests exercise the device.
+    /// Makes host threads leave all work that a device can do to the device, so that tests exercise the device.
     pub fn with_exclusive_device(self) -> Self {
         Self { is_exclusive: true, ..self }
     }
@@ -73,7 +77,7 @@ impl DeviceTestSettings {
         Ok(trial)
     }
 
-    /// Counts a call. Returns whether this call has to fail.
+    /// Counts one more OpenCL call. Returns whether the settings require this call to fail.
     pub(crate) fn should_fail_now(&self) -> bool {
         self.failing_call.is_some_and(|at| self.calls.fetch_add(1, Relaxed) + 1 == at)
     }

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Exclusive upper limit of the numbers in an [`IdSet`]. Larger than any kernel's CPU count, small enough to
-/// enumerate.
+/// Exclusive upper limit of the numbers in an [`IdSet`]. Chosen: larger than the CPU count of any kernel, small enough
+/// to list all numbers.
 const ID_LIMIT: u32 = 1 << 16;
 
 /// A set of CPU or NUMA node numbers, sorted. Text and JSON form: `0-3,8`.
@@ -15,7 +15,7 @@ const ID_LIMIT: u32 = 1 << 16;
 #[serde(into = "String", try_from = "String")]
 pub struct IdSet(BTreeSet<u32>);
 
-/// Error: a text is not a list of CPU or node numbers. Holds the text.
+/// Error: a text is not a list of CPU or node numbers. The field is the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a list of numbers such as 0-3,8")]
 pub struct ParseIdSetError(String);
@@ -46,7 +46,7 @@ impl IdSet {
         self.0.len()
     }
 
-    /// Whether no number is in the set.
+    /// Whether the set has no numbers.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -17,7 +17,7 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// Whether both values start in the same 64-byte cache line.
+/// Whether `one` and `other` start in the same 64-byte cache line.
 #[inline(always)]
 pub fn share_cache_line<T>(one: &T, other: &T) -> bool {
     (std::ptr::from_ref(one).addr() ^ std::ptr::from_ref(other).addr()) < 64
@@ -28,7 +28,7 @@ pub fn share_cache_line<T>(one: &T, other: &T) -> bool {
 // Processors other than x86-64 have `Baseline` only.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 enum InstructionSet {
-    /// What every processor of the architecture has: SSE2 on x86-64, NEON on arm64.
+    /// Instructions that every processor of the architecture has: SSE2 on x86-64, NEON on arm64.
     Baseline,
     /// AVX2, BMI1, BMI2, POPCNT and LZCNT.
     Avx2,

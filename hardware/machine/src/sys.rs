@@ -69,7 +69,7 @@ impl MempolicyMode {
     pub(crate) const MPOL_WEIGHTED_INTERLEAVE: MempolicyMode = MempolicyMode(6);
 
     /// Whether the policy spreads consecutive pages over several nodes. Ignores the mode flags (bits 8 and up), which
-    /// say how nodes are numbered.
+    /// define how nodes are numbered.
     pub(crate) fn is_interleaved(self) -> bool {
         [MempolicyMode::MPOL_INTERLEAVE, MempolicyMode::MPOL_WEIGHTED_INTERLEAVE]
             .contains(&MempolicyMode(self.0 & 0xff))
@@ -102,8 +102,8 @@ fn check_return_value(returned: c_long) -> io::Result<c_long> {
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
-/// Whether the error says that the call is forbidden (seccomp, security module) or not implemented here, rather than
-/// misused.
+/// Whether `error` means that the system call is forbidden (seccomp, security module) or not implemented by this
+/// kernel, not that its arguments are wrong.
 pub(crate) fn is_call_forbidden(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EACCES))
 }

@@ -11,22 +11,23 @@ pub trait MeasurementBackend {
     /// Measures the latency of dependent loads. Returns nanoseconds per load, one number per repetition.
     ///
     /// # Errors
-    /// The buffer cannot be placed, or the thread not pinned.
+    /// The buffer cannot be placed on its node, or the thread cannot be pinned.
     fn measure_latency(&mut self, job: &LatencyJob) -> Result<Vec<f64>, Error>;
 
     /// Measures memory bandwidth. Returns the GB/s of all threads together, one number per repetition.
     ///
     /// # Errors
-    /// The arrays cannot be placed, or a thread not pinned.
+    /// The arrays cannot be placed on their nodes, or a thread cannot be pinned.
     fn measure_bandwidth(&mut self, job: &BandwidthJob) -> Result<Vec<f64>, Error>;
 
-    /// Measures latency under load. Returns one list per injector pause of the job, with one sample per repetition.
+    /// Measures latency under load. Returns one list for each injector pause of the job; the list has one sample per
+    /// repetition.
     ///
     /// # Errors
-    /// A buffer cannot be placed, or a thread not pinned.
+    /// A buffer cannot be placed on its node, or a thread cannot be pinned.
     fn measure_loaded_latency(&mut self, job: &LoadedLatencyJob) -> Result<Vec<Vec<LoadedLatencySample>>, Error>;
 
-    /// Requested and actual nodes of the buffers of all jobs so far.
+    /// Compares requested and actual nodes of the buffers of all jobs so far: one check per policy and page kind.
     fn buffer_checks(&self) -> Vec<BufferCheck>;
 
     /// Problems in all jobs so far, one sentence each.
@@ -35,11 +36,11 @@ pub trait MeasurementBackend {
     /// Name of the instruction set that the bandwidth kernels use.
     fn instruction_set(&self) -> &'static str;
 
-    /// Seconds since a fixed time before the first job.
+    /// Time in seconds since a fixed moment before the first job.
     fn clock_s(&self) -> f64;
 }
 
-/// One repetition of one point of a loaded latency curve.
+/// One repetition of one point of a loaded latency curve: the load, and the latency under this load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadedLatencySample {
     /// Read bandwidth of all injector threads together in GB/s; 0 when they are idle.

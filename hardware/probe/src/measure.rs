@@ -20,7 +20,7 @@ const MAX_NODE_WEIGHT: f64 = 8.0;
 
 /// Minimum elapsed seconds before measuring can count as slow. Chosen.
 const MIN_SECONDS_BEFORE_LATE: f64 = 10.0;
-/// Measuring counts as slow when it took more than this many times the expected time. Chosen.
+/// Ratio of elapsed to expected time above which measuring counts as slow. Chosen.
 const MAX_SLOWDOWN: f64 = 2.0;
 /// Repetitions of each job while measuring is slow. Chosen.
 const REPETITIONS_WHEN_LATE: u32 = 3;
@@ -32,7 +32,7 @@ pub struct MachineDescription {
     pub topology: Topology,
     /// Theoretical bandwidth of the memory modules.
     pub theory: TheoreticalBandwidth,
-    /// Host name; `None` if it was left out.
+    /// Host name; `None` to leave it out of the profile.
     pub host: Option<String>,
     /// Time of the measurement, in seconds since 1970-01-01 UTC.
     pub unix_time_s: Option<u64>,
@@ -43,13 +43,13 @@ pub struct MachineDescription {
 pub struct MeasurementProgress {
     /// Description of the job that is measured next.
     pub next_job: String,
-    /// Expected duration in seconds of the jobs that are done.
+    /// Expected duration in seconds of the finished jobs.
     pub done_s: f64,
     /// Expected duration in seconds of all jobs.
     pub total_s: f64,
 }
 
-/// Why there is no machine profile.
+/// Why no machine profile was built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Not a single DRAM latency, or not a single bandwidth, could be measured.
@@ -57,8 +57,8 @@ pub enum Error {
     NothingMeasured(String),
 }
 
-/// Carries out a plan and returns the profile. `watch` is called before each job. A job that fails is noted in the
-/// profile's `missing`.
+/// Carries out a plan and returns the profile. `watch` is called with the progress before each job. A job that fails
+/// does not end the measurement: the profile has a sentence on the failure in [`MachineProfile::missing`].
 ///
 /// # Errors
 /// Not a single latency, or not a single bandwidth, could be measured.
@@ -131,7 +131,7 @@ pub fn measure_profile(
     })
 }
 
-/// Copy of a job with few repetitions.
+/// Returns a copy of a job with at most [`REPETITIONS_WHEN_LATE`] repetitions.
 fn with_fewer_repetitions(job: &MeasurementJob) -> MeasurementJob {
     let mut job = job.clone();
     let repetitions = match &mut job {
@@ -143,7 +143,7 @@ fn with_fewer_repetitions(job: &MeasurementJob) -> MeasurementJob {
     job
 }
 
-/// Sizes in bytes of the data caches of a CPU, nearest first.
+/// Sizes in bytes of the data caches that one CPU uses, the nearest to the core first.
 fn data_cache_bytes(topology: &Topology) -> Vec<u64> {
     let mut by_level = BTreeMap::new();
     for cache in topology.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction) {
@@ -152,7 +152,7 @@ fn data_cache_bytes(topology: &Topology) -> Vec<u64> {
     by_level.into_values().collect()
 }
 
-/// The measurements taken so far.
+/// The results of the jobs that have been measured so far.
 #[derive(Default)]
 struct Measurements {
     latency: LatencyMeasurements,
@@ -277,7 +277,7 @@ impl Measurements {
     }
 }
 
-/// Small integer weights in proportion to the bandwidths `rates`; 1 for a node without a rate.
+/// Computes small integer weights in proportion to the bandwidths `rates` of nodes; 1 for a node without a bandwidth.
 pub fn integer_weights(rates: &BTreeMap<u32, f64>) -> BTreeMap<u32, u32> {
     let fastest = rates.values().copied().fold(0.0, f64::max);
     let share = |rate: f64| if fastest > 0.0 { (rate / fastest * MAX_NODE_WEIGHT).round().max(1.0) } else { 1.0 };

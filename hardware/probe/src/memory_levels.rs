@@ -2,12 +2,12 @@
 
 use crate::profile::{LatencyCurve, LatencyPoint, MemoryLevel};
 
-/// Maximum growth (factor) of latency per doubling of the chain size within a plateau. Empirical. Raising it merges
+/// Maximum growth (factor) of latency per doubling of the chain size within a plateau. Empirical. A higher value merges
 /// levels.
 const MAX_FLAT_GROWTH: f64 = 1.22;
-/// Minimum ratio of latencies of two different plateaus. Closer plateaus are joined. Empirical.
+/// Minimum ratio of the latencies of two separate plateaus; plateaus with a smaller ratio are joined. Empirical.
 const MIN_PLATEAU_RATIO: f64 = 1.3;
-/// A flat part of a latency curve: its points `from..=to`.
+/// A flat part of a latency curve: the points with indices from `from` to `to`, both included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Plateau {
     from: usize,
@@ -17,11 +17,11 @@ struct Plateau {
 /// Finds the memory levels in a curve of ascending chain sizes. `caches` are the sizes of the data caches in bytes,
 /// nearest first.
 ///
-/// A plateau belongs to the smallest cache that holds chains of its geometric mean size, because a cache that others
-/// use, too, appears smaller, seldom larger. If several plateaus belong to one cache, the widest counts. The last
+/// A plateau belongs to the smallest cache that holds chains of the plateau's geometric mean size: a shared cache
+/// appears smaller than it is, seldom larger. If several plateaus belong to one cache, the widest one is used. The last
 /// plateau is DRAM if it ends beyond the last cache; its latency is that of the largest chain. The latency of other
-/// plateaus is that of their flattest point. A plateau beyond all caches that is not the last is named `step N` and
-/// has no cache size.
+/// plateaus is that of their flattest point. A plateau beyond all caches that is not the last is named `step N` and has
+/// no cache size.
 pub fn find_memory_levels(curve: &LatencyCurve, caches: &[u64]) -> Vec<MemoryLevel> {
     let points = &curve.points;
     let plateaus = find_plateaus(points);

@@ -1,5 +1,5 @@
 //! Quick check that a machine, container or cpuset honours memory placement and thread pinning: requests memory under
-//! every policy and a thread on every CPU, and asks the kernel where they are.
+//! every policy and a thread on every CPU, and queries the kernel for where memory and threads are.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// Bytes allocated under each policy.
 pub const BYTES_PER_POLICY: u64 = 64 << 20;
 
-/// Result of the placement check: requests and where memory and threads were found.
+/// Result of the placement check: for each request, where memory and threads were found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlacementReport {
     /// Bytes allocated under each policy.
@@ -35,24 +35,24 @@ pub struct MemoryPlacementRow {
     /// Number of base pages found on each node (`move_pages`).
     #[serde(rename = "pages")]
     pub pages_by_node: BTreeMap<u32, u64>,
-    /// Whether the memory is where it was requested.
+    /// Whether the memory is on the requested nodes.
     pub outcome: PlacementOutcome,
     /// Why the memory could not be allocated or checked. `None` on success.
     pub why: Option<String>,
 }
 
-/// Result for a thread pinned to one CPU.
+/// Result for one thread that was pinned to one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ThreadPinningRow {
-    /// Number of the CPU to which the thread was pinned.
+    /// Number of the CPU that the thread was pinned to.
     pub cpu: u32,
-    /// NUMA node of the requested CPU.
+    /// NUMA node of the CPU that the thread was pinned to.
     pub node: u32,
     /// CPU that the thread ran on (`getcpu`).
     pub(crate) found_cpu: u32,
     /// NUMA node that the thread ran on (`getcpu`).
     pub(crate) found_node: u32,
-    /// Whether the thread ran where it was requested.
+    /// Whether the thread ran on the CPU that it was pinned to.
     pub outcome: PlacementOutcome,
     /// Why the thread could not be pinned. `None` on success.
     pub why: Option<String>,
@@ -62,12 +62,12 @@ pub struct ThreadPinningRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementOutcome {
-    /// All memory, or the thread, is where it was requested.
+    /// The memory is on the requested nodes, or the thread ran on the requested CPU.
     #[serde(rename = "as-asked")]
     AsRequested,
-    /// The kernel refused the request, and the memory or thread is elsewhere.
+    /// The kernel refused the request, so the memory or thread is on other nodes or CPUs.
     Refused,
-    /// The kernel accepted the request, but the memory or thread is elsewhere.
+    /// The kernel accepted the request, but memory or thread is on other nodes or CPUs.
     Elsewhere,
 }
 

@@ -4,16 +4,16 @@
 // addition to each load, which is visible where a load takes four cycles.
 #![allow(unsafe_code)]
 
-/// One cache line, the size of one link of the chain.
+/// One cache line of 64 bytes: the size of one link of a pointer chain.
 pub type CacheLine = [u64; 8];
 
 /// Loads per loop iteration, so that the loop counter costs little.
 const LOADS_PER_LOOP: u64 = 64;
 
-/// A closed chain of pointers over all cache lines of a buffer.
+/// A closed chain of pointers over all cache lines of a buffer: the last line points to the first.
 #[derive(Debug)]
 pub struct PointerChain<'a> {
-    /// Borrowed for as long as addresses in it are followed.
+    /// The cache lines of the chain, borrowed as long as the chain's raw addresses are used.
     lines: &'a mut [CacheLine],
     /// Address of the line that is loaded next.
     next_address: *const u64,

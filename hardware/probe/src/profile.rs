@@ -27,7 +27,7 @@ pub struct MachineProfile {
     /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<String>,
-    /// Number of measurements, and the time that they took.
+    /// Plan, duration and instruction set of the measurements.
     pub effort: MeasurementEffort,
     /// Topology of the machine when measuring began.
     pub topology: Topology,
@@ -46,7 +46,7 @@ pub struct MachineProfile {
     /// GPUs and other devices. Empty in profiles of versions that did not measure devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceProfile>,
-    /// Sentences on missing measurements: what could not be measured or read, and what was used instead.
+    /// Sentences for the user on what could not be measured or read, and what was used instead.
     pub missing: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ pub struct DeviceProfile {
     pub atomic_updates_mops: f64,
 }
 
-/// How much was measured, and how long it took.
+/// Plan, duration and instruction set of the measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasurementEffort {
     /// Name of the plan: `quick`, `full` or another.
@@ -100,10 +100,10 @@ pub struct Measurement {
     pub min: f64,
     /// Largest value of all repetitions.
     pub max: f64,
-    /// Median of the distances of the repetitions from their median: how much they vary.
+    /// Median of the absolute differences between the repetitions and their median.
     #[serde(rename = "mad")]
     pub median_absolute_deviation: f64,
-    /// How many times the quantity was measured.
+    /// Number of times that the quantity was measured.
     pub repetitions: u32,
 }
 
@@ -118,7 +118,7 @@ pub enum MeasurementUnit {
     GigabytesPerSecond,
 }
 
-/// In which page size the measured memory was allocated.
+/// Kind of pages in which the measured memory was allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BufferPageKind {
@@ -135,7 +135,7 @@ pub struct TheoreticalBandwidth {
     pub peak_gbs: Option<f64>,
     /// Number of memory channels in use. `None` if unknown.
     pub channels: Option<u32>,
-    /// Memory modules that SMBIOS lists as installed.
+    /// Installed memory modules according to SMBIOS.
     pub modules: Vec<MemoryModule>,
     /// Why the theoretical bandwidth is unknown, one sentence. `None` if it is known.
     pub unknown_because: Option<String>,
@@ -163,8 +163,8 @@ pub struct MemoryModule {
 pub struct LatencyMeasurements {
     /// Latency by chain size: complete curves for local memory, for remote memory possibly only large sizes.
     pub curves: Vec<LatencyCurve>,
-    /// Memory levels (caches, then DRAM) found in the first complete curve: on huge pages, or on base pages without
-    /// huge pages.
+    /// Memory levels (caches, then DRAM) found in the first complete latency curve. This curve was measured on huge
+    /// pages if the machine has them, else on base pages.
     #[serde(rename = "levels")]
     pub memory_levels: Vec<MemoryLevel>,
     /// DRAM latency of each pair of nodes and page kind.
@@ -172,7 +172,7 @@ pub struct LatencyMeasurements {
     pub node_pairs: Vec<NodePairLatency>,
 }
 
-/// Latency by size of the pointer chain.
+/// Latency as a function of the size of the pointer chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyCurve {
     /// NUMA node of the thread.
@@ -199,9 +199,9 @@ pub struct LatencyPoint {
 pub struct MemoryLevel {
     /// `L1`, `L2`, …, `DRAM`, or `step N` for a plateau that belongs to no cache.
     pub name: String,
-    /// Smallest chain size on the plateau in bytes.
+    /// Smallest chain size on the plateau, in bytes.
     pub from_bytes: u64,
-    /// Largest chain size on the plateau in bytes.
+    /// Largest chain size on the plateau, in bytes.
     pub to_bytes: u64,
     /// Size of the cache in bytes according to the kernel. `None` for DRAM, and when no cache of the topology fits.
     pub cache_bytes: Option<u64>,
@@ -246,7 +246,7 @@ pub enum BandwidthKernel {
     CopyNt,
     /// Independent reads of cache lines in random order; counts 64 bytes per read.
     Random,
-    /// Increments one byte in every 1009 of the array, taken as a ring (lenis2018, eq. 3.3); counts 64 bytes per
+    /// Increments one byte in every 1009 bytes of the array, taken as a ring (lenis2018, eq. 3.3); counts 64 bytes per
     /// access (eq. 3.4).
     Strided,
 }
@@ -261,7 +261,7 @@ pub enum MemoryLocation {
     Interleaved(IdSet),
     /// Interleaved page by page over nodes in proportion to weights (node to weight).
     Weighted(BTreeMap<u32, u32>),
-    /// Each thread's memory on the thread's own node.
+    /// The memory of each thread is on that thread's own node.
     Local,
 }
 
@@ -280,14 +280,14 @@ pub struct BandwidthMeasurement {
     pub threads: u32,
     /// CPUs on which the threads ran.
     pub cpus: IdSet,
-    /// Bytes of all arrays that the threads together go through once.
+    /// Total bytes of the arrays of all threads.
     pub bytes: u64,
     /// Bandwidth of all threads together in GB/s. Bytes are counted as in STREAM, without the cache lines that a
     /// store fetches first.
     pub total: Measurement,
 }
 
-/// Latency of one thread by the memory traffic of other threads.
+/// Latency of one thread as a function of the memory traffic of other threads (injectors).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadedLatencyCurve {
     /// NUMA node of all threads.
@@ -302,7 +302,7 @@ pub struct LoadedLatencyCurve {
     pub points: Vec<LoadedLatencyPoint>,
 }
 
-/// Latency at one read traffic of the injectors: a point of a [`LoadedLatencyCurve`].
+/// A point of a [`LoadedLatencyCurve`]: the read traffic of the injectors, and the latency at this traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LoadedLatencyPoint {
     /// Idle loop iterations of an injector thread after each KiB it reads. `None` if the injectors are idle.
@@ -313,7 +313,7 @@ pub struct LoadedLatencyPoint {
     pub latency: Measurement,
 }
 
-/// Bandwidth by number of threads.
+/// Bandwidth as a function of the number of threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContentionCurve {
     /// The kernel that the threads ran.
@@ -359,8 +359,8 @@ pub struct BufferCheck {
 }
 
 impl MachineProfile {
-    /// Latency in nanoseconds per load from a CPU of `cpu_node` to DRAM of `memory_node`; on huge pages if measured,
-    /// else on base pages.
+    /// Latency in nanoseconds per load from a CPU of `cpu_node` to DRAM of `memory_node`; on huge pages if these were
+    /// measured, else on base pages. `None` if the pair was not measured.
     pub fn dram_latency_between(&self, cpu_node: u32, memory_node: u32) -> Option<&Measurement> {
         let pairs = self.latency.node_pairs.iter();
         let of_pair = pairs.filter(|pair| pair.cpu_node == cpu_node && pair.memory_node == memory_node);
@@ -368,7 +368,7 @@ impl MachineProfile {
     }
 
     /// Bandwidth of `kernel` from `cpu_node` to memory of `memory_node`, with the largest number of threads that was
-    /// measured.
+    /// measured. `None` if the pair was not measured.
     pub fn bandwidth_between(
         &self,
         kernel: BandwidthKernel,

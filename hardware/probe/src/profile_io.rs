@@ -11,7 +11,7 @@ use crate::profile::{
     MachineProfile, Measurement, MeasurementUnit, MemoryLocation, PROFILE_FORMAT_NAME, PROFILE_FORMAT_VERSION,
 };
 
-/// Why a machine profile cannot be read, used or written.
+/// Why a machine profile cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
@@ -45,7 +45,7 @@ pub enum Error {
     },
 }
 
-/// The two fields that say whether this version can read the file.
+/// Format name and version of a file, which decide whether this version of genuma can read it.
 #[derive(Deserialize)]
 struct FormatAndVersion {
     format: String,

@@ -1,7 +1,7 @@
 //! A simulated machine that returns measurements computed from given numbers, immediately and reproducibly.
 //!
 //! Latency follows the cache sizes; bandwidth grows with the number of threads up to the limit of the node's memory;
-//! distance makes both worse. Used in tests, and for figures and decisions based on a profile.
+//! both are worse for memory of distant nodes. Used in tests, and for figures and decisions based on a profile.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,8 @@ pub struct SimulatedMachine {
 }
 
 impl SimulatedMachine {
-    /// A typical server: caches of 32 KiB, 1 MiB and 32 MiB, 100 ns, 12 GB/s per thread and 100 GB/s per node.
+    /// Creates a typical server with this topology: caches of 32 KiB, 1 MiB and 32 MiB, DRAM latency of 100 ns, 12 GB/s
+    /// per thread and 100 GB/s per node.
     pub fn typical_server(topology: Topology) -> SimulatedMachine {
         SimulatedMachine {
             topology,

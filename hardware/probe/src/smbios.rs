@@ -13,10 +13,11 @@ pub const SMBIOS_TABLE_PATH: &str = "/sys/firmware/dmi/tables/DMI";
 
 const MEMORY_DEVICE_TYPE: u8 = 17;
 const END_OF_TABLE_TYPE: u8 = 127;
-/// SMBIOS codes of memory technologies that are DRAM or may be: other, unknown, DRAM.
+/// SMBIOS codes of memory technologies that are DRAM or may be DRAM: 1 other, 2 unknown, 3 DRAM.
 const DRAM_TECHNOLOGIES: std::ops::RangeInclusive<u8> = 1..=3;
 
-/// Reads the SMBIOS table at `path` and computes the theoretical bandwidth. If it is unknown, the result says why.
+/// Reads the SMBIOS table at `path` and computes the theoretical bandwidth. If the bandwidth is unknown, the result has
+/// the reason in `unknown_because`.
 pub fn read_theoretical_bandwidth(path: &Path) -> TheoreticalBandwidth {
     match std::fs::read(path) {
         Ok(table) => compute_theoretical_bandwidth(&table),
@@ -75,10 +76,10 @@ fn parse_modules(table: &[u8]) -> Vec<MemoryModule> {
 /// One structure of the SMBIOS table.
 struct SmbiosStructure<'a> {
     kind: u8,
-    /// The header and the fields after it.
+    /// Formatted part of the structure: its header and the fields after the header.
     formatted: &'a [u8],
     strings: &'a [u8],
-    /// The rest of the table.
+    /// Bytes of the table after this structure.
     next: &'a [u8],
 }
 

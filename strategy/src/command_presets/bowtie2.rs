@@ -1,4 +1,4 @@
-//! Command line preset of bowtie2. It aligns read by read; with several threads the order is arbitrary without
+//! Command line preset of bowtie2. bowtie2 aligns read by read; with several threads the order is arbitrary without
 //! `--reorder`.
 
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
 //! Command line presets of bwa mem, bwa-mem2 mem, bwa aln, samse and sampe.
 //!
-//! `mem` reads blocks of 10,000,000 bases per thread (`-K`: in all), estimates insert sizes by block, and breaks ties
-//! by the number of the read in the whole input.
+//! `mem` reads blocks of 10,000,000 bases per thread (with `-K`: of the given number of bases for all threads
+//! together), estimates insert sizes from each block separately, and breaks ties by the number of the read in the whole
+//! input.
 
 use std::path::PathBuf;
 
@@ -138,7 +139,8 @@ fn aln(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     Ok(InvocationFacts { format: OutputFormat::Sai, ..one_file(sketch, ReadFiles::Single)? })
 }
 
-/// bwa samse and sampe draw random numbers read after read, so that each result depends on all reads before.
+/// Facts of `bwa samse` and `bwa sampe`. They take random numbers from one sequence for all reads, so the result for a
+/// read depends on all reads before it.
 fn in_sequence(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let facts = match sketch.aligner {
         "bwa samse" => one_file(sketch, ReadFiles::Single)?,

@@ -1,5 +1,5 @@
-//! Command line preset of gem-mapper (GEM3). It keeps the order of the reads. The template length is estimated per
-//! buffer of pairs, and buffers end by bytes of the input.
+//! Command line preset of gem-mapper (GEM3). gem-mapper keeps the order of the reads. It estimates the template length
+//! from each input buffer of pairs separately, and the size of a buffer is given in bytes.
 
 use std::path::PathBuf;
 

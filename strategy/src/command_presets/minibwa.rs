@@ -1,8 +1,8 @@
 //! Command line preset of minibwa map.
 //!
-//! It reads blocks of 100,000,000 bases independent of threads (`-K`), estimates insert sizes by block, and breaks
-//! ties by the read's name. In one file, adjacent reads with the same name are mates; such a block has at least
-//! 40,000 reads.
+//! minibwa reads blocks of 100,000,000 bases, whatever the number of threads (`-K`). It estimates insert sizes from
+//! each block separately, and breaks ties by the read's name. In one file, adjacent reads with the same name are mates;
+//! a block of such a file has at least 40,000 reads.
 
 use super::options::OptionArgument::{Nothing, OptionalValue, Value};
 use super::options::OptionRole::{Output, Pass, Refuse, Threads as AsThreads};
@@ -13,7 +13,7 @@ use crate::invocation::{AlignerIndex, Error, IndexLoading, ReadDependence, ReadF
 
 /// Bases of a block of short reads (`mb_size`).
 const BLOCK_BASES: u64 = 100_000_000;
-/// Minimum number of reads of a block of one file (`min_read_cnt`).
+/// Minimum number of reads in a block if all reads are in one file (`min_read_cnt`).
 const MIN_BLOCK_READS: u64 = 40_000;
 
 const OPTIONS: OptionTable = &[

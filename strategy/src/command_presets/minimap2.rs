@@ -1,4 +1,4 @@
-//! Command line preset of minimap2 -a. It aligns read by read, and breaks ties by the read's name.
+//! Command line preset of minimap2 -a. minimap2 aligns read by read, and breaks ties by the read's name.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::parsed_command::ParsedCommand;
 use super::{AlignerProgram, InvocationFacts, OperandKinds, UNMAPPED_NEEDED, index_path};
 use crate::invocation::{AlignerIndex, Error, IndexLoading, ReadFiles};
 
-/// Default bases of an index part (`-I`), of the version with the smallest parts.
+/// Default number of reference bases per part of the index (`-I`): the smallest default of all versions of minimap2.
 const INDEX_PART_BASES: u64 = 4_000_000_000;
 
 const OPTIONS: OptionTable = &[

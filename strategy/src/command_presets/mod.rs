@@ -1,7 +1,7 @@
 //! Parses the command lines of known aligners.
 //!
 //! An aligner is defined by a table of its options, its properties ([`AlignerProgram`]), and a function that derives
-//! the facts of an invocation. Options that are not in the table are refused.
+//! from the options how the aligner treats reads ([`InvocationFacts`]). Options that are not in the table are refused.
 
 mod options;
 mod parsed_command;
@@ -38,15 +38,16 @@ struct AlignerProgram {
     grammar: OptionGrammar,
     /// File names of the program, without version and instruction set.
     files: &'static [&'static str],
-    /// Subcommand, if the program has subcommands.
+    /// Subcommand of the program, such as `mem`; `None` without subcommands.
     verb: Option<&'static str>,
     operands: OperandKinds,
-    /// Options for reads in an instance's command: read 1, read 2, single reads, interleaved mates.
+    /// Names of the options that give an instance its reads: read 1, read 2, single reads, interleaved mates.
     named: [&'static str; 4],
     /// Whether one value of an option may list several files, separated by commas.
     commas: bool,
     /// Option for the number of threads; `None` if the program has one thread.
     threads: Option<&'static str>,
+    /// Derives from a command line how the aligner treats reads.
     conclude: fn(&ParsedCommand) -> Result<InvocationFacts, Error>,
 }
 
@@ -57,24 +58,25 @@ enum OperandKinds {
     Nothing,
     /// The index, then files that stay unchanged, then one or two read files.
     IndexReads {
-        /// Number of files that stay unchanged.
+        /// Number of files between the index and the reads that stay unchanged.
         between: usize,
     },
-    /// Like `IndexReads`, but an instance gets these words instead of files and reads standard input.
+    /// Like `IndexReads`, but an instance reads standard input: it gets these words instead of the files.
     IndexStdin(&'static [&'static str]),
 }
 
-/// Facts derived from a command line.
+/// How an aligner treats reads under a given command line, and what genuma adds to the command.
 struct InvocationFacts {
     index: Option<AlignerIndex>,
     /// The read files, and how an instance reads them.
     reads: (ReadFiles, ReadInputMode),
+    /// Whether the aligner accepts unpaired reads in an interleaved file.
     strays: bool,
     format: OutputFormat,
     depends: ReadDependence,
     determinism: Determinism,
     order: RecordOrder,
-    /// Additional words of an instance, behind the subcommand.
+    /// Words that genuma adds to an instance's command, after the subcommand.
     extra: Vec<CommandWord>,
 }
 
@@ -109,8 +111,9 @@ const KNOWN_PROGRAMS: [&AlignerProgram; 12] = [
     &gem::GEM_MAPPER,
 ];
 
-/// Parses a command line, the program first. An unknown program is a template: its words may contain `{reads1}`,
-/// `{reads2}`, `{reads}`, `{threads}` and `{block}`. A template without a word for reads gets them on standard input.
+/// Parses a command line, the program first. In the command line of a program that genuma does not know, words may
+/// contain the placeholders `{reads1}`, `{reads2}`, `{reads}`, `{threads}` and `{block}`. Without a placeholder for
+/// reads, such a program gets them on standard input.
 ///
 /// # Errors
 /// An option is unknown or not possible with several instances, or reads or index are missing.
@@ -136,7 +139,7 @@ pub fn parse_command(words: &[OsString]) -> Result<Invocation, Error> {
     program.parse_invocation(words)
 }
 
-/// Returns whether a command is of a program that genuma does not know and that has no placeholder for reads.
+/// Returns whether the program is unknown to genuma and the command line has no placeholder for reads.
 pub fn is_unknown_without_reads(words: &[OsString]) -> bool {
     let name = words.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
     known_programs(name).is_empty() && !template::has_read_placeholder(words)

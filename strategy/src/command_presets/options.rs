@@ -1,22 +1,23 @@
-//! One parser for all command lines: option tables define which options take values, and the role of each.
+//! One parser for the command lines of all aligners: option tables define which options take values, and the role of
+//! each.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::invocation::Error;
 
-/// Rows of a program's options. Option names in a row are separated by spaces; aliases of one option by `|`, its main
-/// name first.
+/// Option table of a program. Each row lists options with the same argument and role, separated by spaces; aliases of
+/// one option are separated by `|`, its main name first.
 pub(super) type OptionTable = &'static [(OptionArgument, OptionRole, &'static str)];
 
-/// Whether and how an option takes a value.
+/// Whether an option takes a value, and where on the command line the value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionArgument {
     /// The option takes no value.
     Nothing,
-    /// A value: the rest of the word, or the next word.
+    /// The option takes a value: the rest of its word, or the next word.
     Value,
-    /// A value in the same word after `=`, or none.
+    /// The option may take a value, in the same word after `=`.
     OptionalValue,
     /// The rest of the word is the value, as in `-t8`; only for programs whose options are whole words.
     Attached,
@@ -26,27 +27,30 @@ pub(super) enum OptionArgument {
     TwoValues,
 }
 
-/// Role of an option for genuma.
+/// What genuma does with an option of an aligner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionRole {
-    /// Passed on unchanged to all instances.
+    /// Is passed on unchanged to all instances.
     Pass,
-    /// Dropped for instances: for the plain run only, or handled by genuma.
+    /// Is removed from the command lines of instances: it concerns the plain run only, or genuma does the same itself.
     Drop,
+    /// Gives the number of threads.
     Threads,
+    /// Gives the output file.
     Output,
-    /// The option gives the number of bases of a block of reads, as `-K` of bwa mem.
+    /// Gives the number of bases of a block of reads, as `-K` of bwa mem.
     BlockBases,
+    /// Gives the index.
     Index,
-    /// Files of read 1, separated by commas.
+    /// Gives files of read 1, separated by commas.
     Reads1,
-    /// Files of read 2.
+    /// Gives files of read 2.
     Reads2,
-    /// Files of single or interleaved reads.
+    /// Gives files of single or interleaved reads.
     Reads,
-    /// Files of interleaved mates.
+    /// Gives files of interleaved mates.
     Interleaved,
-    /// Refused, because it is not possible with several instances. The text says why.
+    /// Is refused, because it is not possible with several instances. The text is the reason, for the user.
     Refuse(&'static str),
 }
 
@@ -66,11 +70,14 @@ pub(super) enum CommandItem {
     Option {
         /// Main name of the option.
         name: &'static str,
+        /// What genuma does with the option.
         means: OptionRole,
-        /// The option as the program reads it, without its value: `-t`, `--cs=`.
+        /// Text of the option as the program reads it, without its value: `-t`, `--cs=`.
         spelled: OsString,
+        /// Value of the option, if it has one.
         value: Option<OsString>,
-        /// Word between option and value: the type of the value (`-sam` of `-o -sam FILE`), or the first of two values.
+        /// Word between the option and its value: the type of the value (`-sam` in `-o -sam FILE`), or the first of two
+        /// values.
         kind: Option<OsString>,
     },
     /// The word `--`: all words after it are operands.
@@ -78,12 +85,14 @@ pub(super) enum CommandItem {
     Operand(OsString),
 }
 
-/// Option table and syntax of an aligner.
+/// Option table and option syntax of an aligner.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OptionGrammar {
     /// Name of the aligner, for messages.
     pub aligner: &'static str,
+    /// The options of the aligner.
     pub table: OptionTable,
+    /// Syntax of the options.
     pub style: OptionStyle,
 }
 

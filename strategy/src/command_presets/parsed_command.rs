@@ -1,4 +1,4 @@
-//! Collects what the words of a command line say, before facts are derived.
+//! The parsed words of an aligner's command line: options, index, files of reads and output.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,31 +9,40 @@ use super::options::{CommandItem, OptionRole};
 use super::{AlignerProgram, OperandKinds};
 use crate::invocation::{CommandWord, Error, OutputTarget, ReadFiles, ReadInputMode, WordPart};
 
-/// Number of threads of a plain run as the command line gives it.
+/// How a command line gives the number of threads of the plain run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ThreadSetting {
+    /// As this number.
     Given(usize),
-    /// The placeholder `{threads}`.
+    /// As the placeholder `{threads}`: genuma chooses the number.
     Placeholder,
-    /// Not given: the program's default.
+    /// Not at all: the default of the program applies.
     ProgramDefault,
 }
 
-/// The aligner's command divided into options, index, reads and output.
+/// An aligner's command line divided into options, index, files of reads and output.
 pub(super) struct ParsedCommand {
+    /// Name of the aligner, for messages.
     pub aligner: &'static str,
     /// Words of an instance's command after the program and its subcommand, without those that genuma adds.
     pub words: Vec<CommandWord>,
+    /// Number of threads in the command line.
     pub threads: ThreadSetting,
+    /// Where the plain run writes its records.
     pub output: OutputTarget,
     /// Whether an operand comes before all options.
     pub(crate) starts_with_operand: bool,
+    /// The index that the command line names.
     pub index: Option<OsString>,
-    /// Number of operands on the command line between the index and the first file of reads.
+    /// Number of operands between the index and the first file of reads.
     between: usize,
+    /// Files of read 1, one per lane, given by options.
     pub reads1: Vec<PathBuf>,
+    /// Files of read 2, one per lane, given by options.
     pub reads2: Vec<PathBuf>,
+    /// Files of single reads, given by options.
     pub single: Vec<PathBuf>,
+    /// Files of interleaved mates, given by options.
     pub interleaved: Vec<PathBuf>,
     /// Read files given as operands.
     pub read_operands: Vec<PathBuf>,
@@ -42,7 +51,7 @@ pub(super) struct ParsedCommand {
 }
 
 impl ParsedCommand {
-    /// Collects the items of `program`'s command line.
+    /// Sorts the items of the command line of `program` into options, index, files of reads and output.
     pub(super) fn from_items(program: &AlignerProgram, items: Vec<CommandItem>) -> Result<ParsedCommand, Error> {
         let mut sketch = ParsedCommand {
             aligner: program.grammar.aligner,
@@ -158,12 +167,12 @@ impl ParsedCommand {
         Ok(())
     }
 
-    /// Whether the command line has the option.
+    /// Returns whether the command line has the option with the main name `name`.
     pub(super) fn has_option(&self, name: &str) -> bool {
         self.options.iter().any(|(option, ..)| *option == name)
     }
 
-    /// Returns the last value of the option.
+    /// Returns the value of the last occurrence of the option `name`; `None` without one.
     pub(super) fn option_value(&self, name: &str) -> Option<&str> {
         self.options
             .iter()
@@ -172,7 +181,8 @@ impl ParsedCommand {
             .and_then(|(_, value, _)| value.as_ref()?.to_str())
     }
 
-    /// Returns the number of bases given by an option, such as `150`, or `100m` if `suffix`.
+    /// Parses the value of the option `name` as a number of bases, such as `150`. With `suffix`, `100m` is accepted,
+    /// too. `None` if the option is not given.
     pub(super) fn parse_bases_option(&self, name: &str, suffix: bool) -> Result<Option<u64>, Error> {
         let Some(text) = self.option_value(name) else {
             return if self.has_option(name) {
@@ -184,7 +194,7 @@ impl ParsedCommand {
         self.parse_bases(name, text, suffix).map(Some)
     }
 
-    /// Parses `text`, the value of option `name`, as a number of bases.
+    /// Parses `text`, the value of the option `name`, as a number of bases; with `suffix` also `100m`.
     pub(super) fn parse_bases(&self, name: &str, text: &str, suffix: bool) -> Result<u64, Error> {
         let (digits, unit) = match text.as_bytes().last() {
             Some(b'k' | b'K') if suffix => (&text[..text.len() - 1], 1_000),
@@ -196,7 +206,7 @@ impl ParsedCommand {
         bases.ok_or_else(|| self.usage_error(format!("{name} {text}: not a number of bases")))
     }
 
-    /// The error that genuma cannot run this command line, with the reason.
+    /// Returns the error that genuma cannot run this command line, with the reason `why`.
     pub(super) fn usage_error(&self, why: String) -> Error {
         Error::Usage { aligner: self.aligner.to_owned(), why }
     }
@@ -241,7 +251,8 @@ impl ParsedCommand {
     }
 }
 
-/// Returns `Unnamed` if all files are placeholders, because the reads are given elsewhere.
+/// Returns [`ReadFiles::Unnamed`] if all files are placeholders such as `{reads}`: then an option of genuma names the
+/// reads.
 pub(super) fn drop_placeholder_names(reads: ReadFiles) -> Result<ReadFiles, String> {
     let files: Vec<&PathBuf> = match &reads {
         ReadFiles::Unnamed => Vec::new(),

@@ -1,8 +1,8 @@
-//! Command line presets of snap-aligner single and paired. It aligns read by read; with several threads the order is
+//! Command line presets of snap-aligner single and paired. SNAP aligns read by read; with several threads the order is
 //! arbitrary.
 //!
-//! Instances read interleaved mates on standard input, because SNAP 2.0.2 does not accept two pipes. Threads stay on
-//! the CPUs of the instance (`-b-`) instead of CPUs from 0 on.
+//! Instances read interleaved mates on standard input, because SNAP 2.0.2 does not accept two pipes. With `-b-`, SNAP
+//! does not bind its threads to CPUs from 0 on, so they stay on the CPUs of the instance.
 
 use std::ffi::OsStr;
 
@@ -86,7 +86,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     })
 }
 
-/// Checks that the output is SAM text, because only SAM text is merged.
+/// Checks that the output is SAM text, the only format that genuma can merge.
 fn written(sketch: &ParsedCommand) -> Result<(), Error> {
     let kind = sketch.options.iter().find(|(name, ..)| *name == "-o").map(|(_, _, kind)| kind.as_deref());
     let sam = match (kind, &sketch.output) {

@@ -1,7 +1,8 @@
 //! Command line preset of strobealign from version 0.17 on.
 //!
-//! It reads blocks of more than 1,000,000 bases; random numbers and the insert size estimate start anew with each
-//! block. The mean length of the first 500 reads selects its parameters unless `-r` sets them.
+//! strobealign reads blocks of more than 1,000,000 bases. The sequence of random numbers and the estimate of insert
+//! sizes start again with each block. The mean length of the first 500 reads selects its parameters unless `-r` sets
+//! them.
 
 use super::options::OptionArgument::{Nothing, Value};
 use super::options::OptionRole::{Output, Pass, Refuse, Threads as AsThreads};
@@ -10,7 +11,7 @@ use super::parsed_command::ParsedCommand;
 use super::{AlignerProgram, InvocationFacts, OperandKinds, UNMAPPED_NEEDED, index_path};
 use crate::invocation::{AlignerIndex, Determinism, Error, IndexLoading, ReadDependence, ReadFiles};
 
-/// Bases that a block exceeds (`--chunk-size`).
+/// Number of bases that a block of reads exceeds (`--chunk-size`).
 const BLOCK_BASES: u64 = 1_000_000;
 
 const LENGTH: &str = "without -r each instance chooses parameters by the mean length of the first 500 reads it gets; \

@@ -1,4 +1,4 @@
-//! Parses command lines of unknown programs, in which placeholders mark reads and threads.
+//! Parses command lines of unknown programs, in which placeholders stand for reads and threads.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ const PLACEHOLDERS: [(&[u8], WordPart); 5] = [
     (b"{block}", WordPart::BlockBases),
 ];
 
-/// Bases (bp) of a block per thread for `{block}`.
+/// Number of bases per thread in a block of reads, for the placeholder `{block}`.
 const BLOCK_BASES_PER_THREAD: u64 = 10_000_000;
 
 /// Returns whether a word of the command line contains the placeholder `place`, such as `{threads}`.
@@ -27,7 +27,7 @@ fn contains_placeholder(given: &[OsString], place: &str) -> bool {
     given.iter().any(|word| word.as_bytes().windows(place.len()).any(|at| at == place.as_bytes()))
 }
 
-/// Returns whether a command line has a placeholder that only programs that read reads have.
+/// Returns whether a command line contains a placeholder for reads or for blocks of reads.
 pub(super) fn has_read_placeholder(given: &[OsString]) -> bool {
     ["{reads}", "{reads1}", "{reads2}", "{block}"].iter().any(|place| contains_placeholder(given, place))
 }

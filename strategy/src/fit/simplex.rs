@@ -1,6 +1,6 @@
 //! The simplex search of Nelder and Mead (1965), with their coefficients.
 
-/// Finds a local minimum of `cost` near `start`. Returns the cost and the position.
+/// Finds a local minimum of `cost` near `start`. Returns the minimum and the parameters at which it is.
 pub(crate) fn minimise_cost(cost: &dyn Fn(&[f64]) -> f64, start: &[f64]) -> (f64, Vec<f64>) {
     let mut found = search_simplex(cost, start, FIRST_STEP);
     // A simplex may collapse before it reaches the minimum: restart.

@@ -1,16 +1,18 @@
-//! Paces reads from a pipe: waits a moment between reads to save CPU time.
+//! Waits between reads from a pipe, to save CPU time.
 //!
-//! A program writes a few kilobytes at a time and wakes the reader each time: for SAM a thread switch every 20
-//! records. A reader that waits finds more data.
+//! A program writes a few kilobytes at a time and wakes the reader each time: for SAM a thread switch every 20 records.
+//! A reader that waits before it reads again finds more data.
 
 use std::time::Duration;
 
-/// Output rate (bytes/s) up to which the pipe is never more than half full (chosen; fast aligners write less).
+/// Output rate (bytes/s) up to which the pipe is at most half full after the longest pause (chosen; fast aligners write
+/// less).
 const FAST_OUTPUT_BYTES_PER_S: u64 = 64_000_000;
 /// Minimum pause; shorter pauses are skipped, because the kernel cannot sleep accurately for so short a time.
 const MIN_PAUSE: Duration = Duration::from_micros(250);
 
-/// Pauses between reads of a pipe, until it is about half full, so that the reading thread seldom wakes.
+/// Computes pauses between reads of a pipe: the pipe fills up to about a half meanwhile, so that the reading thread
+/// wakes seldom.
 #[derive(Debug)]
 pub(crate) struct PipePacing {
     /// Size of the pipe, bytes.
@@ -24,8 +26,8 @@ impl PipePacing {
         PipePacing { pipe_bytes: pipe, pause: Duration::ZERO }
     }
 
-    /// Returns the pause after `bytes` bytes were read: none if the pipe was at least half full, otherwise twice the pause
-    /// before, up to the time in which a fast program fills half of the pipe.
+    /// Returns how long to wait after `bytes` bytes were read: not at all if the pipe was at least half full, otherwise
+    /// twice as long as before, up to the time in which a fast program fills half of the pipe.
     pub(crate) fn pause_after_reading(&mut self, bytes: usize) -> Duration {
         let longest = Duration::from_nanos(self.pipe_bytes as u64 / 2 * 1_000_000_000 / FAST_OUTPUT_BYTES_PER_S);
         self.pause = match 2 * bytes >= self.pipe_bytes {

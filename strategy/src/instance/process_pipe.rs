@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 
-/// Time that a pipe may stay idle after the process has exited: a filter that reads its output may still write its own
-/// last output.
+/// Time that a pipe may stay idle after the process has exited. Until then another process, such as a filter between
+/// the process and the pipe, may write its last output.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// One end of a pipe, and a pidfd of the process at the other end (pidfd_open(2)). Without pidfd support the pipe
@@ -22,10 +22,10 @@ pub(crate) struct ProcessPipe<T> {
 }
 
 impl<T: AsFd> ProcessPipe<T> {
-    /// Creates the pipe end.
+    /// Creates the pipe end. `process` is the pidfd of the process at the other end; without it the pipe is blocking.
     ///
     /// # Errors
-    /// The operating system refuses to set the pipe's mode.
+    /// The operating system cannot set the blocking mode of the pipe.
     pub(crate) fn set_up(pipe: T, process: Option<Arc<OwnedFd>>) -> io::Result<Self> {
         ioctl_fionbio(&pipe, process.is_some())?;
         Ok(ProcessPipe { pipe, process })
@@ -36,7 +36,8 @@ impl<T: AsFd> ProcessPipe<T> {
         &self.pipe
     }
 
-    /// Waits until the pipe may be ready. Returns `false` if the process has exited and the grace period is over.
+    /// Waits until the pipe may be ready for `wanted`. Returns `false` if the process has exited and the grace period
+    /// is over.
     fn wait_until_ready(&self, wanted: PollFlags) -> io::Result<bool> {
         let Some(process) = &self.process else { return Ok(true) };
         let mut both = [PollFd::new(&self.pipe, wanted), PollFd::new(process, PollFlags::IN)];
@@ -49,7 +50,7 @@ impl<T: AsFd> ProcessPipe<T> {
     }
 }
 
-/// Repeats a system call until no signal interrupts it.
+/// Repeats a system call as long as signals interrupt it (`EINTR`).
 fn retry_interrupted(mut call: impl FnMut() -> Result<usize, Errno>) -> io::Result<usize> {
     loop {
         match call() {

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 
-/// Target of log events that are lines of an instance's standard error.
+/// Target (as in `tracing`) of the log events with lines of an instance's standard error.
 pub const STDERR_LOG_TARGET: &str = "instance";
 
-/// Number of last lines that are kept.
+/// Number of lines at the end of standard error that are kept for error messages.
 const KEPT_LINES: usize = 6;
-/// Maximum bytes of a line that are read at once; a longer line counts as several.
+/// Maximum number of bytes that are read as one line; a longer line is split into several.
 const MAX_READ_LINE_BYTES: u64 = 64 << 10;
 /// Maximum characters of a line that are kept.
 const MAX_KEPT_LINE_CHARS: usize = 300;
@@ -23,7 +23,7 @@ pub enum StderrLogging {
 }
 
 impl StderrLogging {
-    /// Logs all lines until the end of the stream, and returns the last lines.
+    /// Logs all lines of the standard error `from` of instance `number` until its end. Returns the last lines.
     pub(crate) fn log_lines(self, number: usize, from: impl Read) -> Vec<String> {
         let mut last = VecDeque::with_capacity(KEPT_LINES);
         let mut lines = BufReader::new(from);

@@ -1,9 +1,9 @@
 //! Merges SAM headers: the aligner's header with the command line of the plain run, and one additional `@PG`.
 
-/// A program as described by a `@PG` line.
+/// The `@PG` line of genuma in a SAM header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderProgram {
-    /// Name, also used as identifier.
+    /// Program name, for ID and PN of the `@PG` line.
     pub name: String,
     /// Version of genuma, for VN of the `@PG` line.
     pub version: String,
@@ -18,13 +18,14 @@ pub(crate) struct CommandLines {
     pub instance: Vec<String>,
     /// Words of the plain run's command line.
     pub plain: Vec<String>,
-    /// Pipe paths of the instance, with the read files of the plain run.
+    /// For each pipe from which the instance reads: the path of the pipe, and the read files that the plain run would
+    /// name instead.
     pub reads: Vec<(String, String)>,
 }
 
 impl CommandLines {
-    /// Returns a header line as the plain run would write it. If the aligner reordered its words, only the names of
-    /// the read files are restored.
+    /// Replaces the command line of the instance in a header line by that of the plain run. If the aligner changed the
+    /// order of the words, only the names of the read files are replaced.
     fn restore_plain_line(&self, line: &str) -> String {
         let arguments = |words: &[String]| words.get(1..).unwrap_or_default().join(" ");
         let (instance, plain) = (arguments(&self.instance), arguments(&self.plain));
@@ -40,16 +41,18 @@ impl CommandLines {
     }
 }
 
-/// The SAM header that an instance of the aligner wrote, in the form in which genuma writes and compares it.
+/// The SAM header of an instance, changed to the header that genuma writes, and its part that is compared between
+/// instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InstanceHeader {
     /// The SAM header that genuma writes.
     pub text: Vec<u8>,
-    /// The part that must be equal in all instances.
+    /// The part of the header that must be equal in all instances.
     pub common: Vec<u8>,
 }
 
-/// Creates the header to write from one that an instance wrote.
+/// Converts the header `text` that an instance wrote to the header that genuma writes: with the command line of the
+/// plain run and an additional `@PG` line `genuma`.
 pub(crate) fn merge_sam_header(text: &[u8], lines: &CommandLines, genuma: &HeaderProgram) -> InstanceHeader {
     let text = String::from_utf8_lossy(text);
     let mut out = String::new();

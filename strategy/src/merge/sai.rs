@@ -21,24 +21,24 @@ const MAX_INTERVALS_PER_READ: u32 = 1 << 26;
 pub(crate) struct SaiParser {
     /// Threads of the plain run, written to the header.
     threads: usize,
-    /// Bytes that are not parsed yet.
+    /// Bytes that have not been parsed yet.
     rest: Vec<u8>,
     header_done: bool,
     index: usize,
     open: Option<Arc<InstanceBatch>>,
-    /// Number of parsed reads of the open batch.
+    /// Number of reads of the open batch that have been parsed.
     reads: u64,
-    /// Number of reads of the open batch that an earlier process delivered.
+    /// Number of reads of the open batch whose intervals an earlier process delivered already.
     skip: u64,
 }
 
 impl SaiParser {
-    /// A parser for the output of a process with `threads` threads.
+    /// Creates a parser that writes `threads` as the number of threads to the header.
     pub(crate) fn new(threads: usize) -> Self {
         SaiParser { threads, rest: Vec::new(), header_done: false, index: 0, open: None, reads: 0, skip: 0 }
     }
 
-    /// Parses bytes read from the process.
+    /// Parses the next bytes of the output of the process and delivers the intervals of each read to its batch.
     pub(crate) fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         self.rest.extend_from_slice(bytes);
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! Parses SAM output: assigns lines to templates and templates to batches (SAM specification, sections 1.4 and 4).
+//! Parses SAM output: assigns records to templates and templates to batches (SAM specification, sections 1.4 and 4).
 
 mod by_name;
 
@@ -15,7 +15,7 @@ use line::{SamRecordLine, SequenceNames};
 /// Name of the placeholder reads that replace reads of other instances.
 pub(crate) const PLACEHOLDER_NAME: &[u8] = b"x";
 
-/// Minimum bytes of records that are delivered before a batch is complete.
+/// Minimum bytes of records that are delivered to the merger at once, except at the end of a batch.
 const MIN_DELIVERY_BYTES: usize = 256 << 10;
 
 /// Maximum size of a header, bytes: several million sequences.
@@ -38,8 +38,8 @@ enum RecordMatcher {
 }
 
 impl SamParser {
-    /// Creates a parser. `in_order`: the process answers reads in input order. `numbered`: it also gets placeholder
-    /// reads.
+    /// Creates a parser. `in_order`: the process writes records in the order of the reads. `numbered`: the process also
+    /// gets placeholder reads, whose records are skipped.
     pub(crate) fn new(in_order: bool, numbered: bool) -> Self {
         let records = match in_order {
             true => RecordMatcher::InOrder(OrderedMatcher { numbered, ..OrderedMatcher::default() }),
@@ -48,7 +48,7 @@ impl SamParser {
         SamParser { rest: Vec::new(), header: Some(Vec::new()), sequences: SequenceNames::default(), records }
     }
 
-    /// Parses bytes read from the process.
+    /// Parses the next bytes of the output of the process and delivers the records of each read to its batch.
     pub(crate) fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', bytes) {
@@ -94,7 +94,7 @@ impl SamParser {
         given.accept_header(header)
     }
 
-    /// Returns whether the process has written records.
+    /// Returns whether the header of the process is complete: its first record has been parsed.
     pub(crate) fn has_parsed_header(&self) -> bool {
         self.header.is_none()
     }
@@ -126,7 +126,7 @@ struct OpenBatch {
     at: usize,
     /// Index of the current template in the batch.
     template: usize,
-    /// Number of templates whose records an earlier process delivered.
+    /// Number of templates of the batch whose records an earlier process delivered already.
     skip: usize,
 }
 
@@ -153,7 +153,7 @@ impl OpenBatch {
     }
 }
 
-/// Matches records that are in the order of the reads.
+/// Assigns records to templates, for processes that write records in the order of the reads.
 #[derive(Default)]
 struct OrderedMatcher {
     numbered: bool,

@@ -1,4 +1,4 @@
-//! Model of a machine: nodes, latencies, bandwidths, speeds.
+//! Performance model of a machine: NUMA nodes, latencies, bandwidths and speeds.
 
 use std::convert::Infallible;
 
@@ -6,22 +6,26 @@ use genuma_machine::Topology;
 use genuma_probe::profile::{BandwidthKernel, MachineProfile, MemoryLocation};
 use serde::{Deserialize, Serialize};
 
-/// Model of a machine. Nodes next to each other in `nodes` are near, and instances use consecutive nodes.
+/// Performance model of a machine. Neighbours in the list `nodes` are near to each other, because an instance uses
+/// consecutive nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineModel {
     /// Name of the machine, for tables and messages.
     pub name: String,
-    /// The NUMA nodes, in the order of their numbers.
+    /// The NUMA nodes, ordered so that each node is followed by a near node.
     pub nodes: Vec<NodeModel>,
-    /// Load latency (ns) from CPUs of the first index to memory of the second.
+    /// Load latency in ns from the CPUs of node `i` to the memory of node `j`: `latency_ns[i][j]`. Nodes are counted as
+    /// in `nodes`.
     pub latency_ns: Vec<Vec<f64>>,
-    /// Bandwidth (GB/s) of all threads of a node, from CPUs of the first index to memory of the second.
+    /// Bandwidth in GB/s from all CPUs of node `i` to the memory of node `j`: `bandwidth_gbs[i][j]`. Nodes are counted
+    /// as in `nodes`.
     pub bandwidth_gbs: Vec<Vec<f64>>,
-    /// Throughput gain of a core by its second hardware thread, 0 to 1.
+    /// Increase of a core's throughput when both of its hardware threads are used: 0 for none, 1 for twice the
+    /// throughput.
     pub(crate) thread_gain: f64,
-    /// Speed of one thread on a core, relative to the machine for which the CPU times hold.
+    /// Speed of one thread on a core, relative to the machine on which CPU times of models are given.
     pub speed: f64,
-    /// Rate at which one thread copies a file from the page cache, GB/s.
+    /// Rate at which one thread copies a file from the page cache to its memory, GB/s.
     pub load_gbs: f64,
     /// Read rate of the disk, GB/s.
     pub(crate) disk_gbs: f64,
@@ -41,7 +45,7 @@ pub struct NodeModel {
 /// Reason why a profile is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IncompleteProfile {
-    /// Latency or bandwidth between two nodes is missing.
+    /// Latency or bandwidth between two nodes was not measured.
     #[error("no {what} from node {from} to node {to} in the profile; probe the machine again")]
     Pair {
         /// The missing quantity: `latency` or `bandwidth`.
@@ -57,8 +61,8 @@ pub enum IncompleteProfile {
 }
 
 impl MachineModel {
-    /// Creates the model from a profile of `genuma machine measure`, with the nodes that have CPUs and memory, near ones next
-    /// to each other.
+    /// Creates the model from a profile of `genuma machine measure`, with the nodes that have CPUs and memory, ordered
+    /// so that near nodes are neighbours.
     ///
     /// # Errors
     /// Latency or bandwidth between two nodes is missing.
@@ -90,8 +94,8 @@ impl MachineModel {
     /// no node has both CPUs and memory.
     ///
     /// Local latency is 100 ns, remote latency proportional to the distance. Local bandwidth is 2.5 GB/s per core,
-    /// remote bandwidth lower by the squared distance. On both servers of lenis2017 this is right within a factor of
-    /// 1.6.
+    /// remote bandwidth is lower by the square of the relative distance. On both servers of lenis2017 this is right
+    /// within a factor of 1.6.
     pub fn from_topology(topology: &Topology) -> Option<Self> {
         let both = topology.allowed_cpu_nodes().intersection(&topology.allowed_memory_nodes());
         // The distance of a node to itself is 10 (ACPI, SLIT).
@@ -115,8 +119,8 @@ impl MachineModel {
         })
     }
 
-    /// Default values of what neither a profile nor the papers give: hardware threads add 30 %, one thread copies a
-    /// cached file at 2 GB/s, a disk reads 0.5 GB/s.
+    /// Creates a model without nodes, with default values of quantities that neither a profile nor the papers report: a
+    /// second hardware thread adds 30 % throughput, one thread copies a cached file at 2 GB/s, a disk reads 0.5 GB/s.
     pub(crate) fn with_default_values() -> Self {
         Self {
             name: String::new(),
@@ -130,7 +134,8 @@ impl MachineModel {
         }
     }
 
-    /// Returns the nodes of each of `instances` instances: whole consecutive nodes, or several instances on a node.
+    /// Returns the indices of the nodes of each of `instances` instances: several whole consecutive nodes per instance,
+    /// or several instances on one node.
     pub fn nodes_by_instance(&self, instances: u32) -> Vec<Vec<usize>> {
         let (nodes, k) = (self.nodes.len(), instances as usize);
         let group = |i: usize| {
@@ -139,7 +144,8 @@ impl MachineModel {
         (0..k).map(group).collect()
     }
 
-    /// Returns the speed of each of `threads` threads on a node. Threads beyond the hardware threads share them.
+    /// Returns the speed of each of `threads` threads on a node. If there are more threads than hardware threads, they
+    /// share the hardware threads.
     pub(super) fn thread_speed(&self, node: usize, threads: f64) -> f64 {
         let cores = f64::from(self.nodes[node].cores);
         let second = (f64::from(self.nodes[node].threads) - cores).max(0.0);
@@ -148,7 +154,8 @@ impl MachineModel {
     }
 }
 
-/// Orders nodes so that each is followed by its nearest remaining node.
+/// Orders nodes so that each node is followed by the nearest of the remaining nodes. `far` is the distance between two
+/// nodes.
 fn order_by_distance<E>(mut left: Vec<u32>, far: impl Fn(u32, u32) -> Result<f64, E>) -> Result<Vec<u32>, E> {
     let mut order: Vec<u32> = Vec::new();
     while !left.is_empty() {
@@ -160,12 +167,12 @@ fn order_by_distance<E>(mut left: Vec<u32>, far: impl Fn(u32, u32) -> Result<f64
     Ok(order)
 }
 
-/// Assumed latency of a node's own memory without measurement, ns.
+/// Assumed latency of a node's own memory if it was not measured, ns.
 const DEFAULT_LOCAL_LATENCY_NS: f64 = 100.0;
-/// Assumed bandwidth of a node's memory per core without measurement, GB/s.
+/// Assumed bandwidth per core of a node's own memory if it was not measured, GB/s.
 const DEFAULT_CORE_BANDWIDTH_GBS: f64 = 2.5;
 
-/// Returns the cores, threads and memory of a node that the process may use.
+/// Returns the cores, hardware threads and memory of a node. Counts only CPUs that the process may use.
 fn node_model(topology: &Topology, id: u32) -> NodeModel {
     let allowed = |cpu: &&genuma_machine::topology::Cpu| cpu.node == id && topology.allowed.cpus.contains(cpu.id);
     let cpus: Vec<_> = topology.cpus.iter().filter(allowed).collect();
@@ -179,8 +186,9 @@ fn node_model(topology: &Topology, id: u32) -> NodeModel {
     }
 }
 
-/// Returns the bandwidth of a node's threads, GB/s: of reading, else of copying; from the given node, else as
-/// measured for local memory.
+/// Returns the measured bandwidth of all threads of node `from` with memory of node `to`, GB/s: of the read kernel,
+/// else of triad, copy or random. If the node's own memory was not measured alone, uses the bandwidth of threads with
+/// local memory.
 fn measured_bandwidth_gbs(profile: &MachineProfile, from: u32, to: u32) -> Result<f64, IncompleteProfile> {
     let kernels = [BandwidthKernel::Read, BandwidthKernel::Triad, BandwidthKernel::Copy, BandwidthKernel::Random];
     let of_pair = kernels.iter().find_map(|&kernel| profile.bandwidth_between(kernel, from, to));

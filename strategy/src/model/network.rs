@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// A shared resource of the queueing model, such as a memory controller or a link: it serves one thread at a time.
+/// A station of the queueing network: a memory controller, a path between nodes or a lock, which serves one thread at a
+/// time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServiceStation {
     /// The memory controller of the node with this index.
@@ -18,16 +19,16 @@ pub(crate) enum ServiceStation {
 pub(super) struct ThreadClass {
     /// Number of threads; a mean that may be fractional.
     pub threads: f64,
-    /// Time of a thread per read without waiting for other threads, s.
+    /// Think time: time per read that a thread spends without using a station, s.
     pub(crate) think: f64,
-    /// Service time per read at each station, s.
+    /// Stations that a thread uses, with the service time per read at each, s.
     pub(crate) visits: Vec<(ServiceStation, f64)>,
 }
 
 /// Returns the reads per second of all classes together.
 ///
-/// Schweitzer's approximation: an arriving thread finds the mean queue of the station, without its own share of its
-/// own class.
+/// Uses Schweitzer's approximation: a thread that arrives at a station finds the mean queue of the station, less its
+/// own share of the queue of its class.
 pub(super) fn solve_throughput(classes: &[ThreadClass]) -> f64 {
     let mut numbers = BTreeMap::new();
     for (station, _) in classes.iter().flat_map(|class| &class.visits) {

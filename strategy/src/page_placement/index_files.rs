@@ -4,17 +4,18 @@ use std::path::PathBuf;
 
 use crate::invocation::AlignerIndex;
 
-/// Size and files of the index to look for.
+/// Total size and paths of the files of an aligner's index, by which its memory is recognised.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AlignerIndexFiles {
     /// Total size of the files, bytes.
     pub(super) bytes: u64,
-    /// Paths of the files, escaped as the kernel does.
+    /// Paths of the files, escaped as in `numa_maps`.
     pub(super) files: Vec<String>,
 }
 
 impl AlignerIndexFiles {
-    /// Notes size and identity of the files of an aligner's index.
+    /// Returns the total size and the paths of the files of `index`; size 0 and no files if there is no index or it
+    /// cannot be read.
     pub(crate) fn of_index(index: Option<&AlignerIndex>) -> Self {
         let files = index.map(|index| index.files.as_slice()).unwrap_or_default();
         let written = |path: &PathBuf| {

@@ -21,11 +21,11 @@ pub struct PublishedRun {
     pub threads: u32,
     /// Mean wall-clock time of the repeated runs, s.
     pub seconds: f64,
-    /// Relative error: 0.1 is 10 %.
+    /// Relative error of the run time as published: 0.1 is 10 %.
     pub error: f64,
 }
 
-/// Error of a line that cannot be read.
+/// Error: a line of the table of published runs is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}, line {line}: {why}")]
 pub struct TableLineError {

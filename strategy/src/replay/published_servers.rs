@@ -3,7 +3,7 @@
 use crate::fit::Workload;
 use crate::model::{MachineModel, NodeModel};
 
-/// Returns the model of a server by its name in the table.
+/// Returns the model of a server by its name in the table of published runs. `None` for an unknown name.
 pub fn published_server_model(name: &str) -> Option<MachineModel> {
     match name {
         "amd" => Some(opteron_machine()),
@@ -68,7 +68,8 @@ fn build_machine(
     }
 }
 
-/// Returns the index size and number of reads: lenis2017, table 1 and section 6.
+/// Returns index size and number of reads of an aligner on a data set (lenis2017, table 1 and section 6). `None` for
+/// unknown names.
 pub(crate) fn published_workload(aligner: &str, dataset: &str) -> Option<Workload> {
     let index_bytes = match aligner {
         "bowtie2" => 3_900_000_000,

@@ -1,4 +1,4 @@
-//! Simulates races with the published run times and their errors.
+//! Simulates races of trials from the published run times and their errors.
 
 use super::ReplayCase;
 use crate::strategy::Strategy;
@@ -9,16 +9,17 @@ use crate::trial_race::{RaceCandidate, RaceRules, TrialRace, select_race_candida
 pub struct RaceOutcome {
     /// Strategy that the race chose.
     pub strategy: Strategy,
-    /// Time of the chosen strategy and of all trials relative to the best strategy's time, minus 1.
+    /// Time of the chosen strategy plus the time of all trials, divided by the time of the fastest strategy, minus 1.
     pub regret: f64,
-    /// Time of all trials relative to the best strategy's time.
+    /// Time of all trials divided by the time of the fastest strategy.
     pub cost: f64,
     /// Number of simulated trials until the race ended.
     pub trials: u32,
 }
 
-/// Simulates a race of the best of `ranked` on `case`. A trial takes its share of the published time, multiplied by a
-/// log-normal factor with the published relative error. `seed` selects the random numbers.
+/// Simulates a race of the best strategies of `ranked` on `case`. The time of a trial is its share of the published
+/// time, multiplied by a log-normal factor whose standard deviation is the published relative error. `seed` selects the
+/// random numbers.
 pub fn simulate_race(case: &ReplayCase, ranked: &[RaceCandidate], rules: RaceRules, seed: u64) -> RaceOutcome {
     let mut draws = RandomDraws(seed);
     let plain = ranked.iter().find(|c| c.strategy == Strategy::PLAIN_RUN).or(ranked.first());
@@ -50,12 +51,12 @@ impl RandomDraws {
         z ^ (z >> 31)
     }
 
-    /// Returns a uniform number above 0 and up to 1.
+    /// Returns a random number from the uniform distribution over (0, 1].
     fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// Returns a standard normal number (Box and Muller).
+    /// Returns a random number from the standard normal distribution (Box and Muller).
     fn normal(&mut self) -> f64 {
         let (radius, angle) = (self.unit(), self.unit());
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()

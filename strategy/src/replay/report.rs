@@ -1,4 +1,4 @@
-//! Report of a replay as a table.
+//! Evaluates the advisor on published run times and reports the result as a table.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -12,23 +12,23 @@ use crate::model::predict_run;
 use crate::strategy::Strategy;
 use crate::trial_race::{RaceCandidate, RaceRules, rank_by_predicted_time};
 
-/// Number of simulated races per case, each with another seed.
+/// Number of simulated races per case, each with its own seed.
 pub(crate) const RACES_PER_CASE: u64 = 1000;
 
 /// The advisor's choice for one published case, with model parameters fitted on the other server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluatedCase {
-    /// Aligner, server and data set with their measured runs.
+    /// The published case: aligner, data set and server with the measured runs.
     pub case: ReplayCase,
     /// Server on which the parameters were fitted.
     pub learnt_on: String,
-    /// Strategy that the model chooses.
+    /// Strategy that the model predicts to be the fastest.
     pub chosen: Strategy,
-    /// Strategy that the model chooses with the mean parameters of the other aligners.
+    /// Strategy that the model predicts to be the fastest with the mean parameters of the other aligners.
     pub choice_by_other_aligners: Strategy,
-    /// Strategies that the rules choose, in the order of [`BaselineRule::ALL_RULES`].
+    /// Strategy that each simple rule chooses, in the order of [`BaselineRule::ALL_RULES`].
     pub rules: Vec<Strategy>,
-    /// Results of the simulated races.
+    /// Results of the simulated races, one per seed.
     pub races: Vec<RaceOutcome>,
 }
 
@@ -52,22 +52,23 @@ impl EvaluatedCase {
     }
 }
 
-/// Evaluation of the model: its choices for the published runs of one server, with parameters fitted to the other
-/// server.
+/// Evaluation of the advisor on the published runs of two servers: for each server with parameters fitted to the other
+/// one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayReport {
-    /// All cases, by fitted server, aligner and data set.
+    /// All evaluated cases, sorted by the server of the fit, aligner and data set.
     pub judged: Vec<EvaluatedCase>,
-    /// Plain runs with fewer threads: fitted server, and sorted ratios of measured to predicted time.
+    /// For each server of the fit: ratios of measured to predicted time of the plain runs with fewer threads, in
+    /// ascending order.
     pub(crate) fewer_threads: Vec<(String, Vec<f64>)>,
-    /// Rules of the simulated races: time for trials, and uncertainty of each trial.
+    /// Rules of the simulated races: sample size, time budget and noise of trials.
     pub rules: RaceRules,
 }
 
-/// Replays `text`, the content of the table `file`.
+/// Evaluates the advisor on `text`, the content of the table `file`.
 ///
 /// # Errors
-/// The table is invalid, has undescribed names, or does not have exactly two servers.
+/// The table is invalid, has names that are not described, or does not have exactly two servers.
 pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Error> {
     let runs = published_runs::parse_published_runs(file, text)?;
     let mut servers: Vec<&str> = runs.iter().map(|run| run.server.as_str()).collect();
@@ -84,10 +85,10 @@ pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Erro
     Ok(report)
 }
 
-/// Evaluates `cases` with the parameters `fitted` fitted on `from`.
+/// Evaluates the advisor on `cases` with the parameters `fitted`, which were fitted on the server `from`.
 ///
 /// # Errors
-/// A server or job is not described, or its aligner was not run on `from`.
+/// A server, aligner or data set is not described, or an aligner was not run on `from`.
 pub fn evaluate_cases(
     fitted: &FittedApplications,
     from: &str,
@@ -134,13 +135,13 @@ fn fewer_threads(fitted: &FittedApplications, runs: &[PublishedRun], server: &st
     Ok(ratios)
 }
 
-/// Returns the mean; NaN without numbers.
+/// Returns the mean of `numbers`; NaN if there are none.
 pub fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
     let (sum, n) = numbers.fold((0.0, 0.0), |(sum, n), number| (sum + number, n + 1.0));
     sum / n
 }
 
-/// Returns the maximum; negative infinity without numbers.
+/// Returns the maximum of `numbers`; negative infinity if there are none.
 pub fn maximum(numbers: impl Iterator<Item = f64>) -> f64 {
     numbers.fold(f64::NEG_INFINITY, f64::max)
 }

@@ -1,4 +1,5 @@
-//! Connects batch cutter, instances and merger: assigns batches to instances and holds records until their turn.
+//! Connects batch cutter, instances and merger: assigns batches to instances and holds records until they can be
+//! written in the order of the reads.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,10 +11,10 @@ use crate::merge::InstanceHeader;
 
 use super::Error;
 
-/// Maximum bytes of records of the batch that is being written which may wait for the merger.
+/// Maximum bytes of unwritten records of the batch that is being written. Beyond it the instance waits.
 const MAX_BACKLOG_BYTES: usize = 32 << 20;
 
-/// Interval at which it is checked whether a process has read all its input.
+/// Interval between two checks whether a process has read all its input.
 pub(super) const STARVATION_POLL: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Default)]
@@ -29,7 +30,7 @@ struct ProcessState {
     assigned: Vec<Arc<InstanceBatch>>,
     /// Assigned batches whose records are not complete.
     unfinished: BTreeMap<u64, Arc<InstanceBatch>>,
-    /// Batches of the previous process that are assigned first.
+    /// Unfinished batches of the previous process of the instance, which are assigned first.
     requeued: VecDeque<Arc<InstanceBatch>>,
     process: Option<u32>,
     ended: bool,
@@ -38,29 +39,30 @@ struct ProcessState {
 #[derive(Debug, Default)]
 struct BrokerState {
     ready: VecDeque<Arc<InstanceBatch>>,
-    /// Whether no more batches are added.
+    /// Whether all batches have been added.
     all_batches_added: bool,
     stopped: bool,
     error: Option<Error>,
     processes: Vec<ProcessState>,
     header: Option<InstanceHeader>,
     records: BTreeMap<u64, BatchRecords>,
-    /// Number of the batch whose turn it is: its records are written now.
+    /// Number of the batch whose records are written next.
     next_batch: u64,
-    /// Bytes of records that wait for the turn of their batch.
+    /// Bytes of records of later batches than `next_batch`, which cannot be written yet.
     waiting_bytes: usize,
-    /// Bytes of records of batch `next_batch` that are not written yet.
+    /// Bytes of records of batch `next_batch` that have not been written yet.
     backlog_bytes: usize,
 }
 
-/// Broker between the batch cutter, the instances and the merger.
+/// Assigns batches from the batch cutter to instances, and passes the records of the instances to the merger in the
+/// order of the batches.
 #[derive(Debug)]
 pub(crate) struct BatchBroker {
     state: Mutex<BrokerState>,
     changed: Condvar,
     /// Maximum number of batches that wait for an instance.
     max_ready_batches: usize,
-    /// Maximum bytes of records that may wait for their turn.
+    /// Maximum bytes of records that may wait until earlier batches are written.
     max_waiting_bytes: usize,
     /// Maximum number of unfinished batches of each instance.
     max_unfinished: Vec<usize>,
@@ -83,8 +85,8 @@ impl BrokerState {
 
 impl BatchBroker {
     /// Creates a broker for as many instances as `max_unfinished` has elements. `ahead`: maximum number of batches that
-    /// wait for an instance. `room`: maximum bytes of records that wait for their turn. `max_unfinished`: maximum number
-    /// of unfinished batches of each instance.
+    /// wait for an instance. `room`: maximum bytes of records that wait until earlier batches are written.
+    /// `max_unfinished`: maximum number of unfinished batches of each instance.
     pub(super) fn new(ahead: usize, room: usize, max_unfinished: Vec<usize>) -> Self {
         let process_states = std::iter::repeat_with(ProcessState::default).take(max_unfinished.len()).collect();
         let state = Mutex::new(BrokerState { processes: process_states, ..BrokerState::default() });
@@ -105,7 +107,7 @@ impl BatchBroker {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the run with an error. The first error is kept.
+    /// Ends the run with an error. If there are several errors, the first one is reported.
     pub(super) fn fail_run(&self, error: Error) {
         self.lock_state().error.get_or_insert(error);
         self.stop_run();
@@ -119,7 +121,7 @@ impl BatchBroker {
         self.changed.notify_all();
     }
 
-    /// Registers the process ID of instance `instance`.
+    /// Records the process ID `process` of instance `instance`, so that the process can be killed.
     pub(crate) fn register_process(&self, instance: usize, process: u32) {
         let mut state = self.lock_state();
         state.processes[instance].process = Some(process);
@@ -128,17 +130,18 @@ impl BatchBroker {
         }
     }
 
-    /// Returns whether the run is to end.
+    /// Returns whether the run must end.
     pub(super) fn is_stopped(&self) -> bool {
         self.lock_state().stopped
     }
 
-    /// Takes the error that ended the run.
+    /// Returns the error that ended the run, and removes it.
     pub(super) fn take_run_error(&self) -> Option<Error> {
         self.lock_state().error.take()
     }
 
-    /// Adds a batch. Waits while enough batches are ready. Returns `false` if the run has ended.
+    /// Adds a batch from the batch cutter. Waits while enough batches wait for an instance. Returns `false` if the run
+    /// has ended.
     pub(super) fn add_batch(&self, batch: Arc<InstanceBatch>) -> bool {
         let mut state = self.lock_state();
         while state.ready.len() >= self.max_ready_batches && !state.stopped {
@@ -158,8 +161,9 @@ impl BatchBroker {
     /// Returns batch number `index` of instance `instance`, and assigns the next batch if needed. Returns `None` if no
     /// batch is left or the process has ended.
     ///
-    /// A process with the maximum number of unfinished batches gets another one only if `is_starved`: its buffers
-    /// may hold several small batches, and it would wait for more reads while the run waits for its records.
+    /// A process with the maximum number of unfinished batches gets another one only if `is_starved`: its buffers may
+    /// hold several small batches, so that the process waits for more reads while the run waits for the records of the
+    /// process.
     pub(super) fn take_batch(
         &self,
         instance: usize,
@@ -199,18 +203,18 @@ impl BatchBroker {
         }
     }
 
-    /// Returns batch number `index` of instance `instance` if it is already assigned. Never waits.
+    /// Returns batch number `index` of instance `instance` if it is already assigned, else `None`. Never waits.
     pub(super) fn assigned_batch(&self, instance: usize, index: usize) -> Option<Arc<InstanceBatch>> {
         self.lock_state().processes[instance].assigned.get(index).cloned()
     }
 
-    /// Marks that the process of instance `instance` has ended, so that nothing waits for it.
+    /// Records that the process of instance `instance` has ended, so that no thread waits for it.
     pub(super) fn mark_process_ended(&self, instance: usize) {
         self.lock_state().processes[instance].ended = true;
         self.changed.notify_all();
     }
 
-    /// Returns whether the process of instance `instance` has not ended and the run goes on.
+    /// Returns whether the process of instance `instance` is running and the run has not been stopped.
     pub(super) fn is_process_running(&self, instance: usize) -> bool {
         let state = self.lock_state();
         !state.stopped && !state.processes[instance].ended
@@ -242,8 +246,8 @@ impl BatchBroker {
         fits
     }
 
-    /// Accepts records of `batch` from instance `instance`; `ended` marks the last. Waits while too many records are
-    /// held, unless this instance has the batch whose turn it is.
+    /// Accepts records of `batch` from instance `instance`; `ended` is true with the last records of the batch. Waits
+    /// while too many records are held, unless this instance has the batch that is written next.
     pub(crate) fn deliver_records(&self, instance: usize, batch: &InstanceBatch, records: Vec<u8>, ended: bool) {
         let mut state = self.lock_state();
         loop {
@@ -272,7 +276,8 @@ impl BatchBroker {
         self.changed.notify_all();
     }
 
-    /// Waits for the next output. Returns `End` when all is written or the run has ended.
+    /// Waits for the next output of the merger. Returns [`MergerOutput::End`] when all records are written or the run
+    /// has ended.
     pub(super) fn next_merger_output(&self, header_written: bool) -> MergerOutput {
         let mut state = self.lock_state();
         loop {

@@ -1,4 +1,4 @@
-//! Samples where the memory and the threads of a process are.
+//! Samples on which nodes the memory of a process is, and on which CPUs its threads run.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,17 +9,19 @@ use crate::thread_placement::{self, ThreadPlacement};
 /// Time after the first sample until the second. The interval doubles after each sample.
 const FIRST_SAMPLING_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Placement of the memory and the threads of a process.
+/// Placement of the memory and the threads of a process in the last sample.
 #[derive(Debug, Default)]
 pub(super) struct PlacementSample {
+    /// Memory by node; `None` before the first sample.
     pub pages: Option<PagePlacement>,
+    /// CPUs of the threads; `None` before the first sample.
     pub threads: Option<ThreadPlacement>,
-    /// When the last sample after records was taken, and the interval to the next.
+    /// Time of the last sample that was taken while the process wrote records, and the interval to the next sample.
     sampled: Option<(Instant, Duration)>,
 }
 
-/// Samples the placement of a process: at the end of its input, when it cannot have ended yet, and while it writes
-/// records.
+/// Samples the placement of a process: once when the process has read all its input but not its end, so that it cannot
+/// have ended, and repeatedly while it writes records.
 #[derive(Debug)]
 pub(super) struct PlacementSampler {
     group: u32,
@@ -37,12 +39,13 @@ impl PlacementSampler {
         self.sample.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether a sample was taken while the process ran.
+    /// Returns whether a sample has been taken.
     pub(super) fn has_sample(&self) -> bool {
         self.lock_sample().pages.is_some()
     }
 
-    /// Samples if there is no sample yet. To be called when the process has read all its input, but not the end of it.
+    /// Takes a sample if there is none yet. Call it when the process has read all its input, but before its input is
+    /// closed.
     pub(super) fn sample_before_end_of_input(&self) {
         let mut sample = self.lock_sample();
         if sample.pages.is_none() {
@@ -50,7 +53,7 @@ impl PlacementSampler {
         }
     }
 
-    /// Samples if the process has written its first records, or if the interval since the last sample is over.
+    /// Takes a sample if the process has written its first records, or if the interval since the last sample is over.
     pub(super) fn sample_after_records(&self) {
         let now = Instant::now();
         let mut sample = self.lock_sample();
@@ -63,7 +66,7 @@ impl PlacementSampler {
         sample.update(self);
     }
 
-    /// Returns the sample.
+    /// Returns the last sample.
     pub(super) fn into_sample(self) -> PlacementSample {
         self.sample.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,7 +9,8 @@ use super::batch_broker::{BatchBroker, STARVATION_POLL};
 use super::placement_sampler::PlacementSampler;
 use crate::instance::ProcessPipe;
 
-/// Number of placeholder reads after which a block ends. Until then an aligner stores about 300 bytes for each.
+/// Maximum number of placeholder reads in a block. An aligner stores about 300 bytes for each read until its block
+/// ends.
 const PLACEHOLDERS_PER_BLOCK: u64 = 4 << 20;
 
 /// Options for writing reads to one input pipe of an aligner process.
@@ -19,9 +20,10 @@ pub(crate) struct PipeFeedOptions {
     pub instance: usize,
     /// Index of this pipe among the `pipes` input pipes of the process.
     pub pipe: usize,
+    /// Number of input pipes of the process: 1 or 2.
     pub pipes: usize,
-    /// Bases of a block (bp) if the process must number all reads of the input and therefore gets placeholders for
-    /// the reads of other instances; else `None`.
+    /// For a process that must count all reads of the input: the number of bases in a block. The process gets
+    /// placeholder reads instead of the reads of other instances. `None` for other processes.
     pub numbered: Option<u64>,
     /// Whether placeholder reads must be in blocks of their own.
     pub own_block: bool,
@@ -77,8 +79,9 @@ fn write_batches(broker: &BatchBroker, feeding: PipeFeedOptions, to: &mut Proces
     Ok(())
 }
 
-/// Writes placeholders for reads that other instances get. They have no bases, so that they do not count to the size
-/// of a block. A lone FASTA header is such a read, also in FASTQ (`kseq.h` of klib, used by bwa).
+/// Writes placeholder reads instead of the reads that other instances get. Placeholder reads have no bases, so that
+/// they do not add to the size of a block. A FASTA header without a sequence is such a read; it is allowed among FASTQ
+/// reads, too (`kseq.h` of klib, used by bwa).
 struct PlaceholderWriter {
     block: u64,
     apart: bool,
@@ -88,7 +91,7 @@ struct PlaceholderWriter {
 const EMPTY_READ: &[u8] = b">x\n";
 
 impl PlaceholderWriter {
-    /// Writes this pipe's share of `reads` placeholders, an even number.
+    /// Writes the placeholders of `reads` reads of the input (an even number) that belong to this pipe.
     fn write_placeholders(&self, reads: u64, feeding: PipeFeedOptions, to: &mut impl Write) -> io::Result<()> {
         let many = EMPTY_READ.repeat(4096);
         let pipes = feeding.pipes as u64;

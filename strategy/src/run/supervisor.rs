@@ -1,4 +1,4 @@
-//! Supervises an instance: starts it, feeds it, reads its records, and restarts it if it dies.
+//! Supervises an instance: starts it, sends it reads, reads its records, and restarts it if it dies.
 
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -28,14 +28,17 @@ const MAX_DEATHS: u32 = 2;
 
 /// Supervises the instance of one CPU slot.
 pub(super) struct InstanceSupervisor<'a> {
+    /// The run to which the instance belongs.
     pub plan: &'a RunPlan,
+    /// Gives batches to the instance and takes its records.
     pub broker: &'a BatchBroker,
+    /// Index of the instance among all instances, from 0.
     pub instance_index: usize,
-    /// Bases of a block, bp.
+    /// Number of bases in a block of reads; `None` without blocks.
     pub block: Option<u64>,
 }
 
-/// How a process ended.
+/// How a process ended, and what it wrote and used.
 struct ProcessEnd {
     status: io::Result<ExitStatus>,
     /// Error in the output of the process, if there was one.
@@ -48,7 +51,7 @@ struct ProcessEnd {
 }
 
 impl InstanceSupervisor<'_> {
-    /// Runs processes until there are no more reads or the run ends.
+    /// Runs processes of the instance until there are no more reads or the run ends.
     pub(super) fn supervise(&self) -> InstanceSummary {
         let cpu_slot = &self.plan.cpu_slots[self.instance_index];
         let mut done = InstanceSummary {
@@ -147,7 +150,7 @@ impl InstanceSupervisor<'_> {
         ProcessEnd { status, fault, answered, words, placement, counters }
     }
 
-    /// Handles the end of a process. Returns whether to start another.
+    /// Handles the end of a process. Returns whether to start another process.
     fn handle_end(&self, ended: &ProcessEnd) -> bool {
         if self.broker.is_stopped() || is_shutting_down() {
             return false;
@@ -189,7 +192,7 @@ impl InstanceSupervisor<'_> {
     }
 }
 
-/// Reads the records of a process.
+/// Reads and parses the output of a process.
 struct OutputReader<'a> {
     supervisor: &'a InstanceSupervisor<'a>,
     parser: OutputParser,
@@ -204,7 +207,7 @@ enum OutputParser {
     Sai(SaiParser),
 }
 
-/// Connects the output parser of a process with the broker.
+/// Passes the header and the records of a process from its output parser to the broker.
 struct BrokerConnection<'a> {
     supervisor: &'a InstanceSupervisor<'a>,
     lines: &'a CommandLines,

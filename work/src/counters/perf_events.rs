@@ -1,4 +1,4 @@
-//! Perf events of a process and those that it starts (perf_event_open(2)).
+//! Perf events of a process and of the processes that it starts (perf_event_open(2)).
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use perf_event::{Builder, Counter};
 
 use super::CounterValue;
 
-/// Processes whose events are counted.
+/// Which processes a perf event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PerfScope {
     /// The next process that this thread starts, from the moment at which it executes its program, and its children.
@@ -17,7 +17,7 @@ pub(super) enum PerfScope {
     ThisProcess,
 }
 
-/// Open perf events; each that the system does not permit has a reason.
+/// Open perf events. An event that the system does not permit has the reason instead.
 #[derive(Debug)]
 pub(super) struct PerfEvents {
     cycles: OpenEvent,
@@ -43,10 +43,12 @@ enum OpenEvent {
     Refused(String),
 }
 
-/// Whether an event has a meaning without the kernel's part.
+/// Whether an event must also be counted while the kernel runs, which an unprivileged process may not be allowed to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KernelPart {
+    /// The count is also useful without the kernel's part.
     Optional,
+    /// The count is meaningless without the kernel's part.
     Essential,
 }
 
@@ -64,7 +66,7 @@ impl PerfEvents {
         }
     }
 
-    /// Whether moves of threads to another CPU are counted.
+    /// Whether a perf event counts moves of threads to another CPU.
     pub(super) fn counts_migrations(&self) -> bool {
         matches!(self.cpu_migrations, OpenEvent::Counting { .. })
     }
@@ -117,7 +119,8 @@ impl OpenEvent {
     }
 }
 
-/// Extrapolates a count to the whole time: a CPU with too few counters counts its events in turn.
+/// Extrapolates a count from the time during which the event was counted to the whole time: if the CPU has too few
+/// hardware counters, the kernel counts the events alternately.
 fn scale_count(count: u64, enabled_ns: u128, running_ns: u128, user_mode_only: bool) -> CounterValue {
     if running_ns == 0 {
         let why = if enabled_ns == 0 { "the counted process did not run" } else { "the CPU had no counter free" };
@@ -142,7 +145,7 @@ fn scale_count(count: u64, enabled_ns: u128, running_ns: u128, user_mode_only: b
     }
 }
 
-/// Says why perf_event_open(2) failed, and what to do.
+/// Returns the reason why perf_event_open(2) failed, and what the user can do, as text.
 fn explain_refusal(error: &io::Error) -> String {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let level = paranoid.map_or_else(|_| "unknown".to_owned(), |level| level.trim().to_owned());

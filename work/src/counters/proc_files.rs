@@ -1,4 +1,4 @@
-//! Counters of `/proc`: threads, memory by node, and the whole machine.
+//! Reads counters from `/proc`: of threads, of memory by node, and of the whole machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,16 +12,16 @@ use crate::proc_parsing::{self, resident_bytes_by_node, stat_fields_after_name};
 /// Counters of the kernel for one thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ThreadCounts {
-    /// Moves to another CPU; `None` if the kernel does not report them.
+    /// Number of moves to another CPU; `None` if the kernel does not report it.
     pub(super) migrations: Option<u64>,
-    /// Time waited for disks, clock ticks of 10 ms.
+    /// Time that the thread waited for disks, in clock ticks of 10 ms.
     pub(super) disk_wait_ticks: u64,
 }
 
-/// Identity of a thread: its ID, and its start time because IDs are used again.
+/// Identity of a thread: its ID and its start time. The start time is needed because the kernel reuses IDs.
 pub(super) type ThreadKey = (u32, u64);
 
-/// Reads the counts of all threads of a process; none if it has ended.
+/// Reads the counts of all threads of a process into `counts`. Adds nothing if the process has ended.
 pub(super) fn read_thread_counts(process: u32, counts: &mut BTreeMap<ThreadKey, ThreadCounts>) {
     for task in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
         let Some(thread) = task.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -34,13 +34,14 @@ pub(super) fn read_thread_counts(process: u32, counts: &mut BTreeMap<ThreadKey, 
     }
 }
 
-/// Parses start time and time waited for disks (proc_pid_stat(5), fields 22 and 42).
+/// Parses the start time and the time waited for disks, both in clock ticks, from a `stat` file (proc_pid_stat(5),
+/// fields 22 and 42).
 fn parse_thread_stat(stat: &str) -> Option<(u64, u64)> {
     let fields: Vec<&str> = stat_fields_after_name(stat).collect();
     Some((fields.get(19)?.parse().ok()?, fields.get(39)?.parse().ok()?))
 }
 
-/// Parses the line `se.nr_migrations : 5` of `/proc/PID/task/TID/sched`.
+/// Parses the number of CPU migrations from `/proc/PID/task/TID/sched`: the line `se.nr_migrations : 5`.
 fn parse_migrations(sched: &str) -> Option<u64> {
     let line = sched.lines().find(|line| line.starts_with("se.nr_migrations"))?;
     line.rsplit(':').next()?.trim().parse().ok()
@@ -69,7 +70,7 @@ pub(super) fn peak_resident_bytes(process: u32) -> Option<u64> {
     proc_parsing::peak_resident_bytes(&status)
 }
 
-/// Returns why the kernel does not report time that threads waited for disks; `None` if it does.
+/// Returns the reason why the kernel does not report the time that threads waited for disks; `None` if it does.
 pub(super) fn disk_wait_missing_reason() -> Option<String> {
     match fs::read_to_string("/proc/sys/kernel/task_delayacct") {
         Ok(on) if on.trim() != "0" => None,
@@ -78,12 +79,12 @@ pub(super) fn disk_wait_missing_reason() -> Option<String> {
     }
 }
 
-/// NUMA balancing of the whole machine during a run: hint faults and migrated pages of all processes.
+/// Counters of the kernel's automatic NUMA balancing during a run, for all processes of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NumaBalancingCounters {
-    /// NUMA hint faults: faults by which the kernel finds out which node uses a page.
+    /// NUMA hint faults: page faults that the kernel provokes to learn which node uses a page.
     pub numa_hint_faults: CounterValue,
-    /// NUMA hint faults for pages on the node of the thread.
+    /// NUMA hint faults for pages on the node of the thread that faulted.
     pub numa_hint_faults_local: CounterValue,
     /// Pages that the kernel moved to another node because of hint faults.
     pub numa_pages_migrated: CounterValue,
@@ -96,13 +97,13 @@ pub(super) struct VmstatSnapshot {
 }
 
 impl VmstatSnapshot {
-    /// Reads the counters of the machine.
+    /// Reads `/proc/vmstat`.
     pub(super) fn read() -> VmstatSnapshot {
         let file = "/proc/vmstat";
         VmstatSnapshot { vmstat: fs::read_to_string(file).map_err(|error| format!("{file} cannot be read: {error}")) }
     }
 
-    /// Returns the counts from this moment to `end`.
+    /// Returns the increase of the counters from this snapshot to the snapshot `end`.
     pub(super) fn counts_until(&self, end: &VmstatSnapshot) -> NumaBalancingCounters {
         let balancing = fs::read_to_string("/proc/sys/kernel/numa_balancing");
         let off = match balancing.as_deref().map(str::trim) {
@@ -132,7 +133,7 @@ impl VmstatSnapshot {
     }
 }
 
-/// Parses one line of `/proc/vmstat`, such as `numa_hint_faults 12`.
+/// Parses the value of one counter of `/proc/vmstat`, such as 12 in the line `numa_hint_faults 12`.
 fn parse_vmstat(vmstat: &str, name: &str) -> Option<u64> {
     vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }

@@ -1,4 +1,4 @@
-//! Samples `/proc` while processes run.
+//! Samples counters of running processes from `/proc` in a thread.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,16 +14,16 @@ use super::proc_files::{
     ThreadCounts, ThreadKey, add_resident_bytes, disk_wait_missing_reason, peak_resident_bytes, read_thread_counts,
 };
 
-/// Time until the first samples. Pauses double after each sample. A higher value: short processes are not sampled.
+/// Time until the first sample. Pauses double after each sample. With a higher value, short processes are not sampled.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// Longest pause between samples of the threads, unless a sample takes long. A lower value: more is seen of short
-/// threads, for more CPU time (0.3 ms a sample with 100 processes on the machine).
+/// Maximum pause between samples of the threads, unless a sample takes long. With a lower value, fewer short threads
+/// are missed, for more CPU time (0.3 ms per sample with 100 processes on the machine).
 const MAX_THREAD_PAUSE: Duration = Duration::from_secs(2);
-/// A sample is followed by a pause of at least this many times its own CPU time, so that all samples together take at
-/// most 0.25 % of the time of one CPU, for threads and for memory each. A higher value: fewer samples.
+/// Minimum ratio of the pause after a sample to the CPU time of the sample, so that all samples together take at most
+/// 0.25 % of the time of one CPU, for threads and for memory each. With a higher value, there are fewer samples.
 const PAUSE_PER_SAMPLE: u32 = 400;
 
-/// Returns the IDs of the processes to sample.
+/// Function that returns the IDs of the processes to sample.
 type ProcessList = Box<dyn FnMut() -> Vec<u32> + Send>;
 
 /// A thread that samples the threads and the memory of processes.
@@ -38,14 +38,14 @@ impl fmt::Debug for ProcSampler {
     }
 }
 
-/// Maxima and sums over all samples.
+/// Combined result of all samples.
 #[derive(Debug, Clone)]
 pub(super) struct ProcSamples {
     /// Last counts of each thread.
     threads: BTreeMap<ThreadKey, ThreadCounts>,
     /// Resident memory by node, bytes, in the sample with the most memory.
     pub(super) resident: BTreeMap<u32, u64>,
-    /// Reason why no sample of the resident memory by node exists, if none does.
+    /// Reason why no sample has the resident memory by node, if none has it.
     pub(super) why_not_resident: String,
     /// Peak resident memory of the largest process, bytes.
     pub(super) peak_bytes: Option<u64>,
@@ -108,7 +108,7 @@ impl ProcSampler {
         ProcSampler { stop, thread: thread.map_err(|error| format!("the thread for samples cannot start: {error}")) }
     }
 
-    /// Samples once more and returns what the samples saw.
+    /// Takes a last sample, ends the thread, and returns the combined result of all samples.
     pub(super) fn finish(self) -> ProcSamples {
         drop(self.stop);
         match self.thread {
@@ -145,7 +145,7 @@ impl ProcSamples {
         }
     }
 
-    /// Moves of threads to another CPU that the samples saw, or why they saw none.
+    /// Returns the number of moves of threads to another CPU in all samples. The error is the reason why it is missing.
     pub(super) fn migrations(&self) -> Result<u64, String> {
         let seen: Vec<u64> = self.threads.values().filter_map(|thread| thread.migrations).collect();
         match (seen.is_empty(), self.threads.is_empty()) {
@@ -155,7 +155,7 @@ impl ProcSamples {
         }
     }
 
-    /// Time that threads waited for disks, ms, that the samples saw, or why they saw none.
+    /// Returns the time in ms that threads waited for disks in all samples. The error is the reason why it is missing.
     pub(super) fn disk_wait_ms(&self) -> Result<u64, String> {
         match disk_wait_missing_reason() {
             Some(why) => Err(why),

@@ -95,7 +95,8 @@ pub enum Error {
         bytes: u64,
         /// Free bytes on the requested nodes.
         free: u64,
-        /// Where the memory is missing, for example `on node 1` or `in this process's control group`.
+        /// Location that lacks memory, as a phrase for messages: for example `on node 1` or `in this process's control
+        /// group`.
         place: String,
     },
     /// A system call failed.

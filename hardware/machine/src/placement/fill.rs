@@ -20,16 +20,16 @@ const FILL_CHUNK_BYTES: usize = 2 << 20;
 /// Maximum number of threads that fault in pages. Empirical: more threads are not faster.
 const MAX_FILL_THREADS: usize = 8;
 
-/// Memory that was mapped, placed and faulted in.
+/// Memory that was mapped, placed on NUMA nodes and faulted in.
 #[derive(Debug)]
 pub(super) struct FaultedInRegion {
-    /// The memory, all of whose pages exist.
+    /// The memory. All of its pages are resident.
     pub region: MappedRegion,
     /// The placement that was applied, which may differ from the requested one.
     pub actual_placement: MemoryPlacement,
-    /// How the pages should be distributed over nodes.
+    /// Distribution of the pages over nodes that the requested policy should give.
     pub expected_distribution: PageDistribution,
-    /// Bytes of the units that are distributed over nodes: huge pages or base pages.
+    /// Size in bytes of the pages that are distributed over nodes: huge pages or base pages.
     pub unit_bytes: usize,
     /// Bytes that the kernel distributed in base pages because it had no huge page for them.
     pub scattered_bytes: usize,
@@ -113,7 +113,8 @@ pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> R
     })
 }
 
-/// The policy that this machine and kernel support in place of `policy`, as far as is known before the system call.
+/// The policy to apply instead of `policy`: `policy` itself if this machine and kernel support it, else the nearest
+/// supported policy. The kernel may still refuse the result.
 fn supported_policy(policy: &MemoryPolicy, nodes: &NumaNodeSets) -> MemoryPolicy {
     if nodes.has_one_usable_node() {
         warn_single_node(policy, nodes);
@@ -130,8 +131,8 @@ fn supported_policy(policy: &MemoryPolicy, nodes: &NumaNodeSets) -> MemoryPolicy
     }
 }
 
-/// The distribution of pages over nodes that the requested policy implies. `policy` is the supported policy in its
-/// place.
+/// The distribution of pages over nodes that the requested policy `asked` should give. `policy` is the policy that is
+/// applied instead of `asked`.
 fn expected_distribution(asked: &MemoryPolicy, policy: &MemoryPolicy, nodes: &NumaNodeSets) -> PageDistribution {
     let ones = |over: &IdSet| PageDistribution::RoundRobin(over.iter().map(|node| (node, 1)).collect());
     match (asked, policy) {
@@ -147,7 +148,8 @@ fn expected_distribution(asked: &MemoryPolicy, policy: &MemoryPolicy, nodes: &Nu
     }
 }
 
-/// Places `bytes` bytes in huge pages of `size` bytes from the hugetlb pool. The error says why this is impossible.
+/// Maps and faults in `bytes` bytes in huge pages of `size` bytes from the hugetlb pool. The error is the reason why
+/// this is impossible.
 fn fill_from_huge_page_pool(
     bytes: usize,
     size: usize,
@@ -187,7 +189,7 @@ fn fill_from_huge_page_pool(
     })
 }
 
-/// Warns, once per process, that another page size than requested is used.
+/// Warns, once per process, that the page size `instead` is used in place of the requested one. `why` is the reason.
 fn warn_page_fallback(asked: &MemoryPlacement, instead: PageSize, why: &str) {
     static WARN_ONCE: Once = Once::new();
     WARN_ONCE.call_once(|| {
@@ -255,7 +257,7 @@ fn apply_policy_and_fault_in(
     Ok(used)
 }
 
-/// Faults in each node's share of a weighted interleave, each node's units in a thread bound to the node.
+/// Faults in the pages of a region under weighted interleave: the pages of each node by a thread bound to that node.
 fn fault_in_weighted(region: &MappedRegion, weights: &BTreeMap<u32, u32>, unit: usize) -> Result<(), FailedCall> {
     run_in_threads(weights.keys().copied(), |node| {
         let bind = sys::KernelMempolicy { mode: sys::MempolicyMode::MPOL_BIND, nodes: IdSet::from([node]) };
@@ -265,8 +267,8 @@ fn fault_in_weighted(region: &MappedRegion, weights: &BTreeMap<u32, u32>, unit: 
     })
 }
 
-/// The byte ranges that belong to `node` under weighted interleave: first in whole units, then in base pages where
-/// the end of the region is not a whole unit.
+/// The byte ranges of a region that belong to `node` under weighted interleave. Units of `unit` bytes are distributed
+/// over the nodes in turn; the remainder at the end, which is shorter than a unit, is distributed in base pages.
 fn node_ranges(
     weights: &BTreeMap<u32, u32>,
     node: u32,

@@ -62,7 +62,7 @@ pub(super) fn check_available_memory(bytes: u64, policy: &MemoryPolicy, nodes: &
     }
 }
 
-/// Bytes of a line `Name: 12 kB`, with or without text before the name.
+/// Parses the line `Name: 12 kB` of a kernel file, with or without text before the name. Returns bytes.
 fn parse_kilobytes_line(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split_whitespace().any(|word| word == name))?;
     let mut words = line.split_whitespace().skip_while(|word| *word != name).skip(1);
@@ -124,8 +124,9 @@ fn read_cgroup_available_bytes() -> Option<u64> {
         .min()
 }
 
-/// Smallest number of bytes left in the control group `path` below `root` or in one of its ancestors. A path from
-/// outside of a container does not exist there; then the root is the container's own group.
+/// Smallest number of bytes left in the control group `path` below `root` or in one of its ancestors. A path that is
+/// valid outside of a container only does not exist below `root`; then `root` itself is the control group of the
+/// container.
 fn min_available_bytes_up_to_root(root: &Path, path: &str, [limit, usage]: [&str; 2]) -> Option<u64> {
     let group: PathBuf = root.join(path);
     let left_in = |group: &Path| {

@@ -15,8 +15,8 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// huge pages inside the slice, or 0 on failure.
 ///
 /// A huge page is on one node: the node that had most of its base pages. So use this function for memory of one node,
-/// not for interleaved memory. It needs Linux 6.1 and transparent huge pages that are not disabled. If there are
-/// none, or none are free, the memory stays as it is and a message is logged once.
+/// not for interleaved memory. The function needs Linux 6.1 with transparent huge pages enabled. Without them, or if no
+/// huge page is free, the memory stays as it is and a message is logged once.
 pub fn collapse_into_huge_pages(bytes: &[u8]) -> usize {
     static LOG_ONCE: Once = Once::new();
     let range = bytes.as_ptr_range();
@@ -34,9 +34,9 @@ pub fn collapse_into_huge_pages(bytes: &[u8]) -> usize {
     }
 }
 
-/// Whether the memory policy of the calling thread takes new memory from one node as long as that node has some. Then
-/// huge pages can be used from the start. Under an interleave policy they would make the interleaving coarser,
-/// because a huge page is on one node.
+/// Whether the memory policy of the calling thread allocates new memory on one node as long as that node has free
+/// memory. Then huge pages can be used from the start. Under an interleave policy, huge pages would make the
+/// interleaving coarser, because a huge page is on one node.
 pub fn is_new_memory_on_one_node() -> bool {
     sys::thread_mempolicy()
         .map_or_else(|_| NumaNodeSets::read_current().has_one_usable_node(), |policy| !policy.mode.is_interleaved())

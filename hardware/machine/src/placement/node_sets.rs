@@ -14,7 +14,7 @@ const NODE_FOLDER: &str = "/sys/devices/system/node";
 const WEIGHTED_INTERLEAVE_FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 const TRANSPARENT_HUGE_PAGE_FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// The machine's NUMA nodes, by what they can be used for.
+/// NUMA nodes of the machine: the online ones, those with memory, and those whose memory this process may use.
 #[derive(Debug, Clone)]
 pub(super) struct NumaNodeSets {
     /// NUMA nodes that the kernel uses (`/sys/devices/system/node/online`).
@@ -138,7 +138,7 @@ pub(super) fn count_free_pool_pages(nodes: &IdSet, bytes: usize) -> Option<u64> 
     nodes.iter().map(free).sum()
 }
 
-/// Log message: what happens when memory cannot be placed.
+/// Log message that says what happens when memory cannot be placed as requested.
 pub(super) const LOCAL_FALLBACK_MESSAGE: &str =
     "memory is not placed on the requested NUMA nodes, local memory is used instead";
 

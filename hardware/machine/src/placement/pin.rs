@@ -21,9 +21,9 @@ pub struct PinnedThread {
 /// CPU and NUMA node on which a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadLocation {
-    /// Number of the CPU on which the thread runs, as Linux has it.
+    /// Linux number of the CPU on which the thread runs.
     pub cpu: u32,
-    /// NUMA node of the CPU.
+    /// Linux number of the NUMA node of the CPU.
     pub node: u32,
 }
 

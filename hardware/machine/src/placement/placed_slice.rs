@@ -70,8 +70,8 @@ impl<T: Copy + Zeroable> PlacedSlice<T> {
         Ok(placed)
     }
 
-    /// The placement that was applied. It differs from the requested one where the kernel forbids or lacks the
-    /// policy, the machine has one node, or huge pages are unavailable or too coarse.
+    /// The placement that was applied. It differs from the requested placement if the kernel forbids or does not
+    /// support the policy, the machine has one node, or huge pages are unavailable or too large for the distribution.
     pub fn actual_placement(&self) -> &MemoryPlacement {
         &self.actual
     }

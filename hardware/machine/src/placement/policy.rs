@@ -74,7 +74,7 @@ impl fmt::Display for MemoryPolicy {
     }
 }
 
-/// The page size that memory is allocated in.
+/// Size of the pages in which memory is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageSize {
@@ -99,15 +99,15 @@ impl fmt::Display for PageSize {
 /// How memory is placed: memory policy and page size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryPlacement {
-    /// On which nodes the memory is allocated.
+    /// Policy that selects the NUMA nodes of the memory.
     pub policy: MemoryPolicy,
-    /// In which page size the memory is allocated.
+    /// Size of the pages in which the memory is allocated.
     #[serde(rename = "pages")]
     pub page_size: PageSize,
 }
 
 impl From<MemoryPolicy> for MemoryPlacement {
-    /// The policy with base pages, the finest granularity.
+    /// Placement with this policy and base pages, which distribute memory in the smallest units.
     fn from(policy: MemoryPolicy) -> Self {
         MemoryPlacement { policy, page_size: PageSize::Base }
     }

@@ -113,9 +113,9 @@ fn parse_numa_maps(maps: &str, start: usize, unit: usize, count: usize) -> Optio
     })
 }
 
-/// Counts the pages of `found` that are not on the nodes that `shares` requires. Of all `pages` pages, whole units of
-/// `per_unit` pages each were distributed over the nodes; the remainder was distributed page by page. `scattered` is
-/// the number of pages of whole units that were also distributed page by page.
+/// Counts the pages of `found` that are not on the nodes that `shares` requires. Of all `pages` pages, groups of
+/// `per_unit` pages were distributed over the nodes as a whole (huge pages); pages beyond the last whole group were
+/// distributed one by one. `scattered` is the number of pages in whole groups that were distributed one by one, too.
 pub(super) fn count_misplaced_pages(
     found: &PageResidence,
     shares: &PageDistribution,

@@ -68,7 +68,8 @@ impl ScopedMemoryPolicy {
         }
     }
 
-    /// The policy that was set. It differs from the requested one where the kernel lacks or forbids that one.
+    /// The policy that was set. It differs from the requested policy if the kernel does not support or forbids the
+    /// requested one.
     pub fn actual_policy(&self) -> &MemoryPolicy {
         &self.policy
     }

@@ -1,7 +1,7 @@
 //! A slab of equal-sized buffers on one NUMA node, whose pages are allocated on first use.
 //!
-//! It needs `unsafe` because buffers of one mapping are lent as mutable slices at the same time. No two buffers have
-//! the same index, and buffers with different indices share no byte.
+//! `unsafe` is needed because several buffers of one mapping are used as mutable slices at the same time. No two
+//! buffers have the same index, and buffers with different indices share no byte.
 #![allow(unsafe_code)]
 
 use std::cmp::Reverse;
@@ -16,8 +16,8 @@ use super::{Error, MemoryPolicy, node_sets};
 use crate::IdSet;
 use crate::sys::{self, MappedRegion, MappingPageKind};
 
-/// Memory that is lent in buffers of equal size. Uses huge pages where the kernel has some, and one node as long as
-/// it has free memory.
+/// Memory from which users borrow buffers of equal size. Uses huge pages if the kernel has free ones, and one NUMA node
+/// as long as this node has free memory.
 ///
 /// ```
 /// use genuma_machine::placement::Slab;
@@ -37,16 +37,17 @@ pub struct Slab {
     free_buffers: Mutex<FreeBuffers>,
 }
 
-/// Indices of the buffers that are not lent.
+/// Indices of the buffers that nobody uses.
 #[derive(Debug, Default)]
 struct FreeBuffers {
-    /// Free buffers that were lent and returned.
+    /// Buffers that were used and returned.
     returned: BinaryHeap<Reverse<usize>>,
-    /// Index of the first buffer that was never lent; all later buffers are free, too.
+    /// Index of the first buffer that was never used; all later buffers are free, too.
     first_unused: usize,
 }
 
-/// A buffer lent from a [`Slab`]; dropping it returns it. Its bytes are zero, or the content that its last user wrote.
+/// A buffer borrowed from a [`Slab`]. Dropping it returns it to the slab. Its bytes are zero, or what its last user
+/// wrote.
 #[derive(Debug)]
 pub struct SlabBuffer {
     slab: Arc<Slab>,
@@ -58,7 +59,7 @@ impl Slab {
     /// the node of the thread that touches a page first.
     ///
     /// # Errors
-    /// When the system has no address space, or `node` does not exist.
+    /// When the process has too little free address space, or `node` does not exist.
     pub fn reserve(buffer_bytes: usize, num_buffers: usize, node: Option<u32>) -> Result<Arc<Self>, Error> {
         let asked = || node.map_or_else(|| "memory".to_owned(), |node| format!("memory of node {node}"));
         let failed = |call| move |source| Error::System { asked: asked(), call, source };
@@ -82,8 +83,8 @@ impl Slab {
         Ok(Arc::new(Slab { region, buffer_bytes, num_buffers, free_buffers: Mutex::default() }))
     }
 
-    /// Takes the free buffer with the lowest index, so that used buffers are adjacent. `None` if all buffers are
-    /// lent.
+    /// Takes the free buffer with the lowest index, so that used buffers are adjacent. `None` if all buffers are in
+    /// use.
     pub fn take_buffer(self: &Arc<Self>) -> Option<SlabBuffer> {
         let mut free = self.lock_free_buffers();
         let number = match free.returned.pop() {
@@ -97,7 +98,7 @@ impl Slab {
         Some(SlabBuffer { slab: self.clone(), index: number })
     }
 
-    /// Returns the pages that contain only free buffers to the system.
+    /// Gives the pages that contain only free buffers back to the operating system.
     ///
     /// # Errors
     /// When the system call fails.

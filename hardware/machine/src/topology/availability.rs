@@ -3,7 +3,7 @@
 use super::Topology;
 use crate::IdSet;
 
-/// Error: requested CPUs or nodes cannot be used.
+/// Error: the process cannot use the requested CPUs or nodes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnavailableResource {
     /// The request names no CPU or node.

@@ -35,7 +35,7 @@ pub(super) struct LiveFiles {
 }
 
 impl LiveFiles {
-    /// Uses the files below the folder `root`.
+    /// Creates a file tree of the files below the folder `root`.
     pub(super) fn with_root(root: &Path) -> Self {
         LiveFiles { root: root.to_path_buf() }
     }
@@ -88,7 +88,7 @@ pub(super) struct RecordingReader<'a> {
 }
 
 impl<'a> RecordingReader<'a> {
-    /// Reads the files of `tree`.
+    /// Creates a reader of the files of `tree`.
     pub(super) fn new(tree: &'a dyn FileTree) -> Self {
         RecordingReader { tree, files_read: RefCell::default(), missing_notes: RefCell::default() }
     }
@@ -98,13 +98,13 @@ impl<'a> RecordingReader<'a> {
         self.files_read.into_inner()
     }
 
-    /// Adds a note, in one sentence: what could not be read and what is used instead.
+    /// Adds a note about missing information. `sentence` says what could not be read and what is used instead.
     pub(super) fn note_missing(&self, sentence: impl Into<String>) {
         self.missing_notes.borrow_mut().push(sentence.into());
     }
 
-    /// The value that was read. `None`, with a note, if the file cannot be read or its content makes no sense: an
-    /// unusual machine must not end the program. `instead` says what is assumed then.
+    /// Returns the value that was read. If reading failed or the content was invalid, returns `None` and adds a note
+    /// with the error and `instead`, which says what is assumed: an unusual machine must not end the program.
     pub(super) fn value_or_note<T>(&self, read: Result<Option<T>, Error>, instead: &str) -> Option<T> {
         read.unwrap_or_else(|error| {
             self.note_missing(format!("{error}: {instead}"));
@@ -112,7 +112,7 @@ impl<'a> RecordingReader<'a> {
         })
     }
 
-    /// Takes the notes about missing information out of the reader.
+    /// Returns the notes about missing information and removes them from the reader.
     pub(crate) fn take_missing_notes(&self) -> Vec<String> {
         self.missing_notes.take()
     }
@@ -189,7 +189,7 @@ impl<'a> RecordingReader<'a> {
         Ok(read.map(|()| values))
     }
 
-    /// Lines of a file that contain `part`. Empty if the file does not exist.
+    /// Reads the lines of a file that contain the text `part`. Empty if the file does not exist.
     pub(crate) fn read_lines_containing(&self, path: &str, part: &str) -> Result<Vec<String>, Error> {
         let mut found = Vec::new();
         self.read_selected_lines(path, |line| {

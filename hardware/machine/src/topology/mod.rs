@@ -39,7 +39,7 @@ use crate::IdSet;
 
 /// A source that a machine's topology can be read from.
 pub trait TopologySource {
-    /// Reads the topology. Where the input contradicts itself or lacks information, a default is assumed and noted in
+    /// Reads the topology. If the input is contradictory or incomplete, a default is assumed and noted in
     /// [`Topology::missing_notes`].
     ///
     /// # Errors
@@ -50,7 +50,7 @@ pub trait TopologySource {
 /// CPUs, caches and memory of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Topology {
-    /// Description of the source: `this machine`, the name of a recording, or a machine description.
+    /// Where the topology comes from: `this machine`, the name of a recording, or a machine description.
     pub origin: String,
     /// Kernel release (`uname -r`).
     pub kernel: Option<String>,
@@ -93,10 +93,10 @@ pub enum TransparentHugePageMode {
     Never,
 }
 
-/// A CPU as Linux counts them: one hardware thread.
+/// A CPU (hardware thread) of the machine, as Linux counts CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Number of the CPU (hardware thread), as Linux has it.
+    /// Linux number of the CPU (hardware thread).
     pub id: u32,
     /// NUMA node of the CPU.
     pub node: u32,
@@ -108,7 +108,7 @@ pub struct Cpu {
     pub siblings: IdSet,
 }
 
-/// Content of a cache: data, instructions or both.
+/// What a cache holds: data, instructions or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheKind {
@@ -139,7 +139,7 @@ pub struct CpuCache {
 /// A NUMA node. It may have only CPUs or only memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumaNode {
-    /// Number of the NUMA node, as Linux has it.
+    /// Linux number of the NUMA node.
     pub id: u32,
     /// Online CPUs of the node; empty for memory-only nodes (CXL, HBM).
     pub cpus: IdSet,
@@ -157,7 +157,8 @@ pub struct NumaNode {
     pub distances: BTreeMap<u32, u32>,
     /// Huge page pools of the node, in ascending order of page size.
     pub huge_pages: Vec<HugePagePool>,
-    /// Memory latency and bandwidth according to firmware (ACPI HMAT), one entry per initiator class.
+    /// Memory latency and bandwidth according to firmware (ACPI HMAT), one entry per class of initiators. An initiator
+    /// is a CPU or device that accesses memory.
     pub access: Vec<FirmwareMemoryPerformance>,
 }
 
@@ -170,16 +171,17 @@ pub struct HugePagePool {
     /// Number of huge pages in the pool, used or not.
     #[serde(rename = "total")]
     pub total_pages: u64,
-    /// Number of huge pages in the pool that nothing uses.
+    /// Number of unused huge pages in the pool.
     #[serde(rename = "free")]
     pub free_pages: u64,
 }
 
-/// Latency and bandwidth of a node's memory, measured from its nearest initiators, according to firmware (ACPI HMAT).
+/// Latency and bandwidth between a node's memory and its nearest initiators (CPUs or devices that access memory),
+/// according to firmware (ACPI HMAT).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirmwareMemoryPerformance {
-    /// Class of the initiators (CPUs or devices that access memory) that the values were measured from: 0 for the
-    /// nearest initiators of any kind, 1 for the nearest CPUs.
+    /// Class of the initiators for which the values hold: 0 for the nearest initiators of any kind, 1 for the nearest
+    /// CPUs.
     #[serde(rename = "class")]
     pub initiator_class: u32,
     /// Nodes from which the memory is accessed.

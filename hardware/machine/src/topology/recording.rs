@@ -185,7 +185,7 @@ fn unescape_line(line: &str) -> Option<String> {
     Some(text)
 }
 
-/// Removes folders that have recorded files below them, because the paths of these files imply the folder.
+/// Removes the entries of folders that contain recorded files: the paths of these files imply the folder.
 fn remove_nonempty_folders(mut files: RecordedFiles) -> RecordedFiles {
     let has_entries = |folder: &str| {
         let below = format!("{folder}/");

@@ -52,6 +52,7 @@ pub struct SyntheticMachine {
     pub node_memory_bytes: u64,
     /// Number of nodes with memory but no CPUs.
     pub memory_only_nodes: u32,
+    /// Memory in bytes of each node without CPUs.
     pub(crate) memory_only_node_bytes: u64,
     /// NUMA distances: to the node itself, to the other node of its pair, to all other nodes.
     pub distances: [u32; 3],

@@ -157,7 +157,8 @@ impl Topology {
         format!("firmware says (HMAT)\n{}", format_grid(&rows, &[false, false, true, true, true, true]))
     }
 
-    /// Formats the CPUs, nodes, memory and CPU time that this process may use, if it may not use the whole machine.
+    /// Formats the CPUs, nodes, memory and CPU time that this process may use, where these are less than the whole
+    /// machine. Empty without restrictions.
     fn restrictions_table(&self) -> String {
         let mut facts = Vec::new();
         let cpus = self.online_cpus();

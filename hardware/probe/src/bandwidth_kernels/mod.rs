@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::profile::BandwidthKernel;
 
-/// Bytes counted per access by [`BandwidthKernel::Random`] and [`BandwidthKernel::Strided`]: one cache line.
+/// Bytes of a cache line. [`BandwidthKernel::Random`] and [`BandwidthKernel::Strided`] count this number of bytes per
+/// access.
 pub const CACHE_LINE_BYTES: usize = 64;
 /// Distance between accesses of [`BandwidthKernel::Strided`] in bytes: the prime of lenis2018, eq. 3.3.
 const STRIDE_BYTES: usize = 1009;
@@ -66,7 +67,7 @@ impl InstructionSet {
     }
 }
 
-/// A thread's share of STREAM's three arrays; all have the same length.
+/// The parts of STREAM's three arrays that one thread processes; all have the same length.
 #[derive(Debug)]
 pub struct StreamArrays<'a> {
     /// Source of most kernels, target of triad.
@@ -93,7 +94,7 @@ impl BandwidthKernel {
     ];
 
     /// Bytes counted for one pass over three arrays of `length` elements. As in STREAM, these are the bytes that the
-    /// program reads and writes, without the cache lines that a store fetches first.
+    /// program reads and writes, without the cache lines that the CPU fetches before a store (write allocate).
     pub fn counted_bytes(self, length: usize) -> u64 {
         let element = match self {
             BandwidthKernel::Copy | BandwidthKernel::Scale | BandwidthKernel::CopyNt => 16,

@@ -47,15 +47,15 @@ fn fill(to: &mut [f64], q: f64) {
     }
 }
 
-/// Sum of the bit patterns. Unlike a floating-point sum it does not depend on the order, so the compiler can
+/// Sum of the bit patterns. Unlike a floating-point sum, this sum does not depend on the order, so the compiler can
 /// vectorise it.
 #[inline(always)]
 pub(super) fn sum_bit_patterns(from: &[f64]) -> u64 {
     from.iter().fold(0, |sum, x| sum.wrapping_add(x.to_bits()))
 }
 
-/// Reads the first element of random cache lines (with repeats), as many as the array has lines. Returns the sum of
-/// their bit patterns.
+/// Reads the first elements of randomly chosen cache lines (with repeats). Reads as many lines as the array has.
+/// Returns the sum of the bit patterns of the elements.
 pub(super) fn read_random_cache_lines(from: &[f64], seed: u64) -> u64 {
     let elements = CACHE_LINE_BYTES / size_of::<f64>();
     let lines = (from.len() / elements) as u64;
@@ -70,10 +70,10 @@ pub(super) fn read_random_cache_lines(from: &[f64], seed: u64) -> u64 {
     sum
 }
 
-/// Increments one byte in every 1009 of a ring (lenis2018, eq. 3.3), as often as the array has cache lines. Returns
-/// the number of increments.
+/// Increments one byte in every 1009 bytes of the array, taken as a ring (lenis2018, eq. 3.3). Increments as many bytes
+/// as the array has cache lines. Returns the number of increments.
 ///
-/// It may turn a number into any other number, so no other kernel may depend on the values.
+/// The function may turn an element into any other number, so no other kernel may depend on the values.
 pub(super) fn increment_strided_bytes(array: &mut [f64]) -> u64 {
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(array);
     let accesses = bytes.len() / CACHE_LINE_BYTES;

@@ -11,7 +11,7 @@ use crate::plan::LatencyJob;
 use crate::pointer_chain::CacheLine;
 use crate::profile::{BufferCheck, BufferPageKind, MemoryLocation};
 
-/// Elements per cache line. Array shares are whole lines, so no line belongs to two threads.
+/// Array elements per cache line. A thread gets whole cache lines of an array, so that no line belongs to two threads.
 const LINE_ELEMENTS: usize = 8;
 /// Initial values of the three arrays. Not zero, because some memory controllers treat zeros differently.
 const INITIAL_VALUES: [f64; 3] = [1.0, 2.0, 0.5];
@@ -23,7 +23,7 @@ pub(super) struct MeasurementBuffers {
     arrays: Option<(ArraysKey, Vec<NodeArrays>)>,
     /// Placement checks, one per policy and page kind.
     pub buffer_checks: Vec<BufferCheck>,
-    /// Problems: placements and page kinds that were not obtained.
+    /// Problems, one sentence each: placements and page kinds that the kernel did not provide.
     pub warnings: Vec<String>,
 }
 

@@ -18,7 +18,7 @@ use threads::{SpinBarrier, ThreadResult, run_on_cpus};
 
 /// Seed of the first random order. Fixed, so that each run uses the same chains.
 const FIRST_SEED: u64 = 0x6765_6E75_6D61;
-/// A pointer chase under load first does this fraction (1/n) of its loads without timing.
+/// Divisor of the number of loads that gives the number of untimed loads before a latency measurement under load.
 const WARM_UP_DIVISOR: u64 = 8;
 
 /// Measurement backend of the local machine.
@@ -43,7 +43,8 @@ impl LocalMachine {
         }
     }
 
-    /// Notes threads that ran on another CPU than the one they were pinned to. Returns the results.
+    /// Adds a warning for each thread that ran on another CPU than the one it was pinned to. Returns the results of the
+    /// threads.
     fn check_cpus<T>(&mut self, cpus: &[u32], done: Vec<ThreadResult<T>>) -> Vec<T> {
         for (cpu, thread) in cpus.iter().zip(&done) {
             let remark = format!("a thread pinned to CPU {cpu} was found on CPU {}", thread.cpu);
@@ -176,7 +177,7 @@ impl MeasurementBackend for LocalMachine {
     }
 }
 
-/// Latency in nanoseconds per load, timed over at least `loads` loads.
+/// Measures the latency of a pointer chain in nanoseconds per load, over at least `loads` loads.
 fn time_pointer_chase(ring: &mut PointerChain, loads: u64) -> f64 {
     let start = Instant::now();
     let followed = ring.follow_pointers(loads);

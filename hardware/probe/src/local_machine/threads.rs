@@ -7,8 +7,8 @@ use genuma_machine::placement::pin;
 
 use crate::backend::Error;
 
-/// Spins before a waiting thread yields its CPU. With fewer CPUs than threads, the thread that is waited for needs
-/// the CPU.
+/// Maximum number of spins before a waiting thread yields its CPU. With fewer CPUs than threads, the thread that is
+/// waited for needs that CPU.
 const MAX_SPINS_BEFORE_YIELD: u32 = 1 << 14;
 
 /// A spinning barrier: threads continue within less than a microsecond of each other.
@@ -57,7 +57,7 @@ impl Drop for BreakBarrierOnPanic<'_> {
     }
 }
 
-/// Result of one pinned thread.
+/// What one pinned thread returned, and the CPU that it ran on.
 #[derive(Debug)]
 pub(super) struct ThreadResult<T> {
     /// Return value of the work closure.

@@ -1,5 +1,5 @@
-//! Estimates how long measurement jobs take. The constants are guesses on the slow side for a server of the last ten
-//! years.
+//! Estimates how long measurement jobs take. The constants are rough, rather too slow values for servers of the last
+//! ten years.
 
 use super::sizes::BufferSizes;
 use super::{BandwidthJob, LatencyJob, LoadedLatencyJob, MeasurementJob};
@@ -35,7 +35,7 @@ pub(super) fn estimate_job_seconds(jobs: &[MeasurementJob], sizes: &BufferSizes)
     jobs.iter().map(time).collect()
 }
 
-/// Buffers that the last jobs left for the next job.
+/// Buffers that earlier jobs allocated and the next job can use.
 #[derive(Default)]
 struct ReusedBuffers {
     chain: Option<(u32, BufferPageKind, u64)>,

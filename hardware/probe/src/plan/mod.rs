@@ -1,4 +1,4 @@
-//! Plans what is measured, in which order, and estimates how long it takes.
+//! Plans what is measured, in which order, and estimates how long the measurements take.
 //!
 //! The number of node pairs grows with the square of the number of nodes. So a plan drops the least informative jobs
 //! until it fits its time budget, and notes what it dropped.
@@ -24,20 +24,20 @@ pub struct MeasurementPlan {
     pub name: String,
     /// The measurement jobs. Jobs that use the same buffer follow one another.
     pub jobs: Vec<MeasurementJob>,
-    /// What is not measured and why, one sentence each.
+    /// Sentences for the user: what is not measured, and why.
     pub missing: Vec<String>,
     /// Expected seconds of each job, including the allocation of its buffers.
     job_seconds: Vec<f64>,
 }
 
-/// One measurement job.
+/// One measurement of a plan: which quantity, on which CPUs and memory.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MeasurementJob {
-    /// Measures latency.
+    /// Measures the latency of an idle machine.
     Latency(LatencyJob),
     /// Measures bandwidth.
     Bandwidth(BandwidthJob),
-    /// Measures latency under load.
+    /// Measures latency while other threads load the memory.
     LoadedLatency(LoadedLatencyJob),
 }
 
@@ -66,7 +66,7 @@ pub struct LatencyJob {
     pub repetitions: u32,
 }
 
-/// A bandwidth measurement: threads go through arrays at the same time.
+/// A bandwidth measurement: threads run a kernel on their parts of the arrays at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandwidthJob {
     /// The kernel that the threads run.
@@ -109,22 +109,22 @@ pub struct LoadedLatencyJob {
     pub pauses: Vec<Option<u32>>,
 }
 
-/// How much a plan should measure.
+/// Options of a measurement plan: time budget, repetitions, and sizes of buffers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanOptions {
     /// Name of the plan.
     pub name: String,
-    /// Time budget in seconds.
+    /// Maximum expected time of all jobs in seconds. Jobs are dropped until the plan fits.
     pub budget_s: f64,
-    /// Number of chain sizes per doubling.
+    /// Number of pointer chain sizes per doubling of the size.
     pub sizes_per_octave: u32,
     /// Repetitions of each job.
     pub repetitions: u32,
-    /// Seconds per repetition of a latency job.
+    /// Approximate duration of one repetition of a latency job in seconds.
     pub(crate) repetition_s: f64,
     /// Maximum bytes of one array (a third of all arrays) and of a pointer chain.
     pub max_buffer_bytes: u64,
-    /// Reduction level at which planning starts: 0 drops nothing, [`MAX_REDUCTION_LEVEL`] drops all that can be
+    /// Reduction level at which planning starts: 0 keeps all jobs, [`MAX_REDUCTION_LEVEL`] drops all jobs that can be
     /// dropped.
     pub reduction_level: u32,
 }
@@ -133,7 +133,7 @@ pub struct PlanOptions {
 pub(crate) const MAX_REDUCTION_LEVEL: u32 = 5;
 
 impl PlanOptions {
-    /// A quick plan: under a minute on machines with few nodes.
+    /// Options of a quick plan: under a minute on machines with few nodes.
     pub fn quick_plan() -> PlanOptions {
         PlanOptions {
             name: "quick".into(),
@@ -147,7 +147,7 @@ impl PlanOptions {
         }
     }
 
-    /// A full plan: everything, within ten minutes.
+    /// Options of a full plan: all measurements, within ten minutes.
     pub fn full_plan() -> PlanOptions {
         PlanOptions {
             name: "full".into(),
@@ -160,8 +160,8 @@ impl PlanOptions {
         }
     }
 
-    /// A smoke test: checks in about a second that everything works. The buffers have a few MiB, so the results are
-    /// meaningless.
+    /// Options of a smoke test: checks in about a second that all measurements work. The buffers have a few MiB, so the
+    /// results are meaningless.
     pub fn smoke_plan() -> PlanOptions {
         PlanOptions {
             name: "smoke".into(),
@@ -175,7 +175,7 @@ impl PlanOptions {
     }
 }
 
-/// Why no plan can be made.
+/// Why the measurements cannot be planned.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// This process may use no CPU, or no node with memory.
@@ -199,7 +199,8 @@ pub enum Error {
 }
 
 impl MeasurementPlan {
-    /// Plans the measurements. Drops jobs until the expected time fits the time budget.
+    /// Plans the measurements of a machine within the options `wish`. Drops jobs until the expected time fits the time
+    /// budget.
     ///
     /// # Errors
     /// The process may use no CPU or no memory, or a node has too little free memory.

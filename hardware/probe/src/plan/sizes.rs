@@ -10,7 +10,7 @@ use crate::profile::BufferPageKind;
 const MIN_CHAIN_BYTES: u64 = 8 << 10;
 /// Size in bytes assumed for the largest cache if the kernel reports none.
 const DEFAULT_CACHE_BYTES: u64 = 32 << 20;
-/// Arrays and chains have at least this many times the size of the caches (STREAM's rule).
+/// Minimum size of arrays and chains as a multiple of the size of the caches (STREAM's rule).
 const BUFFER_TO_CACHE_RATIO: u64 = 4;
 /// Minimum bytes of an array. Smaller arrays are too fast to time.
 const MIN_ARRAY_BYTES: u64 = 1 << 20;
@@ -21,7 +21,7 @@ const MIB: u64 = 1 << 20;
 pub(super) struct BufferSizes {
     /// Bytes of the data caches of one CPU, nearest first.
     caches: Vec<u64>,
-    /// Total bytes of the last-level caches: of the node with the most, and of the whole machine.
+    /// Total bytes of the last-level caches: of the node with the largest total, and of the whole machine.
     last_level_cache_bytes: (u64, u64),
     /// Bytes that buffers may use on each node.
     available_bytes: Vec<(u32, u64)>,
@@ -84,7 +84,7 @@ impl BufferSizes {
         })
     }
 
-    /// Sentences on measurements that are impossible or limited on this machine.
+    /// Sentences for the user on measurements that are impossible or limited on this machine.
     pub(super) fn measurement_limitations(&self) -> Vec<String> {
         let mut missing = Vec::new();
         if self.lacks_huge_pages {
@@ -127,18 +127,18 @@ impl BufferSizes {
         (BUFFER_TO_CACHE_RATIO * self.caches[self.caches.len() - 1]).next_power_of_two()
     }
 
-    /// Bytes of the largest pointer chain on a node: a power of two, at most a quarter of the available bytes.
+    /// Bytes of the largest pointer chain on node `node`: a power of two, at most a quarter of the available bytes.
     pub(super) fn max_chain_bytes(&self, node: u32) -> u64 {
         let most = (self.available_bytes_on(node) / 4).min(self.max_buffer_bytes).max(MIN_CHAIN_BYTES);
         self.preferred_chain_bytes().min(1 << most.ilog2())
     }
 
-    /// Bytes of the three arrays that the CPUs of one node go through.
+    /// Bytes of the three arrays for measurements with the CPUs of one node and memory on `memory_node`.
     pub(crate) fn arrays_bytes_for_node(&self, memory_node: u32) -> u64 {
         self.arrays_bytes(BUFFER_TO_CACHE_RATIO * self.last_level_cache_bytes.0, self.available_bytes_on(memory_node))
     }
 
-    /// Bytes of the three arrays that all CPUs go through, distributed over `nodes`.
+    /// Bytes of the three arrays for measurements with all CPUs and memory distributed over `nodes`.
     pub(crate) fn arrays_bytes_for_all_cpus(&self, nodes: &IdSet) -> u64 {
         let least = nodes.iter().map(|node| self.available_bytes_on(node)).min().unwrap_or(0);
         self.arrays_bytes(BUFFER_TO_CACHE_RATIO * self.last_level_cache_bytes.1, least)
@@ -153,8 +153,8 @@ impl BufferSizes {
         self.available_bytes.iter().find(|(id, _)| *id == node).map_or(0, |(_, room)| *room)
     }
 
-    /// Guesses the latency in nanoseconds of a load from a chain of this size, to choose the number of loads per
-    /// repetition.
+    /// Estimates the latency in nanoseconds of a load from a pointer chain of `bytes` bytes, to choose the number of
+    /// loads per repetition.
     pub(crate) fn guess_latency_ns(&self, bytes: u64, pages: BufferPageKind) -> f64 {
         let level = self.caches.iter().position(|cache| bytes <= *cache);
         let beyond_translations = if pages == BufferPageKind::Base { 1.4 } else { 1.0 };
@@ -166,7 +166,7 @@ impl BufferSizes {
         }
     }
 
-    /// Number of loads that evicts from the caches what linking the chain left there.
+    /// Number of loads before timing that is enough to evict from the caches what linking the pointer chain left there.
     pub(super) fn num_warm_up_loads(&self, bytes: u64) -> u64 {
         let largest_cache = self.caches.iter().max().copied().unwrap_or(DEFAULT_CACHE_BYTES);
         bytes.min(largest_cache + largest_cache / 4) / crate::bandwidth_kernels::CACHE_LINE_BYTES as u64

@@ -1,4 +1,4 @@
-//! Matches records in any order with their templates by name.
+//! Assigns records to templates by name, for output in any order.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -11,20 +11,20 @@ use crate::merge::{AlignerOutputError, AssignedBatches, name_for_message};
 
 use super::{MAX_LINE_BYTES, SamRecordLine, endless_error};
 
-/// Matches records in any order; those of a template are consecutive. The records are delivered in the order of the
-/// reads.
+/// Assigns records to templates by name, for processes that write templates in any order. The records of one template
+/// are consecutive. They are delivered in the order of the reads.
 #[derive(Default)]
 pub(super) struct NameMatcher {
     /// Batches whose names are loaded.
     batches: Vec<BatchByName>,
-    /// Templates for which the process has not written records yet, by the hash of their name.
+    /// Templates for which the process has not written records yet; the key is the hash of their name.
     due: HashTable<PendingTemplate>,
     hasher: RandomState,
     /// Template of the last record.
     current: Option<CurrentTemplate>,
 }
 
-/// A template, ordered as the reads.
+/// Position of a template in the input. Templates are ordered by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingTemplate {
     /// Index of the batch.
@@ -48,7 +48,7 @@ struct BatchByName {
     batch: Arc<InstanceBatch>,
     /// Chunks whose names are loaded; empty when the batch is complete.
     chunks: Vec<Arc<TextChunk>>,
-    /// Number of loaded chunks.
+    /// Number of chunks whose names are loaded.
     known: usize,
     /// Number of templates in the loaded chunks.
     templates: usize,
@@ -62,7 +62,7 @@ fn name_of_template<'a>(batches: &'a [BatchByName], due: &PendingTemplate) -> &'
 }
 
 impl NameMatcher {
-    /// Adds a SAM line. Passes on the records of the previous template if the line begins a new one.
+    /// Adds a SAM line. If the line begins a new template, first stores the records of the previous template.
     pub(super) fn add_line(
         &mut self,
         line: &SamRecordLine<'_>,
@@ -109,7 +109,7 @@ impl NameMatcher {
         }
     }
 
-    /// Loads the names of one more chunk. Returns `false` if there is none.
+    /// Adds the templates of the next chunk to the pending templates. Returns `false` if no more chunks are assigned.
     fn load_names(&mut self, given: &impl AssignedBatches) -> bool {
         loop {
             let number = self.batches.len();
@@ -149,7 +149,7 @@ impl NameMatcher {
         Ok(())
     }
 
-    /// Passes on the last template, and checks that all templates have been answered.
+    /// Stores the records of the last template, and checks that all templates have records.
     pub(super) fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
         self.end_template(given)?;
         while self.load_names(given) {}
@@ -173,7 +173,7 @@ impl BatchByName {
         self.batch.wait_for_chunk(self.known)
     }
 
-    /// Returns all records in the order of the reads and releases the batch.
+    /// Returns all records of the batch in the order of the reads, and releases the memory of the batch.
     fn records_in_read_order(&mut self) -> Vec<u8> {
         let (text, mut records) = (std::mem::take(&mut self.text), std::mem::take(&mut self.records));
         self.chunks.clear();

@@ -12,11 +12,14 @@ const MAX_POSITION_BP: u64 = i32::MAX as u64;
 /// Flags of secondary and supplementary records.
 const NOT_PRIMARY_FLAGS: u16 = 0x900;
 
-/// The parsed parts of a record that are needed here.
+/// A SAM record: its name, whether it is primary, and its text.
 #[derive(Debug)]
 pub(super) struct SamRecordLine<'a> {
+    /// Name of the read (QNAME).
     pub name: &'a [u8],
+    /// Whether the record is neither secondary nor supplementary.
     pub primary: bool,
+    /// The whole line with its line end.
     pub text: &'a [u8],
 }
 
@@ -29,10 +32,10 @@ fn format_error(what: &str, text: &[u8]) -> AlignerOutputError {
 }
 
 impl<'a> SamRecordLine<'a> {
-    /// Parses a line with its line end. Positions must be valid and sequences must be in the header.
+    /// Parses a line with its line end. Checks positions and the names of reference sequences.
     ///
     /// # Errors
-    /// The line is not a valid record.
+    /// The line is not a valid record, or names a sequence that is not in the header.
     pub(super) fn parse_record(text: &'a [u8], sequences: &SequenceNames) -> Result<Self, AlignerOutputError> {
         let wrong = |what| format_error(what, text);
         if memchr::memchr(0, text).is_some() {
@@ -86,7 +89,7 @@ fn parse_decimal(text: &[u8]) -> Option<u64> {
     text.iter().try_fold(0, digit).filter(|_| !text.is_empty())
 }
 
-/// Returns whether the text is a CIGAR: numbers and operations in turn.
+/// Returns whether `text` is a CIGAR: numbers, each followed by an operation.
 fn is_cigar(text: &[u8]) -> bool {
     let mut digits = 0;
     text.iter().all(|b| match b {
@@ -100,7 +103,7 @@ fn is_cigar(text: &[u8]) -> bool {
         && !text.is_empty()
 }
 
-/// Names of the sequences of a header.
+/// Names of the reference sequences in a SAM header (`@SQ`, SN).
 #[derive(Debug, Default)]
 pub(super) struct SequenceNames(HashSet<Box<[u8]>>);
 

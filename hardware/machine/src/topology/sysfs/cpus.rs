@@ -54,7 +54,7 @@ fn guess_online_cpus(
     Err(malformed_content_error(path, "cannot be read, and no other file lists the CPUs"))
 }
 
-/// CPUs with files whose content makes no sense, and the first error.
+/// CPUs whose kernel files have invalid content, and the first error.
 #[derive(Default)]
 struct MalformedCpuFiles {
     cpus: IdSet,
@@ -62,7 +62,8 @@ struct MalformedCpuFiles {
 }
 
 impl MalformedCpuFiles {
-    /// The value that was read for CPU `id`. `None` if the content makes no sense.
+    /// Returns the value that was read for CPU `id`. If the read failed, returns `None` and adds the CPU to the CPUs
+    /// with malformed files.
     fn take<T>(&mut self, id: u32, read: Result<Option<T>, Error>) -> Option<T> {
         read.unwrap_or_else(|error| {
             self.cpus.insert(id);
@@ -71,7 +72,7 @@ impl MalformedCpuFiles {
         })
     }
 
-    /// Adds one note for all these CPUs. `instead` says what is assumed.
+    /// Adds one note for all CPUs with malformed files. `instead` says what is assumed for them.
     fn note(&self, reader: &RecordingReader<'_>, instead: &str) {
         if let Some(error) = &self.first_error {
             let same = if self.cpus.len() > 1 { format!(" (and so on for CPUs {})", self.cpus) } else { String::new() };

@@ -8,7 +8,8 @@ const STATUS_PATH: &str = "/proc/self/status";
 const CGROUP_PATH: &str = "/proc/self/cgroup";
 const MOUNTINFO_PATH: &str = "/proc/self/mountinfo";
 
-/// Control groups version 1 have no value for "unlimited": the file then holds a number of bytes at least this large.
+/// Minimum value of the memory limit file that means "no limit", in bytes: control groups version 1 have no other value
+/// for it.
 const CGROUP_V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
 /// Reads which of the online CPUs and nodes this process may use, and its memory and CPU time limits.
@@ -153,9 +154,9 @@ fn quota_cpus(path: &str, quota: u64, period: u64) -> Result<f64, Error> {
     Ok(quota as f64 / period as f64)
 }
 
-/// Parses `mount`, a line of `mountinfo` (`proc_pid_mountinfo(5)`), as a control group hierarchy and finds this
-/// process's control group in that hierarchy. `groups` is the text of `/proc/self/cgroup`. `None` if the line is no
-/// such mount.
+/// Parses `mount`, a line of `mountinfo` (proc_pid_mountinfo(5)), as a control group hierarchy, and finds this
+/// process's control group in that hierarchy. `groups` is the text of `/proc/self/cgroup`. `None` if the line is
+/// malformed or the process has no control group in the hierarchy.
 fn parse_hierarchy(mount: &str, groups: &str) -> Option<CgroupHierarchy> {
     let (place, system) = mount.split_once(" - ")?;
     let mut place = place.split(' ').skip(3);

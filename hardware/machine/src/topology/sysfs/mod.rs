@@ -1,8 +1,8 @@
 //! Reads the topology of a Linux system from `/sys` and `/proc`.
 //!
 //! Paths and formats are those of `Documentation/ABI/stable/sysfs-devices-node`, `.../sysfs-devices-system-cpu`,
-//! `Documentation/admin-guide/cgroup-v2.rst` and `proc_pid_status(5)`. Every file may be absent or make no sense; then
-//! a default is used and noted in [`Topology::missing_notes`].
+//! `Documentation/admin-guide/cgroup-v2.rst` and `proc_pid_status(5)`. If a file is missing or has invalid content, a
+//! default is used and noted in [`Topology::missing_notes`].
 
 mod nodes;
 mod cpus;
@@ -22,12 +22,12 @@ pub struct Sysfs {
 }
 
 impl Sysfs {
-    /// This machine, as this process sees it.
+    /// Creates a topology source for this machine, as this process sees it.
     pub fn new() -> Self {
         Sysfs::with_root(Path::new("/"))
     }
 
-    /// The machine whose `/proc` and `/sys` are below the folder `root`.
+    /// Creates a topology source for the machine whose `/proc` and `/sys` are below the folder `root`.
     pub fn with_root(root: &Path) -> Self {
         Sysfs { files: LiveFiles::with_root(root) }
     }
@@ -99,8 +99,8 @@ fn read_processor_name(reader: &RecordingReader<'_>) -> Option<String> {
     name.filter(|name| !name.is_empty())
 }
 
-/// Reads the base page size in bytes: that of this process's first mapping, which is file-backed and so has base
-/// pages.
+/// Reads the base page size in bytes from the first mapping of this process: that mapping is of a file, so it consists
+/// of base pages.
 fn read_page_bytes(reader: &RecordingReader<'_>) -> u64 {
     const PATH: &str = "/proc/self/smaps";
     const INSTEAD: &str = "assuming 4 KiB";

@@ -9,8 +9,9 @@ use crate::topology::{Error, FirmwareMemoryPerformance, HugePagePool, NumaNode};
 
 const NODE_FOLDER: &str = "/sys/devices/system/node";
 
-/// Distance of a node to itself and to others if firmware gives none (`include/linux/topology.h`).
+/// Distance of a node to itself if firmware reports none (`LOCAL_DISTANCE` in `include/linux/topology.h`).
 const DEFAULT_LOCAL_DISTANCE: u32 = 10;
+/// Distance of a node to any other node if firmware reports none (`REMOTE_DISTANCE` in `include/linux/topology.h`).
 const DEFAULT_REMOTE_DISTANCE: u32 = 20;
 
 /// Reads the numbers of the online nodes. `None` if the system shows no nodes.
@@ -38,8 +39,8 @@ pub(super) fn read_node_ids(reader: &RecordingReader<'_>) -> Option<IdSet> {
     Some(ids)
 }
 
-/// Reads each node's CPU list. `None` for a node whose list is unknown. A CPU that several nodes list is kept in the
-/// first of them only, so that the memory of the others stays usable under their own numbers.
+/// Reads each node's CPU list. `None` for a node whose list is unknown. A CPU in the lists of several nodes is kept in
+/// the first of these lists only, and the other nodes keep their numbers and their memory.
 pub(super) fn read_cpu_lists(
     reader: &RecordingReader<'_>,
     ids: &IdSet,
@@ -140,7 +141,7 @@ pub(super) fn read_gpu_memory_nodes(reader: &RecordingReader<'_>) -> IdSet {
     gpus.iter().filter_map(status).collect()
 }
 
-/// Reads memory, huge pages and distances of the nodes `ids`.
+/// Reads memory, huge page pools and distances of the nodes `ids`.
 pub(super) fn read_nodes(
     reader: &RecordingReader<'_>,
     ids: &IdSet,
@@ -185,8 +186,8 @@ fn read_total_and_free_bytes(reader: &RecordingReader<'_>, path: &str) -> Result
     Ok(Some((total, free.min(total))))
 }
 
-/// Reads the memory of all nodes. A node without a usable file gets what the others leave of the system's memory; if
-/// several lack it, that is unknown, and they get none.
+/// Reads total and free memory of all nodes. If one node has no usable file, its memory is the system's memory minus
+/// that of all other nodes. If several nodes have no usable file, they are assumed to have no memory.
 fn read_node_memory(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) -> Result<(), Error> {
     const SYSTEM: &str = "/proc/meminfo";
     let system = read_total_and_free_bytes(reader, SYSTEM);
@@ -294,7 +295,8 @@ fn read_huge_page_pools(reader: &RecordingReader<'_>, folder: &str) -> Vec<HugeP
     pools
 }
 
-/// Reads the pool in the folder `path` of pages of `size`. `None` if the kernel does not count its pages.
+/// Reads the huge page pool in the folder `path`, whose pages have the size `size`. `None` if the kernel does not
+/// report the number of pages.
 fn read_huge_page_pool(reader: &RecordingReader<'_>, path: &str, size: &str) -> Result<Option<HugePagePool>, Error> {
     let total = reader.read_number(&format!("{path}/nr_hugepages"))?;
     let free = reader.read_number(&format!("{path}/free_hugepages"))?;
