@@ -21,10 +21,10 @@ use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootC
 
 const SOURCE: &str = concat!(include_str!("key.cl"), include_str!("insert.cl"), include_str!("gather.cl"));
 
-/// Number of 32-bit words of the state before the spectra.
+/// Number of 32-bit words in the state buffer of the kernels, which is separate from the spectra.
 const STATE_WORDS: usize = 4;
 
-/// A counter table on a device.
+/// Counter table in the memory of an OpenCL device, with its kernels, buffers and command queue.
 #[derive(Debug)]
 pub(crate) struct OpenClTable<const S: usize> {
     sizes: TableSizes,
@@ -40,14 +40,14 @@ pub(crate) struct OpenClTable<const S: usize> {
     spectra: DeviceBuffer,
     row_keys: DeviceBuffer,
     row_counts: DeviceBuffer,
-    /// Host memory for rows that are read back.
+    /// Pinned host memory into which the requested rows (keys and counts) are copied.
     host_keys: PinnedHostBuffer,
     host_counts: PinnedHostBuffer,
     lane: DeviceQueue,
 }
 
 impl<const S: usize> OpenClTable<S> {
-    /// Creates a table for `k`-mers with its own lane.
+    /// Creates a table for `k`-mers with its own command queue.
     ///
     /// # Errors
     /// Returns an error if the device lacks a feature, if its driver cannot compile the kernels, or if it fails.
