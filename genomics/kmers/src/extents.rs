@@ -84,7 +84,8 @@ impl ExtentPool {
         )
     }
 
-    /// Creates a pool whose full extents are all in a new file at `path`; up to `max_open` extents are filled in memory.
+    /// Creates a pool whose full extents are all in a new file at `path`; up to `max_open` extents are filled in
+    /// memory.
     ///
     /// # Errors
     /// Returns an error if the file cannot be created or the system cannot provide the memory.

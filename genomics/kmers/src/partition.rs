@@ -76,7 +76,8 @@ impl Partition {
             && other.number % self.total == self.number
     }
 
-    /// Splits the partition in halves repeatedly, until the number of partitions is at least `min_total` or the maximum.
+    /// Splits the partition in halves repeatedly, until the number of partitions is at least `min_total` or the
+    /// maximum.
     fn split(self, min_total: u32) -> Vec<Partition> {
         match self.halves() {
             Some(halves) if self.total < min_total => {

@@ -266,8 +266,8 @@ impl MemoryPlan {
         self.max_extents - self.bins - self.sort_ranges
     }
 
-    /// Approximate number of bytes of records that fit in memory and in a spill file of `scratch_bytes` bytes; open extents
-    /// are half full.
+    /// Approximate number of bytes of records that fit in memory and in a spill file of `scratch_bytes` bytes; open
+    /// extents are half full.
     pub(crate) fn capacity_bytes(&self, scratch_bytes: u64) -> u64 {
         let extent = self.extent_bytes as u64;
         let full = (self.max_full_extents() as u64).saturating_add(scratch_bytes / extent);

@@ -108,8 +108,8 @@ impl SuperKmerCutter {
 }
 
 impl SuperKmer {
-    /// Writes the record at the start of `out`, at least [`MAX_RECORD_BYTES`] bytes, and returns its length. `read` is the
-    /// packed read of the super-k-mer.
+    /// Writes the record at the start of `out`, at least [`MAX_RECORD_BYTES`] bytes, and returns its length. `read` is
+    /// the packed read of the super-k-mer.
     #[inline]
     pub(crate) fn write_record(self, read: PackedBases<'_>, k: u32, sample: u8, out: &mut [u8]) -> usize {
         let bases = self.kmers + k as usize - 1;

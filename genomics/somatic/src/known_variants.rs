@@ -49,8 +49,8 @@ impl PopulationFrequency {
         }
     }
 
-    /// Minimum number of the normal's molecules that support an allele, without which the normal is too shallow to
-    /// exclude a germline variant.
+    /// Minimum depth of the normal, in molecules that support one of the alleles, for a call to pass: with fewer, a
+    /// germline variant cannot be excluded.
     pub(crate) fn min_normal_depth(self) -> u32 {
         match self {
             PopulationFrequency::NoResource => GENOTYPE_MODEL_PARAMS.min_normal_depth,

@@ -2,8 +2,8 @@
 
 use genuma_gpu::DeviceRates;
 
-/// CPU time to count one k-mer of a bin, in ns (measured: 29 s for 4,074 million, docs/evidence/2026-11-21-count-kmc.md). A higher value
-/// favours devices.
+/// CPU time to count one k-mer of a bin, in ns (measured: 29 s for 4,074 million,
+/// docs/evidence/2026-11-21-count-kmc.md). A higher value favours devices.
 const CPU_NS: f64 = 7.0;
 /// Bytes sent to a device per k-mer, with chunk starts (measured, docs/evidence/2026-11-21-count-kmc.md).
 const BYTES_PER_KMER: f64 = 1.23;

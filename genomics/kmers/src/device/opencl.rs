@@ -1,8 +1,9 @@
 //! Counter table on an OpenCL device.
 //!
-//! It is a hash table instead of a sort: at 30-fold depth nine of ten k-mers were seen before and cost one addition
-//! in a table that fits the device's cache; sorting would move all k-mers through memory about 16 times. It requires
-//! 64-bit atomics, which current drivers have (docs/internals/gpu.md); a device without them is not used, with a warning.
+//! It is a hash table instead of a sort: at 30-fold depth nine of ten k-mers were seen before and cost one addition in
+//! a table that fits the device's cache; sorting would move all k-mers through memory about 16 times. It requires
+//! 64-bit atomics, which current drivers have (docs/internals/gpu.md); a device without them is not used, and a warning
+//! is shown.
 //!
 //! `unsafe` code starts kernels with arguments that are created here, and reinterprets rows as the types that the
 //! kernel wrote.
