@@ -23,7 +23,7 @@ pub(crate) struct Bins {
 
 #[derive(Debug, Default)]
 struct Bin {
-    /// Number of k-mers in all records.
+    /// Number of k-mers in all records of the bin.
     kmers: u64,
     /// The extent that records are appended to, allocated with the first record.
     open: Option<OpenExtent>,

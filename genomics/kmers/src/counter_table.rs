@@ -133,7 +133,7 @@ impl<const S: usize> CounterTable<S> {
         }
     }
 
-    /// Adds all waiting k-mers to the table.
+    /// Adds to the table the k-mers of [`CounterTable::add_keys`] that are still waiting.
     pub(crate) fn add_waiting_kmers(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for (hash, key, counts) in waiting.drain(..) {
@@ -256,7 +256,7 @@ impl<const S: usize> CounterTable<S> {
 pub(crate) struct KmerSpectra<const S: usize>(pub [Vec<u64>; S]);
 
 impl<const S: usize> KmerSpectra<S> {
-    /// Spectra without any k-mer.
+    /// Spectra with all entries 0.
     pub(crate) fn zero() -> Self {
         Self(std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]))
     }

@@ -27,7 +27,7 @@ impl fmt::Display for Partition {
 }
 
 impl Partition {
-    /// The whole k-mer space.
+    /// The only partition if the k-mer space is not divided.
     pub const WHOLE_KMER_SPACE: Partition = Partition { number: 0, total: 1 };
 
     /// Partition `number` (from 0) of `total` partitions; `None` if a number is out of range.

@@ -151,6 +151,7 @@ pub(crate) struct MemoryDemand {
 pub(crate) enum KmerDelivery {
     /// Counted k-mers are passed on root by root.
     Roots,
+    /// Counted k-mers are stored in sort ranges and sorted.
     SortedKmers,
 }
 

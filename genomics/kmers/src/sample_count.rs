@@ -36,14 +36,15 @@ macro_rules! with_counters {
     };
 }
 
-/// All reads of some samples as super-k-mers in bins.
+/// All reads of some samples as super-k-mers in bins, for a number of samples that is known at run time only.
 pub struct ScatteredSamples(Box<dyn CountBins>);
 
-/// The counted k-mers of some samples, which can be iterated in sorted order.
+/// The counted k-mers of some samples, which can be iterated in sorted order, for a number of samples that is known at
+/// run time only.
 pub struct SampleKmers(Box<dyn VisitKmers>);
 
 impl ScatteredSamples {
-    /// Reads all lanes of samples 0 to `samples - 1`; `samples` is at most [`MAX_SAMPLES`].
+    /// Scatters the reads of all lanes of samples 0 to `samples - 1` into bins; `samples` is at most [`MAX_SAMPLES`].
     ///
     /// # Errors
     /// As [`ScatteredReads::read_lanes`].

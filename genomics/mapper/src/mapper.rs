@@ -84,8 +84,8 @@ pub struct ReadMappingRanges {
     pub deferred: (u32, u32),
     /// Range (start, end) of the seeds of the read in [`MappedReads::seeds`].
     pub seeds: (u32, u32),
-    /// Number of occurrences in the reference of the read's median seed: about the number of similar copies of the
-    /// read's sequence. 0 if the median seed is not frequent.
+    /// Number of occurrences in the reference of the read's median seed: about the number of sequences in the reference
+    /// that are similar to the read. 0 if the median seed is not frequent.
     pub copies: u32,
     /// Number of non-overlapping seeds of the read whose reference positions were all examined. A placement that was
     /// not found must have a mismatch in each of these seeds.

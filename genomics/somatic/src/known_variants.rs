@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 /// The VCF file of known variants (`--known`), with allele frequencies of a population.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownVariants {
-    /// Path of the file.
+    /// Path of the VCF file.
     pub path: PathBuf,
 }
 

@@ -120,7 +120,8 @@ struct ReadFit {
     /// Number of mismatches of good quality on the haplotype with the highest likelihood; `u32::MAX` if the read cannot
     /// be placed.
     num_mismatches: u32,
-    /// As in [`ReadLikelihoods`].
+    /// Contig position of the read's first base on the contig itself and on the best haplotype, as in
+    /// [`ReadLikelihoods::starts`].
     starts: [i32; 2],
 }
 

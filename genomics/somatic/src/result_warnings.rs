@@ -25,7 +25,7 @@ pub enum WarningTopic {
     ExchangedSamples,
 }
 
-/// A reason not to trust the calls.
+/// A warning on the result of a call: why the calls are probably not meaningful.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultWarning {
     /// Topic of the warning.

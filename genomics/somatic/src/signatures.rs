@@ -72,15 +72,15 @@ pub enum Error {
     /// The file cannot be read.
     #[error("{}: cannot read", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The content of the file is not a matrix of signatures.
     #[error("{}: {fault}; expected is the text format of COSMIC: tab-separated, first column Type as A[C>A]A, one column per signature", path.display())]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What is wrong with the content, and where.
         fault: String,

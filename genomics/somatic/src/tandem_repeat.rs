@@ -177,9 +177,9 @@ fn extend_repeat(seq: &[u8], at: usize, unit: usize) -> TandemRepeat {
 /// The artificial k-mer of a tandem repeat with its flanks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepeatKmer {
-    /// Length in bp from the start of the left flank to the end of the right flank in the read.
+    /// Position of the first base of the left flank in the read.
     pub start: usize,
-    /// Length in bp from the start of the left flank to the end of the right flank.
+    /// Length in bp from the start of the left flank to the end of the right flank in the read.
     pub span_bp: usize,
     /// The canonical artificial k-mer, which encodes the hash of the flanks and the length of the repeat.
     pub kmer: u64,

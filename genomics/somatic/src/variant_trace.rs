@@ -60,7 +60,7 @@ struct VariantTrace {
     contig_numbers: Vec<usize>,
 }
 
-/// Traces all given variants.
+/// Traces all given variants: receives the results of each stage of the call and collects a report on each variant.
 pub struct VariantTracer {
     k: u32,
     traces: Vec<VariantTrace>,

@@ -116,7 +116,8 @@ pub struct StructuralVariantFields {
     pub homology_bases: Option<Vec<u8>>,
     /// SVINSSEQ: bases inserted at the junction, on the forward strand.
     pub inserted: Vec<u8>,
-    /// The junctions of the event, each once; of two mate breakends only the first has it. Positions are 0-based.
+    /// The junctions of the event, each once: of two mate breakend records only the first contains the junction.
+    /// Positions are 0-based.
     pub junctions: Vec<[Breakend; 2]>,
     /// LEFT_SVINSSEQ and RIGHT_SVINSSEQ: known left and right part of an insertion that is not completely known.
     pub sides: [Option<Vec<u8>>; 2],

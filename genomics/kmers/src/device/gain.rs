@@ -5,10 +5,10 @@ use genuma_gpu::DeviceRates;
 /// CPU time to count one k-mer of a bin, in ns (measured: 29 s for 4,074 million,
 /// docs/evidence/2026-11-21-count-kmc.md). A higher value favours devices.
 const CPU_NS: f64 = 7.0;
-/// Bytes sent to a device per k-mer, with chunk starts (measured, docs/evidence/2026-11-21-count-kmc.md).
-const BYTES_PER_KMER: f64 = 1.23;
 /// Mean number of bytes sent to a device per k-mer: super-k-mer records and the starts of chunks (measured,
 /// docs/evidence/2026-11-21-count-kmc.md).
+const BYTES_PER_KMER: f64 = 1.23;
+/// Random memory updates per k-mer: the key and the counter.
 const UPDATES_PER_KMER: f64 = 2.0;
 /// Rows copied back per k-mer; an upper limit for usual counts.
 const ROWS_PER_KMER: f64 = 0.1;

@@ -20,7 +20,7 @@ pub(super) const SLOTS_PER_WORK_GROUP: usize = 1024;
 /// k-mers that a device gathered from its counter table, with totals of the whole table.
 #[derive(Debug)]
 pub(super) struct GatheredCounts<'a, const S: usize> {
-    /// The requested rows.
+    /// Rows of the requested k-mers.
     pub rows: DeviceTableRows<'a, S>,
     /// Number of distinct k-mers in the table, including those that were not requested.
     pub num_kmers: u64,
@@ -93,8 +93,8 @@ impl TableSizes {
         (4 + S * SPECTRUM_SLOTS) * size_of::<u32>()
     }
 
-    /// Sizes for `device` bytes of device memory, with allocations of at most `largest` bytes, and `host` bytes of
-    /// host memory; `None` if that is too little.
+    /// Chooses sizes that fit in `device` bytes of device memory, with buffers of at most `largest` bytes, and in
+    /// `host` bytes of host memory; `None` if that is too little.
     pub(super) fn for_memory<const S: usize>(device: u64, largest: u64, host: u64) -> Option<Self> {
         const MAX_PIECE_BYTES: u64 = 16 << 20;
         const MIN_PIECE_BYTES: u64 = 8 << 10;

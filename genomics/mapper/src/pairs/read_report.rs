@@ -9,7 +9,8 @@ use crate::quality;
 /// What is reported of a read: all its placements, and the segments that become records.
 #[derive(Debug, Default)]
 pub struct ReadReport {
-    /// All placements of the read that were found, the best first.
+    /// All placements of the read that were found: those in the primary assembly, the best first, then those on ALT
+    /// contigs, the best first.
     pub places: Vec<Placement>,
     /// Reported segments of the read: the primary segment, then segments of other bases of the read, then segments on
     /// ALT contigs that are better than these.
