@@ -49,6 +49,7 @@ impl OpenExtent {
         self.len += records.len();
     }
 
+    /// The records that were appended so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.memory[..self.len]
     }

@@ -64,8 +64,9 @@ pub struct ScatteredReads<const S: usize> {
     pub(crate) totals: ScatterTotals<S>,
     /// Memory of the bins by NUMA node; empty with a single node.
     pub(crate) memory_by_node: Vec<NodeShare>,
-    /// Devices that count in addition to the threads. The next field is the memory reserved for them in bytes.
+    /// Devices that count in addition to the threads.
     pub(crate) devices: Devices,
+    /// Bytes of the memory that are reserved for device lanes.
     pub(crate) device_memory_bytes: u64,
 }
 
@@ -265,8 +266,9 @@ pub(crate) struct BinCountingResources<'a> {
     pub(crate) k: u32,
     pub(crate) threads: usize,
     pub(crate) plan: &'a MemoryPlan,
-    /// Devices that count in addition to the threads. The next field is the memory reserved for them in bytes.
+    /// Devices that count in addition to the threads.
     pub(crate) devices: &'a Devices,
+    /// Bytes of the memory that are reserved for device lanes.
     pub(crate) device_memory_bytes: u64,
 }
 

@@ -71,9 +71,9 @@ pub(crate) struct ScatteredRecords {
 pub(crate) struct ScatterThread<'a, R, const S: usize> {
     k: u32,
     prepare: R,
-    /// Bases (ASCII) of the k-mers that [`PreparePair`] adds to the current pair. `good_letters` are quality characters
-    /// for one k-mer.
+    /// Bases (ASCII) of the k-mers that [`PreparePair`] adds to the current pair.
     added: Vec<u8>,
+    /// Quality characters of the highest quality for one added k-mer.
     good_letters: Vec<u8>,
     packer: QualityMaskingPacker,
     scatter: Box<dyn Scatter>,

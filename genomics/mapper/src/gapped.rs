@@ -104,16 +104,20 @@ impl GappedJob {
 /// Aligns reads to the reference with gaps, several [`GappedJob`]s at a time; holds reusable buffers.
 #[derive(Debug, Default)]
 pub struct GappedAligner {
-    /// Bases of the reads by row; the next fields are the reference bases, and the score of a mismatch in each row.
+    /// Base of each read in each row of the matrix.
     read: Vec<Lanes>,
+    /// Reference bases along the band.
     reference: Vec<Lanes>,
+    /// Score of a mismatch in each row.
     mismatch_scores: Vec<Lanes>,
-    /// Best score of each cell of the previous row; the next field is the best score that ends with an insertion.
+    /// Best score of each cell of the previous row.
     best: Vec<Lanes>,
+    /// Best score of each cell of the previous row that ends with an insertion.
     insertion: Vec<Lanes>,
     /// For each cell of the alignment matrix the source of its best score: the previous cell on the diagonal, a
     /// deletion, an insertion, or the start of the alignment.
     from: Vec<[u8; LANES]>,
+    /// CIGAR operations of the current alignment, in reverse order.
     operations: Vec<u32>,
 }
 

@@ -100,9 +100,9 @@ pub enum Error {
 pub struct Index<M> {
     bytes: M,
     contigs: Vec<Contig>,
-    /// For each sequence whether it is an ALT contig. The next field is the packed position of the first ALT contig
-    /// (the maximum of `u64` without ALT contigs).
+    /// For each sequence whether it is an ALT contig.
     alt: Vec<bool>,
+    /// Packed position of the first ALT contig; the maximum of `u64` without ALT contigs.
     first_alt: u64,
     /// For each block of 65,536 packed bases: number of the first sequence that ends after the start of the block.
     first_contig_by_block: Vec<u32>,

@@ -72,9 +72,10 @@ impl MateCandidates<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct MateJoiner {
     cells: OccupiedCells,
-    /// Diagonals of each mate, sorted and without duplicates. `marks` holds for each diagonal the largest total seed
-    /// count of a pair that contains it; 0 if no diagonal of the other mate fits.
+    /// Diagonals of each mate, sorted and without duplicates.
     keys: [Vec<Diagonal>; 2],
+    /// For each diagonal of each mate the largest total seed count of a pair that contains it; 0 if no diagonal of the
+    /// other mate fits.
     marks: [Vec<u16>; 2],
     buffers: [Vec<Diagonal>; 2],
     found: [Vec<Diagonal>; 2],

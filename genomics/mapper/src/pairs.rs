@@ -124,9 +124,9 @@ pub struct PairingBuffers {
     placement_pairs: Vec<PlacementPair>,
     joiner: MateJoiner,
     diagonals: Vec<Diagonal>,
-    /// Diagonals that are not aligned yet: those that [`MateJoiner`] selected. `readers` has for each read its number
-    /// and the end of its diagonals in this list.
+    /// Diagonals that [`MateJoiner`] selected and that are not aligned yet, read by read.
     pending: Vec<Diagonal>,
+    /// For each read with pending diagonals its number, and the end of its diagonals in `pending`.
     readers: Vec<(usize, usize)>,
     jobs: Vec<GappedJob>,
     aligner: crate::gapped::GappedAligner,

@@ -14,9 +14,9 @@ use genuma_work::parallel::map_in_order;
 
 use crate::kmer_lookup::KmerLookup;
 
-/// Number of reference bases that are buffered before all threads search them. The next constant is the number of bases
-/// that one thread searches at a time.
+/// Number of reference bases that are buffered before all threads search them.
 const BUFFER_BASES: usize = 32 << 20;
+/// Number of buffered bases that one thread searches at a time.
 const CHUNK_BASES: usize = 256 << 10;
 
 /// Returns for each searched k-mer, by k-mer rank, whether the reference contains it on either strand. `meter` counts

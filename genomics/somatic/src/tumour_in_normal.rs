@@ -161,10 +161,13 @@ struct AlleleCounts {
     /// Maximum number of reads of the normal with the allele that is collected, and number of all its reads at the
     /// root, as whole numbers of molecules.
     bound: [usize; 2],
-    /// Expected allele fraction in the tumour; the next field is the observed allele fraction.
+    /// Expected allele fraction in the tumour.
     fraction: f64,
+    /// Observed allele fraction in the tumour.
     observed_fraction: f64,
+    /// Error rate of the normal for the substitution of the allele.
     error_rate: f64,
+    /// Number of roots with these counts.
     num_roots: f64,
 }
 

@@ -52,9 +52,9 @@ const MAX_END_DISTANCE_BP: usize = 20;
 struct VariantTrace {
     variant: TracedVariant,
     lines: Vec<String>,
-    /// k-mer ranks of the k-mers that only the changed sequence has; the next field has those that only the unchanged
-    /// sequence has.
+    /// k-mer ranks of the k-mers that only the changed sequence has.
     changed_kmers: Vec<u32>,
+    /// k-mer ranks of the k-mers that only the unchanged sequence has.
     unchanged_kmers: Vec<u32>,
     /// Numbers of the assembled contigs that contain k-mers of the changed sequence. Set after the assembly.
     contig_numbers: Vec<usize>,

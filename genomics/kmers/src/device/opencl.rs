@@ -41,8 +41,9 @@ pub(crate) struct OpenClTable<const S: usize> {
     spectra: DeviceBuffer,
     row_keys: DeviceBuffer,
     row_counts: DeviceBuffer,
-    /// Pinned host memory into which the requested rows (keys and counts) are copied.
+    /// Pinned host memory into which the keys of the requested rows are copied.
     host_keys: PinnedHostBuffer,
+    /// Pinned host memory into which the counts of the requested rows are copied.
     host_counts: PinnedHostBuffer,
     lane: DeviceQueue,
 }
