@@ -106,13 +106,14 @@ impl CountParams {
         ExpectedInput::from_read_estimate(&ReadEstimate::from_lanes(lanes), self.k)
     }
 
-    /// Bytes of the memory that device lanes get, if the threads leave as much.
+    /// Bytes of the memory that are reserved for device lanes: at most a quarter, and no more than the threads can
+    /// spare.
     fn reserved_for_devices(&self) -> u64 {
         let left = self.memory_bytes.saturating_sub(min_memory_bytes(self.threads));
         self.devices.max_host_bytes().min(self.memory_bytes / 4).min(left)
     }
 
-    /// Bytes of the memory that the threads get.
+    /// Bytes of the memory that remain for the threads.
     fn memory_for_threads(&self) -> u64 {
         self.memory_bytes - self.reserved_for_devices()
     }

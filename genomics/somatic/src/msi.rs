@@ -54,29 +54,31 @@ const COUNTED_K: usize = 31;
 /// `docs/model/msi.md`.
 #[derive(Debug)]
 pub(crate) struct MsiModelParams {
-    /// Minimum number of copies of a repeat. Unit: copies. Source: empirical; not fitted. If higher: fewer repeats.
+    /// Minimum number of copies of the unit in a repeat that is considered. Unit: copies. Source: empirical; not
+    /// fitted. If higher: fewer repeats.
     pub(crate) min_tract_copies: usize,
-    /// Lengths of the repeats that are considered. Unit: bp. Source: empirical; not fitted. If higher: longer
+    /// Range of lengths of the repeats that are considered. Unit: bp. Source: empirical; not fitted. If higher: longer
     /// repeats.
     pub(crate) tract_bases: std::ops::RangeInclusive<usize>,
     /// Number of flanking bases, on both sides together, without which a read does not show the length of a repeat
     /// (formula 2). Unit: bases. Source: chosen (twice `min_read_flank_bases` of the slippage model). If higher: fewer
     /// reads span a repeat, lower call probability.
     pub(crate) flank_bases: usize,
-    /// Smallest probability to detect a length change at a repeat; repeats below it are left out. Unit: probability.
-    /// Source: empirical; not fitted. If higher: more repeats are left out.
+    /// Minimum probability that a length change of a repeat is called; repeats with a lower probability are left out.
+    /// Unit: probability. Source: empirical; not fitted. If higher: more repeats are left out.
     pub(crate) min_call_probability: f64,
     /// Relative error of the call probabilities, 1.96 standard deviations (formula 4). Unit: share of the probability.
     /// Source: fitted on simulated pairs. If higher: wider interval.
     pub(crate) call_probability_relative_error: f64,
-    /// Smallest slippage rate in the test whether a change passes (formula 1). Unit: share of reads. Source: empirical;
-    /// not fitted. If higher: more molecules are needed in short repeats.
+    /// Minimum slippage rate that is assumed in the test whether a change would pass (formula 1). Unit: share of reads.
+    /// Source: empirical; not fitted. If higher: more molecules are needed in short repeats.
     pub(crate) min_slippage_rate: f64,
-    /// Largest share of molecules with the change in the test whether a change passes (formula 1). Unit: share of
-    /// molecules. Source: chosen (keeps the logarithm finite). If higher: no visible effect.
+    /// Maximum share of molecules with the change that is assumed in the test whether a change would pass (formula 1).
+    /// Unit: share of molecules. Source: chosen (keeps the logarithm finite). If higher: no visible effect.
     pub(crate) max_tested_share: f64,
-    /// Log-likelihood ratio of a change over errors that passes (formula 1). Unit: natural-log units. Source: derived
-    /// (prior odds and minimum quality of the genotype model). If higher: more molecules are needed.
+    /// Minimum log-likelihood ratio of a change over errors at which the change would pass (formula 1). Unit:
+    /// natural-log units. Source: derived (prior odds and minimum quality of the genotype model). If higher: more
+    /// molecules are needed.
     pub(crate) min_passing_log_ratio: f64,
 }
 

@@ -41,8 +41,9 @@ pub(crate) struct ErrorModelParams {
     /// Minimum number of reference bases of one kind to estimate the rate of a substitution (formula 3). Unit: bases.
     /// Source: empirical; not fitted. If higher: damage is estimated in fewer samples.
     pub(crate) min_bases_per_substitution: u64,
-    /// Quality from which a wrong base is damage of the molecule rather than a sequencing error (formula 3). Unit:
-    /// Phred. Source: empirical; not fitted. If higher: fewer bases, less sequencing error in the damage rates.
+    /// Minimum quality at which a wrong base counts as damage of the molecule rather than as a sequencing error
+    /// (formula 3). Unit: Phred. Source: empirical; not fitted. If higher: fewer bases, less sequencing error in the
+    /// damage rates.
     pub(crate) min_damage_quality: u8,
     /// Minimum quality of the bases whose error rate is measured before candidate selection, and by which alleles with
     /// few reads are recognised (formula 8). Unit: Phred. Source: chosen (that of the k-mer sketch). If higher: fewer
@@ -51,7 +52,7 @@ pub(crate) struct ErrorModelParams {
     /// Minimum damage rate; keeps its logarithm finite (formula 3). Unit: probability. Source: chosen (lower than any
     /// real rate). If higher: no effect unless rates are that low.
     pub(crate) min_damage_rate: f64,
-    /// Share of mismatches above which a read does not belong to the locus. Unit: share of the compared bases.
+    /// Share of mismatches above which a read is taken not to belong to the locus. Unit: share of the compared bases.
     /// Source: empirical; not fitted. If higher: more reads of other loci are admitted.
     pub(crate) max_mismatch_share: f64,
     /// Share of the reads of a column above which mismatches are an allele or a paralog, not errors. Unit: share of

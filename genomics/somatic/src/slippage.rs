@@ -15,8 +15,8 @@ const MAX_COPIES: usize = 40;
 /// Parameters of the slippage model. The formulas are those of `docs/model/slippage.md`.
 #[derive(Debug)]
 pub(crate) struct SlippageModelParams {
-    /// Weight of the prior rate (formula 3). Unit: reads. Source: chosen (a repeat class with more than 100 reads is
-    /// dominated by its own counts). If higher: the prior is trusted more.
+    /// Weight of the prior rate, as a number of reads (formula 3). Unit: reads. Source: chosen (a repeat class with
+    /// more than 100 reads is dominated by its own counts). If higher: the prior is trusted more.
     pub(crate) prior_weight_reads: f64,
     /// Slippage rate of PCR-free libraries at the number of copies `pcr_free_copies` and below: of units of 1 bp, of 2
     /// bp, and longer ones (formula 1). Unit: share of reads. Source: empirical; not fitted. If higher: more length
@@ -47,7 +47,7 @@ pub(crate) struct SlippageModelParams {
     /// Number of expected slips that the default scale factor 1 of a library counts for (formula 2). Unit: slips.
     /// Source: empirical; not fitted. If higher: more slips are needed to change the factor.
     pub(crate) scale_prior_slips: f64,
-    /// Minimum and maximum ratio of the slippage rate of a library to that of PCR-free libraries (formula 2). Unit:
+    /// Minimum and maximum of the factor by which a library slips more than PCR-free libraries (formula 2). Unit:
     /// ratio. Source: empirical; not fitted. If higher: libraries that slip more often are modelled.
     pub(crate) scale_range: [f64; 2],
     /// Rate at which PCR-free libraries shorten a repeat, from which the repeat counts as long (formula 2). Unit: share
@@ -75,11 +75,11 @@ pub(crate) struct SlippageModelParams {
     /// Minimum number of bases of each flank that a read must have to show the length of a repeat. Unit: bases.
     /// Source: empirical; not fitted. If higher: fewer reads show a length.
     pub(crate) min_read_flank_bases: usize,
-    /// Maximum number of bases of each flank that are compared. Unit: bases. Source: chosen (for speed). If higher:
-    /// slower.
+    /// Maximum number of bases of each flank that are compared with a read. Unit: bases. Source: chosen (for speed). If
+    /// higher: slower.
     pub(crate) max_compared_flank_bases: usize,
-    /// Largest length change that is recognised in a read. Unit: units. Source: empirical; not fitted. If higher:
-    /// larger changes are recognised, slower.
+    /// Maximum length change of a repeat that is recognised in a read. Unit: units. Source: empirical; not fitted. If
+    /// higher: larger changes are recognised, slower.
     pub(crate) max_unit_change: i32,
     /// Minimum number of copies of a homopolymer, and of a repeat of longer units, for which the lengths that reads
     /// show are used as evidence. Unit: copies. Source: empirical; not fitted. If higher: short repeats are compared by
@@ -94,7 +94,7 @@ pub(crate) struct SlippageModelParams {
     /// Maximum number of homopolymers of each length from 2 to 5 bases of which reads are counted, by contig (formula
     /// 9). Unit: homopolymers. Source: chosen (for speed). If higher: slower, more reads.
     pub(crate) max_short_homopolymers_per_contig: usize,
-    /// Maximum number of reads of a short homopolymer that are counted (formula 9). Unit: reads. Source: chosen (for
+    /// Maximum number of reads of one short homopolymer that are counted (formula 9). Unit: reads. Source: chosen (for
     /// speed). If higher: slower, more reads.
     pub(crate) max_reads_per_short_homopolymer: usize,
     /// Minimum number of reads of homopolymers of one length to estimate its rates (formula 9). Unit: reads. Source:

@@ -53,8 +53,8 @@ pub(crate) struct TumourInNormalModelParams {
     /// Overdispersion below which each occurrence counts as one molecule (formula 5). Unit: ratio of observed to
     /// binomial standard deviation. Source: empirical; not fitted. If higher: counts are divided less often.
     pub(crate) max_single_molecule_overdispersion: f64,
-    /// Maximum depth of a root that occurs once in the genome. Unit: multiples of the modal depth of the normal.
-    /// Source: empirical; not fitted. If higher: more repeats are used.
+    /// Maximum depth of a root in the normal at which the root is taken to occur once in the genome. Unit: multiples of
+    /// the modal depth of the normal. Source: empirical; not fitted. If higher: more repeats are used.
     pub(crate) max_single_copy_depth_ratio: f64,
     /// Minimum and maximum depth of the roots at which the balance of inherited alleles is measured (formula 5). Unit:
     /// multiples of the modal depth of the normal. Source: chosen (in repeats the alleles are not balanced). If higher:
@@ -85,14 +85,14 @@ pub(crate) struct TumourInNormalModelParams {
     /// Number of expectation–maximisation rounds of the second component at each ratio (formula 3). Unit: rounds.
     /// Source: empirical; not fitted. If higher: slower.
     pub(crate) num_component_rounds: usize,
-    /// First value of the share of the second component (formula 3). Unit: share of alleles. Source: empirical; not
+    /// Initial value of the share of the second component (formula 3). Unit: share of alleles. Source: empirical; not
     /// fitted. If higher: no visible effect.
     pub(crate) first_component_share: f64,
     /// Smallest and largest share of the second component (formula 3). Unit: share of alleles. Source: chosen (keeps
     /// the likelihood finite). If higher: a larger share may be the second component.
     pub(crate) component_share_limits: [f64; 2],
-    /// Gain of the log-likelihood from which the second component is used (formula 3). Unit: natural-log units. Source:
-    /// empirical; not fitted. If higher: the second component is used less often.
+    /// Minimum gain of the log-likelihood at which the second component is used (formula 3). Unit: natural-log units.
+    /// Source: empirical; not fitted. If higher: the second component is used less often.
     pub(crate) min_component_log_gain: f64,
     /// Largest expected allele fraction in the normal (formula 2). Unit: share of reads. Source: chosen (keeps the
     /// likelihood finite). If higher: no visible effect.
@@ -106,8 +106,8 @@ pub(crate) struct TumourInNormalModelParams {
     /// Number of rounds that estimate the overdispersion (formula 5). Unit: rounds. Source: empirical; not fitted. If
     /// higher: slower.
     pub(crate) num_overdispersion_rounds: usize,
-    /// Minimum number of roots for the ratio of the sums (formula 7). Unit: roots. Source: chosen (four alleles). If
-    /// higher: fewer small samples get a ratio.
+    /// Minimum number of roots at which the ratio of the sums is computed (formula 7). Unit: roots. Source: chosen
+    /// (four alleles). If higher: fewer small samples get a ratio.
     pub(crate) min_few_roots: f64,
     /// Share of the inherited alleles that look like alleles of the tumour by chance, at the usual depth of a normal
     /// (formula 7). Unit: share of alleles. Source: binomial probability at a depth of 20. If higher: fewer samples get
@@ -116,8 +116,8 @@ pub(crate) struct TumourInNormalModelParams {
     /// Maximum share of inherited alleles among all alleles at which the ratio of the sums is computed (formula 7).
     /// Unit: share of alleles. Source: chosen. If higher: more samples get a ratio, with more bias.
     pub(crate) max_inherited_share_of_few: f64,
-    /// Width of the interval of the ratio of the sums (formula 7). Unit: standard deviations. Source: definition (95
-    /// %). If higher: wider interval.
+    /// Half width of the confidence interval of the ratio of the sums (formula 7). Unit: standard deviations. Source:
+    /// definition (95 %). If higher: wider interval.
     pub(crate) few_alleles_deviations: f64,
     /// Maximum share of the observed alleles that are inherited alleles with few reads in the normal by chance. Unit:
     /// share of alleles. Source: empirical; not fitted. If higher: more alleles of low depth are used.
