@@ -1,4 +1,5 @@
-//! Buffers through which a thread appends to bins, so that a bin is locked once for many records.
+//! Buffers of one thread in front of the bins. The thread collects records of a bin and appends them together, so it
+//! locks the bin once for many records.
 
 use genuma_machine::processor::prefetch;
 
@@ -6,10 +7,12 @@ use crate::Error;
 use crate::bins::Bins;
 use crate::superkmer::MAX_RECORD_BYTES;
 
-/// A buffer with less free space than this may be flushed next.
+/// If a buffer has less free space than this, the next record may not fit. [`BinBuffers::prefetch_bin`] then also
+/// prefetches the bin, which the buffer is appended to.
 const FLUSH_MARGIN_BYTES: usize = MAX_RECORD_BYTES;
 
-/// One buffer of records per bin, all in one allocation. A full buffer is appended to its bin.
+/// Buffers of one thread: one buffer of records for each bin, all in one allocation. A buffer without space for the
+/// next record is appended to its bin.
 #[derive(Debug)]
 pub(crate) struct BinBuffers<'a> {
     bins: &'a Bins,
@@ -18,7 +21,8 @@ pub(crate) struct BinBuffers<'a> {
     filled: Vec<BufferFill>,
 }
 
-/// Fill of a buffer: number of bytes in the low half, number of k-mers in the high half.
+/// Content of a buffer, packed into one word: the number of bytes in the low 32 bits, the number of k-mers in the high
+/// 32 bits.
 #[derive(Debug, Clone, Copy, Default)]
 struct BufferFill(u64);
 
@@ -34,13 +38,14 @@ impl BufferFill {
 }
 
 impl<'a> BinBuffers<'a> {
-    /// Creates buffers of `size` bytes for all bins.
+    /// Allocates one buffer of `size` bytes for each bin.
     pub(crate) fn allocate(bins: &'a Bins, size: usize) -> Self {
         Self { bins, bytes: vec![0; bins.len() * size], size, filled: vec![BufferFill::default(); bins.len()] }
     }
 
-    /// Returns free space of at least `bytes` (at most `size`) in the buffer of a bin. [`BinBuffers::commit_record`]
-    /// must be called after writing.
+    /// Returns the free space of the buffer of a bin: at least `bytes` bytes (at most the size of a buffer). The buffer
+    /// is appended to its bin first if it has less. The caller writes a record there and then calls
+    /// [`BinBuffers::commit_record`].
     #[inline]
     pub(crate) fn reserve_record(&mut self, bin: usize, bytes: usize) -> Result<&mut [u8], Error> {
         if self.size < self.filled[bin].bytes() + bytes {
@@ -50,7 +55,7 @@ impl<'a> BinBuffers<'a> {
         Ok(&mut self.bytes[start + self.filled[bin].bytes()..start + self.size])
     }
 
-    /// Prefetches the free space of the buffer of a bin, for [`BinBuffers::reserve_record`].
+    /// Prefetches the free space of the buffer of a bin into the CPU cache, for [`BinBuffers::reserve_record`].
     #[inline]
     pub(crate) fn prefetch_bin(&self, bin: usize) {
         let filled = self.filled[bin].bytes();
@@ -61,13 +66,14 @@ impl<'a> BinBuffers<'a> {
         }
     }
 
-    /// Records that a record of `bytes` bytes and `kmers` k-mers has been written.
+    /// Adds the record of `bytes` bytes and `kmers` k-mers to the buffer; the caller has written it to the space from
+    /// [`BinBuffers::reserve_record`].
     #[inline]
     pub(crate) fn commit_record(&mut self, bin: usize, bytes: usize, kmers: usize) {
         self.filled[bin].0 += bytes as u64 | (kmers as u64) << 32;
     }
 
-    /// Flushes all buffers to the bins.
+    /// Appends the content of all buffers to the bins.
     ///
     /// # Errors
     /// Returns an error if the spill file fails.

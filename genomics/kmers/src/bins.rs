@@ -1,4 +1,5 @@
-//! Bins: stores of super-k-mers until they are counted, and of counted k-mers until they are sorted.
+//! Bins: append-only stores of records, in memory and in a spill file. They hold super-k-mers until these are counted,
+//! and counted k-mers until these are sorted.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +13,8 @@ use crate::Error;
 use crate::extents::{ExtentPool, FullExtent, OpenExtent};
 use crate::node_assignment::NodeAssignment;
 
-/// The bins of one kind. A record never spans two extents.
+/// A set of bins, numbered from 0, whose records are in extents of one pool. Threads append records at the same time. A
+/// record never spans two extents.
 #[derive(Debug)]
 pub(crate) struct Bins {
     bins: Vec<Mutex<Bin>>,
@@ -21,23 +23,23 @@ pub(crate) struct Bins {
 
 #[derive(Debug, Default)]
 struct Bin {
-    /// Number of k-mers in all records.
+    /// Number of k-mers in all records of the bin.
     kmers: u64,
-    /// The extent being filled, allocated with the first record.
+    /// The extent that records are appended to, allocated with the first record.
     open: Option<OpenExtent>,
     full: Vec<FullExtent>,
 }
 
-/// Index of bins that are completely in a spill file.
+/// Where in a spill file the records of each bin are, after all bins were written to the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SpilledBinIndex {
     /// Size of an extent in bytes.
     pub extent_bytes: usize,
-    /// For each bin its number of k-mers and its blocks in the file.
+    /// For each bin its number of k-mers, and the blocks of the file that contain its records.
     bins: Vec<(u64, Vec<SpillBlock>)>,
 }
 
-/// Maximum number of bytes of a bin that are written as one block, if extents are smaller.
+/// Maximum size in bytes of the blocks in which [`Bins::write_consecutively`] joins the extents of a bin.
 const MAX_BLOCK_BYTES: usize = 64 << 20;
 
 impl SpilledBinIndex {
@@ -45,12 +47,12 @@ impl SpilledBinIndex {
         self.bins.len()
     }
 
-    /// The index of some of the bins, in their order.
+    /// Returns the index of the bins with numbers `bins` only, in the same order.
     pub(crate) fn select_bins(&self, bins: Range<usize>) -> SpilledBinIndex {
         SpilledBinIndex { extent_bytes: self.extent_bytes, bins: self.bins[bins].to_vec() }
     }
 
-    /// Byte range of the bins in the file.
+    /// Range of bytes of the file from the first to the last byte of these bins.
     pub(crate) fn byte_range(&self) -> Range<u64> {
         let blocks = || self.bins.iter().flat_map(|(_, blocks)| blocks);
         let start = blocks().map(|block| block.offset).min().unwrap_or(0);
@@ -69,7 +71,7 @@ impl SpilledBinIndex {
 }
 
 impl Bins {
-    /// Creates empty bins whose extents come from `pool`. Each bin may have one extent that is being filled.
+    /// Creates empty bins whose extents come from `pool`. Each bin may have one extent that is not full.
     pub(crate) fn empty(bins: usize, pool: Arc<ExtentPool>) -> Self {
         Self { bins: (0..bins).map(|_| Mutex::default()).collect(), pool }
     }
@@ -78,7 +80,7 @@ impl Bins {
         self.bins.len()
     }
 
-    /// Appends complete records with `kmers` k-mers to a bin.
+    /// Appends complete records with `kmers` k-mers in total to a bin.
     pub(crate) fn append_records(&self, bin: usize, records: &[u8], kmers: u64) -> Result<(), Error> {
         let node = self.pool.node_assignment().node_of_bin(bin);
         let mut bin = self.lock(bin);
@@ -92,7 +94,7 @@ impl Bins {
         Ok(())
     }
 
-    /// Prefetches a bin for [`Bins::append_records`].
+    /// Prefetches the entry of a bin into the CPU cache, for [`Bins::append_records`].
     pub(crate) fn prefetch_bin(&self, bin: usize) {
         prefetch(&self.bins[bin]);
     }
@@ -110,7 +112,7 @@ impl Bins {
         bin.full.iter().try_for_each(|extent| self.pool.read_extent(extent, &mut buffer).map(&mut each))
     }
 
-    /// Frees the extents of a bin.
+    /// Empties a bin and returns its memory and file space to the pool.
     pub(crate) fn free_bin(&self, bin: usize) {
         let Bin { open, full, .. } = std::mem::take(&mut *self.lock(bin));
         full.into_iter().chain(open.map(FullExtent::Memory)).for_each(|extent| self.pool.free_extent(extent));
@@ -141,8 +143,8 @@ impl Bins {
         self.bins.iter().map(held).sum()
     }
 
-    /// Moves full extents to the spill file until at most `bytes` are in memory, and returns free memory to the
-    /// system. Nothing may be appended afterwards.
+    /// Moves full extents to the spill file until at most `bytes` bytes of extents are in memory, and returns the freed
+    /// memory to the operating system. Records must not be appended afterwards.
     pub(crate) fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
         self.pool.stop_keeping_in_memory();
         let mut over = self.bytes_in_memory().saturating_sub(bytes).div_ceil(self.pool.extent_bytes() as u64);
@@ -159,7 +161,8 @@ impl Bins {
         self.pool.release_free_memory()
     }
 
-    /// Moves all extents to the spill file and waits until they are on the disk.
+    /// Moves all extents to the spill file, waits until the data is on the disk, and returns the index with which the
+    /// bins can be opened.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
@@ -175,7 +178,7 @@ impl Bins {
         Ok(SpilledBinIndex { extent_bytes: pool.extent_bytes(), bins })
     }
 
-    /// Opens bins in the file at `path`, from their index.
+    /// Opens bins in the file at `path` that [`Bins::move_to_file`] wrote; `index` has the position of each bin.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened.
@@ -192,7 +195,8 @@ impl Bins {
         Self { bins: index.bins.into_iter().map(bin).collect(), pool }
     }
 
-    /// Writes the bins one after the other to `file`, and waits until they are on the disk.
+    /// Writes the bins to `file`, one after the other, frees them, and waits until the data is on the disk. Returns the
+    /// index with which the bins can be opened.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read, or `file` cannot be written.
@@ -220,7 +224,7 @@ impl Bins {
         Ok(SpilledBinIndex { extent_bytes: self.extent_bytes(), bins })
     }
 
-    /// Opens bins that were written to an object, from their index.
+    /// Opens bins in an object that [`Bins::write_consecutively`] wrote; `index` has the position of each bin.
     ///
     /// # Errors
     /// Returns an error if the object cannot be opened.
@@ -239,14 +243,14 @@ impl Bins {
     }
 }
 
-/// Source of bins to count, one after the other.
+/// Bins that can be counted one after the other: those of one process ([`Bins`]), or those of all shards together.
 pub(crate) trait BinSource: Sync {
     fn len(&self) -> usize;
 
     /// Number of k-mers in a bin.
     fn num_kmers_of_bin(&self, bin: usize) -> u64;
 
-    /// Calls `each` with the records of a bin, in several calls.
+    /// Calls `each` with all records of a bin, those of one extent at a time.
     fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
 
     /// Frees a bin that has been counted.

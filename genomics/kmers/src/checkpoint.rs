@@ -18,7 +18,7 @@ use crate::scatter::ScatterTotals;
 use crate::sorted_kmers::{SortRangeLayout, SortedKmers};
 use crate::{CountParams, CountStats, Error, UnchangedPairs};
 
-/// Checkpoint after all reads are in bins.
+/// Checkpoint after all reads were scattered into bins: the index of the file with the bins, and totals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BinnedReadsCheckpoint {
     /// Number of bases read, per sample.
@@ -30,7 +30,7 @@ pub struct BinnedReadsCheckpoint {
     bins: SpilledBinIndex,
 }
 
-/// Checkpoint after all k-mers are counted.
+/// Checkpoint after all k-mers were counted: the index of the file with the counted k-mers in sort ranges, and totals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedKmersCheckpoint {
     bases: Vec<u64>,
@@ -40,14 +40,14 @@ pub struct CountedKmersCheckpoint {
     spilled_bytes: u64,
     bins: u64,
     extra_passes: u64,
-    /// Number of k-mers in the sort ranges.
+    /// Number of counted k-mers that were kept, in all sort ranges.
     num_kept: u64,
     spectra: Vec<Vec<u64>>,
     ranges: SpilledBinIndex,
 }
 
 impl BinnedReadsCheckpoint {
-    /// Reads all lanes of samples 0 to `S - 1` into bins in a new file at `path`.
+    /// Reads all lanes of samples 0 to `S - 1` into bins in a new file at `path`, and returns the checkpoint.
     ///
     /// # Errors
     /// Returns the errors of [`ScatteredReads::read_lanes`].
@@ -70,7 +70,7 @@ impl BinnedReadsCheckpoint {
         Ok(Self { bases: bases.into(), kmers: kmers.into(), bytes, bins: bins.move_to_file()? })
     }
 
-    /// Number of samples that have counters.
+    /// Number of counters of each k-mer: the number of samples, rounded up to a supported number.
     pub(crate) fn num_counters(&self) -> usize {
         self.bases.len()
     }
@@ -104,8 +104,9 @@ impl BinnedReadsCheckpoint {
 }
 
 impl CountedKmersCheckpoint {
-    /// Counts the bins in the file at `bins`, and writes the k-mers whose total count is at least `min_count` into a new
-    /// file at `path`. The threads and memory of `params` may differ from those of the reading.
+    /// Counts the bins in the file at `bins`, writes the k-mers whose total count is at least `min_count` to a new file
+    /// at `path`, and returns the checkpoint. The threads and memory of `params` may differ from those with which the
+    /// reads were scattered.
     ///
     /// # Errors
     /// Returns an error if a parameter is out of range, or if a spill file cannot be written or read or is damaged.
@@ -138,7 +139,7 @@ impl CountedKmersCheckpoint {
         })
     }
 
-    /// Number of samples that have counters.
+    /// Number of counters of each k-mer: the number of samples, rounded up to a supported number.
     pub(crate) fn num_counters(&self) -> usize {
         self.bases.len()
     }
@@ -185,7 +186,7 @@ fn insufficient_memory_error(memory: u64) -> Error {
     ))
 }
 
-/// Converts a vector with one entry per sample to an array.
+/// Converts a vector with one entry per sample to an array; an error if the number of samples is not `S`.
 fn to_array<T, const S: usize>(per_sample: Vec<T>) -> Result<[T; S], Error> {
     let n = per_sample.len();
     per_sample.try_into().map_err(|_| {

@@ -1,4 +1,5 @@
-//! Collapses equal super-k-mers of a bin, so that the k-mers of a sequence that many reads share are looked up once.
+//! Merges equal super-k-mers of a bin and adds up their counts, so that the k-mers of a sequence that many reads share
+//! are looked up in the counter table once.
 //!
 //! A small table has one slot per hash. A super-k-mer that occurred more than once keeps its slot; one that occurred
 //! once, probably with an error, is replaced.
@@ -12,37 +13,39 @@ pub(crate) const fn counted_super_kmer_bytes<const S: usize>() -> usize {
     size_of::<CountedSuperKmer<S>>()
 }
 
-/// Number of super-k-mers that wait while their slots are prefetched.
+/// Number of super-k-mers whose slots are prefetched together before they are added.
 const BATCH_SUPER_KMERS: usize = 32;
 
-/// A super-k-mer on its smaller strand, with its counts. An unused slot has 0 k-mers.
+/// A super-k-mer with its number of occurrences in each sample. Its bases are those of the strand with the smaller
+/// packed value. A slot with 0 k-mers is empty.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CountedSuperKmer<const S: usize> {
     /// Packed bases ([`SuperKmerRecord::canonical_word`]).
     pub word: u128,
-    /// Number of k-mers in one copy of the super-k-mer.
+    /// Number of k-mers in the super-k-mer, whatever its number of occurrences.
     pub kmers: u32,
     /// Number of occurrences in each sample.
     pub counts: [u32; S],
 }
 
-/// Table that collapses equal super-k-mers.
+/// Small hash table that merges equal super-k-mers and adds up their counts.
 #[derive(Debug)]
 pub(crate) struct SuperKmerCollapser<const S: usize> {
     k: u32,
     held: Vec<CountedSuperKmer<S>>,
-    /// Super-k-mers waiting to be added, with their slots in the table.
+    /// Super-k-mers to be added, each with its slot in the table.
     waiting: Vec<(usize, CountedSuperKmer<S>)>,
 }
 
 impl<const S: usize> SuperKmerCollapser<S> {
-    /// Creates a table of up to `pieces` super-k-mers, rounded down to a power of two.
+    /// Creates a table for super-k-mers of `k`-mers with `pieces` slots, rounded down to a power of two.
     pub(crate) fn with_capacity(k: u32, pieces: usize) -> Self {
         let pieces = vec![CountedSuperKmer::EMPTY; 1 << pieces.max(2).ilog2()];
         Self { k, held: pieces, waiting: Vec::with_capacity(BATCH_SUPER_KMERS) }
     }
 
-    /// Adds a record. Calls `out` with super-k-mers that must be counted now.
+    /// Adds a record. Calls `out` with each super-k-mer that has no slot in the table any more, because its k-mers must
+    /// be counted now.
     #[inline]
     pub(crate) fn add_record(&mut self, record: SuperKmerRecord<'_>, out: impl FnMut(&CountedSuperKmer<S>)) {
         let mut counts = [0; S];
@@ -75,7 +78,7 @@ impl<const S: usize> SuperKmerCollapser<S> {
         }
     }
 
-    /// Calls `out` with all super-k-mers of the table, and empties the table.
+    /// Calls `out` with all super-k-mers that are left, and empties the table.
     pub(crate) fn drain_super_kmers(&mut self, mut out: impl FnMut(&CountedSuperKmer<S>)) {
         self.add_waiting(&mut out);
         self.held.iter_mut().for_each(|piece| std::mem::replace(piece, CountedSuperKmer::EMPTY).emit_if_used(&mut out));

@@ -16,7 +16,7 @@ pub(crate) use count_totals::CountTotals;
 /// Minimum number of slots of a table.
 pub(crate) const MIN_SLOTS: usize = 1024;
 
-/// Number of k-mers that wait while their slots are prefetched.
+/// Number of k-mers whose slots are prefetched together before they are added.
 pub(crate) const KMERS_PER_BATCH: usize = 2 * MAX_KMERS_PER_RECORD;
 
 /// Bytes of a slot with counters of `S` samples.
@@ -40,7 +40,8 @@ impl<const S: usize> Slot<S> {
     }
 }
 
-/// A class of roots: those whose hash ends in the `bits` bits of `id`.
+/// A class of roots: those whose hash has the value `id` in its lowest `bits` bits. If the k-mers of a bin do not fit
+/// in the table, the bin is counted class by class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RootClass {
     bits: u32,
@@ -51,13 +52,13 @@ impl RootClass {
     /// The class of all roots.
     pub(crate) const ALL_ROOTS: Self = Self { bits: 0, id: 0 };
 
-    /// Whether a root with this hash belongs to the class.
+    /// Whether a root with this hash ([`hash_of_root`]) belongs to the class.
     #[inline]
     pub(crate) fn contains_hash(self, hash: u64) -> bool {
         self.bits == 0 || (hash ^ self.id) & (u64::MAX >> (64 - self.bits)) == 0
     }
 
-    /// Splits the class into two by one more bit of the hash.
+    /// Splits the class into two classes, by one more bit of the hash.
     pub(crate) fn split_in_halves(self) -> [Self; 2] {
         let bits = self.bits + 1;
         [Self { bits, id: self.id }, Self { bits, id: self.id | (1 << self.bits) }]
@@ -69,7 +70,8 @@ impl RootClass {
     }
 }
 
-/// Hash of the root of a key, a bijection. The table uses the high bits, classes use the low ones.
+/// Hash of the root of a k-mer key. Different roots have different hashes. The high bits give the position in the
+/// table, the low bits give the root class.
 #[inline]
 pub(crate) fn hash_of_root(key: u64) -> u64 {
     let x = (key >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -80,7 +82,8 @@ pub(crate) fn hash_of_root(key: u64) -> u64 {
 /// two tables exist while it grows.
 #[derive(Debug)]
 pub(crate) struct CounterTable<const S: usize> {
-    /// The first `active` slots are in use; the others, and all slots of an empty table, are empty.
+    /// The first `active` slots are the table of the current class. All other slots are empty, and so are all slots
+    /// before a class is started.
     slots: Vec<Slot<S>>,
     active: usize,
     used: usize,
@@ -97,14 +100,14 @@ fn load_limit(slots: usize) -> usize {
 }
 
 impl<const S: usize> CounterTable<S> {
-    /// Creates an empty table; `max_slots` is raised to [`MIN_SLOTS`].
+    /// Creates an empty table of at most `max_slots` slots; smaller numbers than [`MIN_SLOTS`] are raised to it.
     pub(crate) fn with_max_slots(max_slots: usize) -> Self {
         let max_slots = max_slots.max(MIN_SLOTS);
         let (slots, left_out, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(KMERS_PER_BATCH));
         Self { slots, active: 0, used: 0, max_slots, class: RootClass::ALL_ROOTS, postponed: left_out, waiting }
     }
 
-    /// Prepares the empty table for the roots of `class`, with about `distinct` k-mers.
+    /// Starts to count the roots of `class`: sets the size of the empty table for about `distinct` distinct k-mers.
     pub(crate) fn start_class(&mut self, class: RootClass, distinct: u64) {
         let wanted = distinct.min(self.max_slots as u64) as usize * 2;
         self.active = wanted.clamp(MIN_SLOTS, self.max_slots);
@@ -116,8 +119,8 @@ impl<const S: usize> CounterTable<S> {
         self.class = class;
     }
 
-    /// Adds `counts` to each of the k-mers, at most [`MAX_KMERS_PER_RECORD`]. At least one count must be positive. The counts
-    /// are complete after [`CounterTable::add_waiting_kmers`].
+    /// Adds `counts` to the counts of each k-mer of `keys` (k-mer keys, at most [`MAX_KMERS_PER_RECORD`]). At least one
+    /// count must be positive. The counts are complete after [`CounterTable::add_waiting_kmers`].
     #[inline]
     pub(crate) fn add_keys(&mut self, keys: &[u64], counts: [u32; S]) {
         if self.waiting.len() + keys.len() > KMERS_PER_BATCH {
@@ -130,7 +133,7 @@ impl<const S: usize> CounterTable<S> {
         }
     }
 
-    /// Adds all waiting k-mers to the table.
+    /// Adds to the table the k-mers of [`CounterTable::add_keys`] that are still waiting.
     pub(crate) fn add_waiting_kmers(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for (hash, key, counts) in waiting.drain(..) {
@@ -172,7 +175,7 @@ impl<const S: usize> CounterTable<S> {
         &mut slots[at]
     }
 
-    /// Doubles the table. If it may not grow, keeps half of the class and postpones the other half.
+    /// Doubles the table. If the table has its maximum size, keeps half of the root class and postpones the other half.
     #[cold]
     fn grow_or_halve(&mut self) {
         let slots = (self.active * 2).min(self.max_slots);
@@ -200,7 +203,8 @@ impl<const S: usize> CounterTable<S> {
         self.used
     }
 
-    /// Takes a root class that did not fit into the table and was postponed. It needs another pass over the bin.
+    /// Removes and returns a root class that was postponed because it did not fit into the table; `None` if none is
+    /// left. It needs another pass over the bin.
     pub(crate) fn take_postponed_class(&mut self) -> Option<RootClass> {
         self.postponed.pop()
     }
@@ -252,13 +256,13 @@ impl<const S: usize> CounterTable<S> {
 pub(crate) struct KmerSpectra<const S: usize>(pub [Vec<u64>; S]);
 
 impl<const S: usize> KmerSpectra<S> {
-    /// Spectra without any k-mer.
+    /// Spectra with all entries 0.
     pub(crate) fn zero() -> Self {
         Self(std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]))
     }
 
-    /// Adds a k-mer with these counts: increments `[sample][n]` for a sample that has it n times (the last entry for
-    /// larger n).
+    /// Adds one distinct k-mer: increments the entry `[sample][n]` for each sample that has the k-mer n times (the last
+    /// entry for larger n).
     #[inline]
     fn add_counts(&mut self, counts: [u32; S]) {
         for (spectrum, count) in self.0.iter_mut().zip(counts) {
@@ -266,7 +270,7 @@ impl<const S: usize> KmerSpectra<S> {
         }
     }
 
-    /// Clears the entries of count 0.
+    /// Sets the entries of count 0 to 0. While counting, they include k-mers that a sample lacks and empty slots.
     pub(crate) fn clear_zero_counts(&mut self) {
         self.0.iter_mut().for_each(|spectrum| spectrum[0] = 0);
     }
@@ -286,20 +290,21 @@ fn emit_run<const S: usize>(run: &mut [Slot<S>], each: &mut impl FnMut(&RootCoun
     }
 }
 
-/// Consumer of counter tables, one per thread.
+/// Receiver of the counts of each bin. Each thread and device lane has its own. It keeps the roots that a rule selects,
+/// or the frequent k-mers.
 pub(crate) trait CounterSink<const S: usize> {
-    /// Processes a full table: stores the counts that the consumer keeps, adds all k-mers of the table to the
-    /// spectra, and empties the table.
+    /// Processes the table of a bin or root class after counting: keeps the counts that the receiver needs, adds all
+    /// k-mers to the spectra, and empties the table.
     fn take_table(&mut self, table: &mut CounterTable<S>, spectra: &mut KmerSpectra<S>) -> Result<(), Error>;
 
-    /// The rows that this consumer keeps from a table on a device. Only these rows are copied from the device.
+    /// The rows that the receiver needs from a table on a device. Only these rows are copied from the device.
     fn requested_rows(&self) -> DeviceRowRequest;
 
     /// Processes the requested rows of a table on a device. `roots` is the number of roots in the whole table.
     fn take_rows(&mut self, rows: DeviceTableRows<'_, S>, roots: u64) -> Result<(), Error>;
 }
 
-/// Rows that a consumer needs from a table on a device; no other rows are copied.
+/// Which rows of a table on a device are copied to the host: those that the [`CounterSink`] needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeviceRowRequest {
     /// All k-mers, with those of a root in consecutive rows.

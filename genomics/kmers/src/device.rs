@@ -38,7 +38,7 @@ const MAX_HOST_BYTES_PER_LANE: u64 = 96 << 20;
 /// k-mers.
 const MAX_DEVICE_BYTES_PER_LANE: u64 = 384 << 20;
 
-/// Devices that count in addition to the threads, and the one that scatters reads.
+/// OpenCL devices that count k-mers in addition to the CPU threads, and the device that scatters reads.
 #[derive(Debug, Clone, Default)]
 pub struct Devices {
     devices: Vec<Arc<Device>>,
@@ -67,27 +67,27 @@ impl PartialEq for Devices {
 impl Eq for Devices {}
 
 impl Devices {
-    /// Uses the given devices.
+    /// OpenCL devices that count k-mers in addition to the CPU threads; the CPU scatters the reads.
     pub fn new(devices: Vec<Arc<Device>>) -> Self {
         Self { devices, ..Self::default() }
     }
 
-    /// The same devices, with one that scatters reads.
+    /// Returns the same OpenCL devices with `scatter` as the device that scatters reads.
     pub fn with_scatter_device(self, scatter: ScatterDevice) -> Self {
         Self { scatter, ..self }
     }
 
-    /// What scatters reads.
+    /// The device that scatters reads: the CPU or an FPGA.
     pub fn scatter_device(&self) -> &ScatterDevice {
         &self.scatter
     }
 
-    /// Whether no device counts.
+    /// Whether no OpenCL device counts.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }
 
-    /// Bytes of host memory that the devices can use.
+    /// Maximum number of bytes of host memory that the lanes of all devices can use.
     pub(crate) fn max_host_bytes(&self) -> u64 {
         let lanes = |device: &Arc<Device>| {
             let own = if device.description().shares_memory { MAX_DEVICE_BYTES_PER_LANE } else { 0 };
@@ -96,12 +96,12 @@ impl Devices {
         self.devices.iter().map(lanes).sum()
     }
 
-    /// Maximum number of lanes (host threads with a table each) for this device.
+    /// Maximum number of lanes (host threads with a table each) of all devices together.
     pub(crate) fn max_lanes(&self) -> usize {
         LANES * self.devices.len()
     }
 
-    /// Lanes of the devices that have not failed; they share `reserved` bytes of host memory.
+    /// Creates the lanes of the devices that have not failed; they share `reserved` bytes of host memory.
     pub(crate) fn usable_lanes(&self, reserved: u64) -> Vec<DeviceLane> {
         let each = reserved / self.max_lanes().max(1) as u64;
         let alive = self.devices.iter().filter(|device| !device.is_lost());
@@ -119,7 +119,7 @@ impl Devices {
         lanes.enumerate().map(lane).collect()
     }
 
-    /// Adds to the number of bins counted by threads and devices.
+    /// Adds `bins` to the total number of bins that were counted.
     pub(crate) fn add_counted_bins(&self, bins: usize) {
         self.statistics.total.fetch_add(bins as u64, Relaxed);
     }
@@ -138,7 +138,7 @@ impl Devices {
         (!names.is_empty()).then(|| format!("{on} of {all} bins were counted by {}{lost}", names.join(" and ")))
     }
 
-    /// Number of bins counted in total, by devices, and by threads after a device failed.
+    /// Numbers of bins that were counted: in total, by devices, and by threads after a device failed.
     pub fn bin_statistics(&self) -> [u64; 3] {
         [&self.statistics.total, &self.statistics.on_devices, &self.statistics.taken_over].map(|n| n.load(Relaxed))
     }

@@ -7,12 +7,12 @@ use genuma_reads::dna;
 pub struct Kmer {
     /// The k-mer on the strand of the sequence.
     pub forward: u64,
-    /// Code of the reverse complement, 2 bits a base.
+    /// The reverse complement of the k-mer.
     pub reverse: u64,
 }
 
 impl Kmer {
-    /// Returns the canonical k-mer: the smaller of both strands.
+    /// Returns the canonical k-mer: the smaller number of both strands.
     #[inline]
     pub fn canonical(self) -> u64 {
         self.forward.min(self.reverse)
@@ -25,7 +25,7 @@ pub fn kmer_mask(k: u32) -> u64 {
     u64::MAX >> (64 - 2 * k)
 }
 
-/// Reverse complement of a packed sequence of `k` bases.
+/// Reverse complement of a packed sequence of `k` bases (at most 32).
 #[inline]
 pub fn reverse_complement_kmer(word: u64, k: u32) -> u64 {
     let mut x = !word;
@@ -53,16 +53,16 @@ pub fn kmers(seq: &[u8], k: u32) -> Kmers<'_> {
     Kmers { seq, k: k as usize, mask: kmer_mask(k), top: 2 * (k - 1), end: 0, bases: 0, forward: 0, reverse: 0 }
 }
 
-/// Iterator of [`kmers`].
+/// Iterator over the k-mers of a sequence ([`kmers`]).
 #[derive(Debug, Clone)]
 pub struct Kmers<'a> {
     seq: &'a [u8],
     k: usize,
     mask: u64,
     top: u32,
-    /// Number of bases of the sequence that were consumed.
+    /// Number of bases of the sequence that were read so far.
     end: usize,
-    /// Number of consecutive A, C, G or T up to here.
+    /// Number of consecutive A, C, G or T before `end`.
     bases: usize,
     forward: u64,
     reverse: u64,

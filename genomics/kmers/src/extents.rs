@@ -1,4 +1,4 @@
-//! Extents: the fixed-size units in which bins grow, in memory while there is room and in a spill file beyond.
+//! Extents: the fixed-size units in which bins grow, in memory up to a limit and in a spill file beyond it.
 //!
 //! All bins of a count share one pool, which has a slab of memory on each NUMA node. An extent comes from the node of
 //! its bin as long as that has memory left. When the limit of full extents in memory is reached, a full extent is
@@ -18,7 +18,7 @@ use crate::node_assignment::{NodeAssignment, NodeShare};
 /// What the spill file contains, for error messages.
 const SPILL_CONTENT: &str = "k-mer";
 
-/// Pool of extents of all bins.
+/// Pool of the memory and of the spill file from which all bins take their extents.
 #[derive(Debug)]
 pub(crate) struct ExtentPool {
     extent_bytes: usize,
@@ -49,6 +49,7 @@ impl OpenExtent {
         self.len += records.len();
     }
 
+    /// The records that were appended so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.memory[..self.len]
     }
@@ -84,7 +85,8 @@ impl ExtentPool {
         )
     }
 
-    /// Creates a pool whose full extents are all in a new file at `path`; up to `max_open` extents are filled in memory.
+    /// Creates a pool whose full extents are all in a new file at `path`; up to `max_open` extents are filled in
+    /// memory.
     ///
     /// # Errors
     /// Returns an error if the file cannot be created or the system cannot provide the memory.
@@ -138,7 +140,8 @@ impl ExtentPool {
         &self.nodes
     }
 
-    /// Residence of the memory by NUMA node; empty if there is only one node or the kernel does not report it.
+    /// Numbers of bytes of the memory that are on each NUMA node; empty if there is only one node or the kernel does
+    /// not report it.
     pub(crate) fn memory_by_node(&self) -> Vec<NodeShare> {
         let share = |(node, slab): (usize, &Arc<Slab>)| {
             let (id, found) = (self.nodes.node_id(node)?, slab.query_residence().ok()?);
@@ -180,7 +183,7 @@ impl ExtentPool {
         OpenExtent { memory, len: 0 }
     }
 
-    /// Stores the records of a full extent, in memory or in the file, and makes `open` an empty extent of `node`.
+    /// Stores the records of a full extent, in memory or in the file, and replaces `open` by an empty extent of `node`.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
@@ -193,7 +196,7 @@ impl ExtentPool {
         Ok(FullExtent::File(piece))
     }
 
-    /// Returns the records of an extent; `buffer` receives those of an extent in the file.
+    /// Returns the records of an extent. Those of an extent in the file are read into `buffer`.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read or is damaged.
@@ -229,7 +232,7 @@ impl ExtentPool {
         Ok(())
     }
 
-    /// Stores an extent in the file and returns its block.
+    /// Stores an extent in the file, if it is not there yet, and returns its block.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
@@ -248,12 +251,12 @@ impl ExtentPool {
         Ok(self.spill.sync_to_disk()?)
     }
 
-    /// Stores all further full extents in the file.
+    /// Stores all further full extents in the file instead of memory.
     pub(crate) fn stop_keeping_in_memory(&self) {
         self.free_full_extents.store(0, Relaxed);
     }
 
-    /// Returns unused memory to the system.
+    /// Returns the unused memory of the pool to the operating system.
     ///
     /// # Errors
     /// Returns an error if the system refuses.

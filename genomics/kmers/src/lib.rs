@@ -73,10 +73,10 @@ pub(crate) const MIN_K: u32 = 12;
 pub const MAX_K: u32 = 32;
 /// Maximum number of samples that can be counted jointly.
 pub const MAX_SAMPLES: usize = 8;
-/// Number of entries of a k-mer spectrum ([`CountResult::spectra`]).
+/// Number of entries of a k-mer spectrum ([`CountResult::spectra`]): counts from 0 to 1022, and all higher counts.
 pub(crate) const SPECTRUM_SLOTS: usize = 1024;
 
-/// What to count, and with which resources.
+/// What to count, and the threads, memory and disk space for it.
 #[derive(Debug, Clone)]
 pub struct CountParams {
     /// Length of the k-mers, [`MIN_K`]..=[`MAX_K`].
@@ -106,13 +106,14 @@ impl CountParams {
         ExpectedInput::from_read_estimate(&ReadEstimate::from_lanes(lanes), self.k)
     }
 
-    /// Bytes of the memory that device lanes get, if the threads leave as much.
+    /// Bytes of the memory that are reserved for device lanes: at most a quarter, and no more than the threads can
+    /// spare.
     fn reserved_for_devices(&self) -> u64 {
         let left = self.memory_bytes.saturating_sub(min_memory_bytes(self.threads));
         self.devices.max_host_bytes().min(self.memory_bytes / 4).min(left)
     }
 
-    /// Bytes of the memory that the threads get.
+    /// Bytes of the memory that remain for the threads.
     fn memory_for_threads(&self) -> u64 {
         self.memory_bytes - self.reserved_for_devices()
     }
@@ -130,14 +131,14 @@ impl CountParams {
     }
 }
 
-/// Transforms read pairs before one thread counts them.
+/// Changes read pairs before their k-mers are counted, for example by trimming. Each thread has its own value.
 pub trait PreparePair: Send {
-    /// Returns the pair of a sample as it is to be counted. Each k bases appended to `added` count as one more k-mer of
-    /// the sample.
+    /// Returns the pair with the bases whose k-mers are counted. Bases appended to `added`, a multiple of k, are
+    /// further k-mers of the sample: each k bases are one.
     fn prepare<'a>(&mut self, pair: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a>;
 }
 
-/// Counts all pairs as they are.
+/// A [`PreparePair`] that returns all pairs unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct UnchangedPairs;
 
@@ -164,12 +165,12 @@ pub struct RootCounters<const S: usize = 2> {
 /// Result of [`count`].
 #[derive(Debug)]
 pub struct CountResult<P, const S: usize = 2> {
-    /// Items that `select` pushed, sorted.
+    /// Items that the closure `select` of [`count`] pushed, sorted.
     pub selected: Vec<P>,
     /// k-mer spectrum of each sample: `spectra[sample][m]` is the number of distinct canonical k-mers that the sample
     /// has `m` times; the last entry includes all higher counts; entry 0 is 0.
     pub spectra: [Vec<u64>; S],
-    /// Sizes of the input and of the intermediate data.
+    /// Numbers of bases, k-mers, bins and bytes of the count.
     pub stats: CountStats<S>,
     /// Number of distinct roots in all samples together.
     pub roots: u64,
@@ -211,7 +212,7 @@ pub enum Error {
     /// The spill file failed or is damaged.
     #[error(transparent)]
     Spill(#[from] genuma_work::spill::Error),
-    /// A device that scatters reads cannot be used.
+    /// The device that scatters reads cannot be used; the text is the reason.
     #[error("{0}")]
     ScatterDevice(String),
     /// The super-k-mers fit neither in memory nor in the scratch space.
@@ -223,7 +224,7 @@ pub enum Error {
         partition: Partition,
         /// Maximum size of the spill file in bytes.
         scratch_bytes: u64,
-        /// Share of the input that had been read (above 0, at most 1).
+        /// Share of the input that had been read when the space was used up (above 0, at most 1).
         read_share: f64,
     },
 }

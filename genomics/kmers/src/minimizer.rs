@@ -1,10 +1,10 @@
-//! Minimizers of the roots of a sequence: the smallest hash among the canonical m-mers of a root, which is the same
-//! on both strands.
+//! Finds the minimizer of each root of a sequence: the smallest hash of the canonical m-mers of the root. It is the
+//! same on both strands.
 
 use genuma_machine::processor::SimdLevel;
 use genuma_reads::packed_bases::{PackedBases, WORD_BASES, reverse_complement_16};
 
-/// Length of the minimizer's m-mers: 11 from k = 24 on, about half a root for smaller k.
+/// Length m of minimizers for k-mers of length `k`: 11 from k = 24 on, about half a root for smaller k.
 pub(crate) fn minimizer_length(k: u32) -> u32 {
     ((k - 2) / 2).min(11)
 }
@@ -12,16 +12,16 @@ pub(crate) fn minimizer_length(k: u32) -> u32 {
 /// Number of lanes of the vector loops: a multiple of any vector width, so that no loop has a remainder.
 const LANES: usize = WORD_BASES;
 
-/// Finds the minimizers of a sequence; reuses its memory.
+/// Finds the minimizers of sequences; holds reusable buffers.
 #[derive(Debug)]
 pub(crate) struct MinimizerFinder {
     level: SimdLevel,
     m: usize,
     /// Number of m-mers of a root.
     window: usize,
-    /// Number of roots of the last sequence.
+    /// Number of roots of the last sequence that was searched.
     roots: usize,
-    /// For each position the hash of its m-mer at first, and the minimizer of its root in the end.
+    /// At first the hash of the m-mer at each position, in the end the minimizer of the root at each position.
     hashes: Vec<u32>,
     scratch: Vec<u32>,
     /// Bit `i % LANES` of entry `i / LANES`: root `i + 1` has another minimizer than root `i`.
@@ -29,20 +29,23 @@ pub(crate) struct MinimizerFinder {
 }
 
 impl MinimizerFinder {
-    /// Finder for roots of `k`-mers with minimizers of the usual length, which uses instructions of `level`.
+    /// Finder for the roots of `k`-mers with minimizers of [`minimizer_length`] bases, which uses vector instructions
+    /// of `level`.
     pub(crate) fn for_kmer_length(k: u32, level: SimdLevel) -> Self {
         Self::with_minimizer_length(k, minimizer_length(k), level)
     }
 
-    /// Finder with minimizers of `m` bases, at most 16 and k−2.
+    /// Finder for the roots of `k`-mers with minimizers of `m` bases (at most 16 and k−2), which uses vector
+    /// instructions of `level`.
     pub(crate) fn with_minimizer_length(k: u32, m: u32, level: SimdLevel) -> Self {
         let [hashes, spare, changes] = [const { Vec::new() }; 3];
         let (m, window) = (m as usize, (k - 1 - m) as usize);
         Self { level, m, window, roots: 0, hashes, scratch: spare, changes }
     }
 
-    /// Finds the minimizer of each k-mer (of its root) in the `bases` bases from `start` on, at least k. Calls `each`
-    /// with the minimizer, the first k-mer and the number of k-mers of each run with the same minimizer.
+    /// Finds the minimizer of the root of each k-mer in the `bases` bases from `start` on, at least k. Calls `each` for
+    /// each run of k-mers with the same minimizer: with the minimizer, the number of the first k-mer and the number of
+    /// k-mers.
     #[inline]
     pub(crate) fn for_each_minimizer_run(
         &mut self,

@@ -1,5 +1,5 @@
-//! Filter for the parts of a sequence that may contain one of a set of k-mers: those whose roots share a minimizer
-//! with one of them.
+//! Filter for the ranges of a sequence that may contain one of a set of k-mers: ranges of k-mers whose roots have a
+//! minimizer that a k-mer of the set has, too.
 //!
 //! A k-mer in a read has the same root, and so the same minimizer, on either strand. A read of 150 bases has about 16
 //! minimizers and 120 k-mers, and minimizers are found with vector instructions. So one filter query covers seven
@@ -36,7 +36,7 @@ pub struct MinimizerFilterScratch {
     super_kmers: Vec<SuperKmer>,
 }
 
-/// Word and bits of a minimizer in the filter.
+/// Index of the filter word of a minimizer, and its bits in that word.
 fn filter_position(minimizer: u32, shift: u32) -> (usize, u64) {
     // Minimizers are small numbers by selection, so they are hashed again.
     let spread = u64::from(minimizer ^ (minimizer >> 15)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -44,7 +44,8 @@ fn filter_position(minimizer: u32, shift: u32) -> (usize, u64) {
 }
 
 impl MinimizerFilter {
-    /// Builds the filter for canonical or other `kmers` of `k` bases (17 to 32); either strand of each passes.
+    /// Builds the filter for `kmers` of `k` bases (17 to 32), canonical or not. Both strands of each k-mer pass the
+    /// filter.
     pub fn build(k: u32, kmers: impl Iterator<Item = u64>) -> Self {
         let mut sifter = MinimizerFilterScratch::for_kmer_length(k);
         let mut minimizers = Vec::with_capacity(kmers.size_hint().0);
@@ -73,8 +74,9 @@ impl MinimizerFilter {
         sieve
     }
 
-    /// Calls `each` with the disjoint ranges of `seq`, in order, that may contain one of the k-mers; each occurrence is
-    /// completely inside one range. Bases other than A, C, G, T are in no range. Returns the packed bases.
+    /// Calls `each` with the disjoint ranges of `seq`, in order, that may contain one of the k-mers. Each occurrence of
+    /// a k-mer is completely inside one range. Bases other than A, C, G, T are in no range. Returns the packed bases of
+    /// `seq`.
     #[inline]
     pub fn for_each_candidate_range<'a>(
         &self,

@@ -8,7 +8,7 @@ use genuma_machine::{IdSet, Topology};
 /// Assignment of threads and bins to NUMA nodes. Nothing is bound if there is only one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeAssignment {
-    /// System numbers of the nodes, distinct; empty if there is one node or the topology is unknown.
+    /// Numbers of the nodes in the operating system, distinct; empty if there is one node or the topology is unknown.
     ids: Vec<u32>,
     /// For each thread the index of its node in `ids`.
     threads: Vec<usize>,
@@ -51,7 +51,7 @@ impl NodeAssignment {
         self.ids.len().max(1)
     }
 
-    /// Number of a node in the operating system. `None` if threads are not bound to nodes.
+    /// Number of a node (index `node`) in the operating system. `None` if threads are not bound to nodes.
     pub(crate) fn node_id(&self, node: usize) -> Option<u32> {
         self.ids.get(node).copied()
     }
@@ -67,7 +67,7 @@ impl NodeAssignment {
         self.threads[bin % self.threads.len()]
     }
 
-    /// Pins the calling thread, number `thread` of the count, to its node for good. Returns the index of the node.
+    /// Pins the calling thread, number `thread` of the count, permanently to its node. Returns the index of the node.
     pub(crate) fn pin_thread(&self, thread: usize) -> usize {
         let node = self.threads[thread % self.threads.len()];
         if let Some(id) = self.node_id(node) {
@@ -84,14 +84,14 @@ impl NodeAssignment {
 /// Threads and memory of a count on one NUMA node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeShare {
-    /// Number of the NUMA node, as Linux has it.
+    /// Number of the NUMA node in Linux.
     pub node: u32,
     /// Number of threads pinned to the node.
     pub threads: usize,
-    /// Bytes of the memory of the node's bins that are on the node.
+    /// Bytes of memory of the node's bins that are on this node.
     pub local_bytes: u64,
-    /// Bytes of the memory of the node's bins that are on other nodes, because the node was full or the kernel moved
-    /// them.
+    /// Bytes of memory of the node's bins that are on other nodes, because this node was full or the kernel moved the
+    /// pages.
     pub remote_bytes: u64,
 }
 

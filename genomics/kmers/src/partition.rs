@@ -27,10 +27,10 @@ impl fmt::Display for Partition {
 }
 
 impl Partition {
-    /// The whole k-mer space.
+    /// The only partition if the k-mer space is not divided.
     pub const WHOLE_KMER_SPACE: Partition = Partition { number: 0, total: 1 };
 
-    /// Partition `number` (from 0) of `of`; `None` if out of range.
+    /// Partition `number` (from 0) of `total` partitions; `None` if a number is out of range.
     pub fn from_number_and_total(number: u32, total: u32) -> Option<Partition> {
         (number < total && total <= MAX_PARTITIONS).then_some(Partition { number, total })
     }
@@ -69,14 +69,15 @@ impl Partition {
         Some([half(self.number)?, half(self.number + self.total)?])
     }
 
-    /// Whether `other` is this partition or a repeated half of it.
+    /// Whether `other` is this partition or results from splitting it in halves repeatedly.
     fn contains_partition(self, other: Partition) -> bool {
         other.total.is_multiple_of(self.total)
             && (other.total / self.total).is_power_of_two()
             && other.number % self.total == self.number
     }
 
-    /// Splits the partition in halves repeatedly, until the number of partitions is at least `min_total` or the maximum.
+    /// Splits the partition in halves repeatedly, until the number of partitions is at least `min_total` or the
+    /// maximum.
     fn split(self, min_total: u32) -> Vec<Partition> {
         match self.halves() {
             Some(halves) if self.total < min_total => {
@@ -86,7 +87,8 @@ impl Partition {
         }
     }
 
-    /// The parts of the partition that are not in `done`, split until the number of partitions is at least `min_total`.
+    /// The partitions that cover this partition without those in `done`, split until the number of partitions of the
+    /// k-mer space is at least `min_total`.
     fn without(self, done: &[Partition], min_total: u32) -> Vec<Partition> {
         if done.contains(&self) {
             return Vec::new();
@@ -144,9 +146,10 @@ pub enum PartitionOutcome<T> {
 
 /// Counts all partitions of the k-mer space, one after the other.
 ///
-/// The space is split like the partitions `done` of an earlier run, else into `min_partitions` partitions. `count_one`
-/// counts each missing partition. A partition that is too large is split and started again, and so are remaining
-/// partitions that look as large. Returns the partitions of `done` that are used, and the results of `count_one`.
+/// `done` are partitions that an earlier run has counted; the space is divided so that they need not be counted again.
+/// Without them it is divided into `min_partitions` partitions. `count_one` counts each missing partition. A partition
+/// that is too large is split and counted again; remaining partitions that are probably too large are split before they
+/// are counted. Returns the partitions of `done` that can be used, and the results of `count_one`.
 ///
 /// # Errors
 /// Returns the first error of `count_one`, or that of `too_large` for a partition that cannot be split further.
@@ -191,7 +194,8 @@ pub fn count_in_partitions<T, E>(
     Ok((done, made))
 }
 
-/// Hash of a minimizer that is independent of its order and its bin: each bit depends on all bits of the minimizer.
+/// Hash of a minimizer that gives its partition. It does not depend on the order of minimizers or on their bins: each
+/// bit depends on all bits of the minimizer.
 #[inline]
 fn hash_minimizer(minimizer: u32) -> u32 {
     let x = (minimizer ^ (minimizer >> 16)).wrapping_mul(0x9e37_79b1);

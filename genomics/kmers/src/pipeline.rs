@@ -1,5 +1,5 @@
-//! Threads of a count, each pinned to a NUMA node: all scatter reads into bins, then all count bins, those of their
-//! node first and the largest of these first.
+//! Runs the threads of a count, each pinned to a NUMA node. First all threads scatter reads into bins; then all threads
+//! count bins, those of their own node first and the largest of these first.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,9 +25,10 @@ use crate::{CountParams, CountResult, CountStats, Error, MAX_K, MIN_K, PreparePa
 /// Counts the k-mers of one partition jointly in samples 0 to `S - 1`. Over all partitions
 /// ([`crate::count_in_partitions`]) each root is counted once.
 ///
-/// Each thread passes its pairs through its own `prepare`, which is returned. After all reads are read, `select` is
-/// created from the total number of k-mers of each sample and from all `prepare`, which have seen all pairs. It
-/// receives each root once with all its counters, and pushes the items to keep. The items are returned sorted, so the result does not depend on bins and threads.
+/// `prepare` creates a [`PreparePair`] for each thread, through which the thread passes its pairs; all of them are
+/// returned. After all reads were read, `select` creates a closure from the number of k-mers of each sample and from
+/// all [`PreparePair`] values. The closure receives each root once with all its counters, and pushes the items to keep.
+/// The items are returned sorted, so the result does not depend on bins and threads.
 ///
 /// # Errors
 /// Returns an error if a parameter is out of range, if reads cannot be read, or if the spill file fails;
@@ -63,12 +64,14 @@ pub struct ScatteredReads<const S: usize> {
     pub(crate) totals: ScatterTotals<S>,
     /// Memory of the bins by NUMA node; empty with a single node.
     pub(crate) memory_by_node: Vec<NodeShare>,
-    /// Devices that count in addition to the threads, and the share of the memory for them in bytes.
+    /// Devices that count in addition to the threads.
     pub(crate) devices: Devices,
+    /// Bytes of the memory that are reserved for device lanes.
     pub(crate) device_memory_bytes: u64,
 }
 
-/// Creates the pool of the memory that `plan` gives to the bins; up to `max_open` extents are filled at a time.
+/// Creates the pool with the memory that `plan` gives to the bins. At most `max_open` extents are in use that are not
+/// full.
 ///
 /// # Errors
 /// Returns an error if the system cannot provide the memory.
@@ -88,7 +91,7 @@ pub(crate) fn create_extent_pool(
 }
 
 impl<const S: usize> ScatteredReads<S> {
-    /// Reads all lanes, to count and sort ([`SortedKmers`]) the k-mers.
+    /// Reads all lanes into bins, so that the k-mers can be counted and sorted ([`SortedKmers`]).
     ///
     /// # Errors
     /// Returns an error if a parameter is out of range, if reads cannot be read, or if the spill file cannot be
@@ -97,7 +100,8 @@ impl<const S: usize> ScatteredReads<S> {
         Ok(Self::scatter_with_plan(Self::plan_for_sorting(lanes, params)?, lanes, params, meter, || UnchangedPairs)?.0)
     }
 
-    /// Divides the memory for k-mers that will be sorted.
+    /// Divides the memory for a count whose k-mers will be sorted. The number of k-mers is estimated from the first
+    /// reads of the lanes.
     pub(crate) fn plan_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
         check_params(params)?;
         let kmers = params.estimate_input(lanes).input_per_partition(params.partition.num_partitions()).kmers;
@@ -105,7 +109,7 @@ impl<const S: usize> ScatteredReads<S> {
         Ok(MemoryPlan::divide_memory(&demand, params.memory_for_threads()))
     }
 
-    /// Reads all lanes with a given division of the memory.
+    /// Reads all lanes into bins, with the memory divided as in `plan`.
     pub(crate) fn scatter_with_plan<R: PreparePair>(
         plan: MemoryPlan,
         lanes: &[Lane],
@@ -117,7 +121,7 @@ impl<const S: usize> ScatteredReads<S> {
         Self::scatter_with_pool(pool, plan, lanes, params, meter, prepare)
     }
 
-    /// Reads all lanes into bins of a given pool.
+    /// Reads all lanes into bins whose extents come from `pool`.
     pub(crate) fn scatter_with_pool<R: PreparePair>(
         pool: Arc<ExtentPool>,
         plan: MemoryPlan,
@@ -130,7 +134,7 @@ impl<const S: usize> ScatteredReads<S> {
         Self::scatter_into_grid(grid, pool, plan, lanes, params, meter, prepare)
     }
 
-    /// Reads all lanes into the bins of a grid; the plan must have as many bins.
+    /// Reads all lanes into the bins of a grid; `plan` must have the same number of bins.
     pub(crate) fn scatter_into_grid<R: PreparePair>(
         grid: BinGrid,
         pool: Arc<ExtentPool>,
@@ -174,12 +178,12 @@ impl<const S: usize> ScatteredReads<S> {
         ))
     }
 
-    /// Number of k-mers read, per sample.
+    /// Number of k-mers read, per sample, in all partitions.
     pub fn num_kmers(&self) -> [u64; S] {
         self.totals.kmers
     }
 
-    /// Counts the bins and passes each root to `select`.
+    /// Counts the bins and passes each root to `select`, which pushes the items to keep.
     pub(crate) fn select_roots<P, F>(self, select: F) -> Result<CountResult<P, S>, Error>
     where
         P: Ord + Send,
@@ -201,7 +205,7 @@ impl<const S: usize> ScatteredReads<S> {
         self.count_into_pool(self.pool.clone(), min_count)
     }
 
-    /// Same as [`Self::count_and_sort`], with the sort ranges in a given pool.
+    /// Same as [`Self::count_and_sort`], with the sort ranges in extents of `pool`.
     pub(crate) fn count_into_pool(&self, pool: Arc<ExtentPool>, min_count: u32) -> Result<SortedKmers<S>, Error> {
         let parts = Bins::empty(self.plan.sort_ranges, pool);
         let (sum, keeps) = self.count_bins(|| FrequentKmerWriter::new(self.k, min_count, &parts))?;
@@ -239,7 +243,7 @@ impl<const S: usize> ScatteredReads<S> {
         }
     }
 
-    /// Counts all bins with all threads; each thread has its own consumer, made by `make`.
+    /// Counts all bins with all threads. Each thread has its own [`CounterSink`], created by `make`.
     fn count_bins<H: CounterSink<S> + Send>(
         &self,
         make: impl Fn() -> H + Sync,
@@ -262,13 +266,15 @@ pub(crate) struct BinCountingResources<'a> {
     pub(crate) k: u32,
     pub(crate) threads: usize,
     pub(crate) plan: &'a MemoryPlan,
-    /// Devices that count in addition to the threads, and the share of the memory for them in bytes.
+    /// Devices that count in addition to the threads.
     pub(crate) devices: &'a Devices,
+    /// Bytes of the memory that are reserved for device lanes.
     pub(crate) device_memory_bytes: u64,
 }
 
-/// Counts all bins with all threads, each on its node, and with devices; whichever is free takes the next bin. Each
-/// thread and device lane has its own consumer, made by `make`. The threads count what a failed device leaves.
+/// Counts all bins with all threads and devices. Each thread takes the bins of its NUMA node first. Each thread and
+/// device lane has its own [`CounterSink`], created by `make`. Threads count the bins that a failed device has not
+/// finished.
 pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
     bins: &impl BinSource,
     counters: &BinCountingResources<'_>,
@@ -332,7 +338,7 @@ pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
     Ok((sum, harvests))
 }
 
-/// Bytes of the buffers through which device lanes write counted k-mers to sort ranges.
+/// Number of bytes of the buffers through which device lanes write counted k-mers to sort ranges.
 fn lane_buffers(plan: &MemoryPlan, devices: &Devices) -> u64 {
     (devices.max_lanes() * plan.sort_ranges * MemoryPlan::SORT_BUFFER_BYTES) as u64
 }
@@ -349,7 +355,7 @@ fn to_too_large_error(error: Error, params: &CountParams, meter: &ProgressCounte
     }
 }
 
-/// Queue of bins of a node.
+/// Queue of the bins on one NUMA node.
 #[derive(Debug, Default)]
 struct BinQueue {
     bins: Vec<usize>,
@@ -357,13 +363,13 @@ struct BinQueue {
 }
 
 impl BinQueue {
-    /// Iterates over the remaining bins; several threads may take from one queue.
+    /// Removes the remaining bins from the queue one by one. Several threads may take bins at the same time.
     fn take_all(&self) -> impl Iterator<Item = usize> {
         std::iter::from_fn(|| self.bins.get(self.next.fetch_add(1, Relaxed)).copied())
     }
 }
 
-/// Items that `select` chose from the roots that one thread counted.
+/// A [`CounterSink`] of one thread: passes each root to `select`, and collects the items that `select` pushes.
 pub(crate) struct RootSelection<'a, P, F> {
     selected: Vec<P>,
     roots: u64,
@@ -371,7 +377,7 @@ pub(crate) struct RootSelection<'a, P, F> {
 }
 
 impl<'a, P, F> RootSelection<'a, P, F> {
-    /// An empty selection; `select` chooses items of each root.
+    /// Creates an empty selection; `select` chooses the items of each root.
     pub(crate) fn with_rule(select: &'a F) -> Self {
         Self { selected: Vec::new(), roots: 0, select }
     }
@@ -434,7 +440,7 @@ struct ThreadCounter<const S: usize> {
     keys: KmerKeyBuffer,
     table: CounterTable<S>,
     totals: CountTotals<S>,
-    /// Number of k-mers in the bins so far.
+    /// Number of k-mers in all bins that the thread has counted.
     kmers: u64,
 }
 
@@ -452,7 +458,7 @@ impl<const S: usize> ThreadCounter<S> {
         }
     }
 
-    /// Counts the roots of some disjoint classes of a bin.
+    /// Counts the roots of a bin that belong to `classes`, which must be disjoint.
     fn count_bin(
         &mut self,
         bins: &impl BinSource,

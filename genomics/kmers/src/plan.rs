@@ -12,7 +12,7 @@ use crate::{CountParams, MAX_SAMPLES, SPECTRUM_SLOTS};
 /// Number of k-mers per bin: at 30-fold depth or more the table of a bin fits the cache of a core.
 const KMERS_PER_BIN: u64 = 1 << 18;
 
-/// Approximate bytes of super-k-mers per k-mer, as a fraction.
+/// Approximate number of bytes of super-k-mers per k-mer: numerator and denominator.
 const BYTES_PER_KMER: (u64, u64) = (5, 4);
 
 const KIB: u64 = 1024;
@@ -32,14 +32,14 @@ const MAX_EXTENT_BYTES: u64 = 256 * KIB;
 const MIN_BUFFER_BYTES: u64 = 256;
 /// Maximum size in bytes of a thread's buffer for one bin.
 const MAX_BUFFER_BYTES: u64 = 512;
-/// Minimum number of super-k-mers that a thread holds to collapse equal ones.
+/// Minimum number of slots of the table in which a thread merges equal super-k-mers.
 const MIN_HELD_SUPER_KMERS: usize = 64;
-/// Maximum number of super-k-mers that a thread holds to collapse equal ones.
+/// Maximum number of slots of the table in which a thread merges equal super-k-mers.
 const MAX_HELD_SUPER_KMERS: usize = 8192;
-/// Preferred minimum size of an extent in bytes: fewer bins are used rather than smaller extents.
+/// Preferred minimum size of an extent in bytes: the number of bins is reduced before extents become smaller.
 const PREFERRED_EXTENT_BYTES: u64 = 16 * KIB;
 
-/// How many k-mers and bytes of super-k-mers the reads are expected to have.
+/// Expected numbers of k-mers and of bytes of super-k-mers in the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedInput {
     /// Number of k-mers in all reads together, repeated ones included.
@@ -49,8 +49,8 @@ pub struct ExpectedInput {
 }
 
 impl ExpectedInput {
-    /// Derives the expected k-mers from an estimate of reads and bases. `k` may be out of range. A wrong estimate
-    /// only costs time.
+    /// Derives the expected numbers from an estimate of reads and bases. `k` may be out of range. A wrong estimate
+    /// makes the count slower, but not wrong.
     pub fn from_read_estimate(reads: &ReadEstimate, k: u32) -> Self {
         let k = k.clamp(crate::MIN_K, crate::MAX_K);
         let kmers = reads.num_kmers_of_length(k);
@@ -71,7 +71,8 @@ impl ExpectedInput {
     }
 }
 
-/// Minimum number of partitions such that each is expected to fit, if at most [`MAX_PARTITIONS`].
+/// Minimum number of partitions with which each partition is expected to fit in memory and scratch space; `None` if it
+/// is more than [`MAX_PARTITIONS`].
 pub(crate) fn partitions_needed<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<u32> {
     let fits = |&parts: &u32| {
         let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
@@ -96,14 +97,15 @@ pub struct CountForecast {
     pub spilled_bytes: u64,
 }
 
-/// Grid of bins for `kmers` k-mers in `num_partitions` partitions; bins are as small as if one process counted all.
+/// Returns a grid of bins for `kmers` k-mers in `num_partitions` partitions. The bins have the same size as in a count
+/// by one process.
 pub fn bin_grid_for_kmers(kmers: u64, num_partitions: u32) -> BinGrid {
     let num_partitions = num_partitions.clamp(1, MAX_PARTITIONS);
     let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS) / u64::from(num_partitions);
     BinGrid { num_partitions, bins_per_partition: bins.max(MIN_BINS_PER_PARTITION) as u32 }
 }
 
-/// Minimum memory in bytes with which `threads` threads can scatter reads into a grid.
+/// Minimum memory in bytes with which `threads` threads can scatter reads into the bins of a grid.
 pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
     let (bins, demand) =
         (grid.num_bins() as u64, MemoryDemand::of_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers));
@@ -136,7 +138,7 @@ pub(crate) struct MemoryDemand {
     pub threads: usize,
     /// Bytes of a slot of a counter table.
     slot_bytes: usize,
-    /// Bytes of a held super-k-mer.
+    /// Bytes of a super-k-mer in the table that merges equal super-k-mers.
     held_super_kmer_bytes: usize,
     /// Bytes that a thread needs apart from buffers and tables: for spectra and the minimizers of a read.
     fixed_bytes_per_thread: u64,
@@ -149,11 +151,12 @@ pub(crate) struct MemoryDemand {
 pub(crate) enum KmerDelivery {
     /// Counted k-mers are passed on root by root.
     Roots,
+    /// Counted k-mers are stored in sort ranges and sorted.
     SortedKmers,
 }
 
 impl MemoryDemand {
-    /// Demand of a count with counters of `S` samples.
+    /// Memory demand of a count of `kmers` k-mers with counters of `S` samples.
     pub(crate) fn of_count<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
         let thread = 32 * KIB + (S * SPECTRUM_SLOTS * size_of::<u64>()) as u64;
         Self {
@@ -166,7 +169,7 @@ impl MemoryDemand {
         }
     }
 
-    /// Minimum memory in bytes.
+    /// Minimum memory in bytes with which the count is possible.
     fn min_bytes(&self) -> u64 {
         let thread = (2 * MIN_SLOTS * self.slot_bytes + 2 * MIN_HELD_SUPER_KMERS * self.held_super_kmer_bytes) as u64;
         let bins = MIN_BINS + MIN_BINS / BINS_PER_SORT_RANGE;
@@ -175,7 +178,7 @@ impl MemoryDemand {
     }
 }
 
-/// Division of the memory. Sizes are in bytes unless stated otherwise.
+/// Division of the memory among bins, buffers and tables. Sizes are in bytes unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
     /// Number of bins of a partition.
@@ -184,15 +187,15 @@ pub(crate) struct MemoryPlan {
     pub sort_ranges: usize,
     /// Size of an extent, the unit in which bins grow and spill.
     pub extent_bytes: usize,
-    /// Maximum number of extents in memory, at least one per bin and range.
+    /// Maximum number of extents in memory, at least one per bin and sort range.
     pub max_extents: usize,
     /// Size of the buffer that each thread has for each bin.
     pub buffer_bytes: usize,
-    /// Number of super-k-mers that a thread holds to collapse equal ones.
+    /// Number of slots of the table in which a thread merges equal super-k-mers.
     pub held_super_kmers: usize,
     /// Number of slots of a thread's hash table; two tables exist while it grows.
     pub slots: usize,
-    /// Bytes in which a thread may sort after the tables are freed.
+    /// Bytes of memory in which each thread sorts k-mers, after the counter tables are freed.
     pub sort_bytes: usize,
 }
 
@@ -202,7 +205,7 @@ pub fn min_memory_bytes(threads: usize) -> u64 {
 }
 
 impl MemoryPlan {
-    /// Divides `memory` bytes, which must be at least [`min_memory_bytes`].
+    /// Divides `memory` bytes, which must be at least [`min_memory_bytes`], and chooses the number of bins.
     pub(crate) fn divide_memory(demand: &MemoryDemand, memory: u64) -> Self {
         let threads = demand.threads as u64;
         let left = memory - threads * demand.fixed_bytes_per_thread;
@@ -264,8 +267,8 @@ impl MemoryPlan {
         self.max_extents - self.bins - self.sort_ranges
     }
 
-    /// Approximate number of bytes of records that fit in memory and in a spill file of `scratch_bytes` bytes; open extents
-    /// are half full.
+    /// Approximate number of bytes of records that fit in memory and in a spill file of `scratch_bytes` bytes; open
+    /// extents are half full.
     pub(crate) fn capacity_bytes(&self, scratch_bytes: u64) -> u64 {
         let extent = self.extent_bytes as u64;
         let full = (self.max_full_extents() as u64).saturating_add(scratch_bytes / extent);

@@ -12,7 +12,7 @@ use crate::{
     ScatteredReads, SortedKmers,
 };
 
-/// Evaluates `$result` with the constant `$S`: the least number of counters for `$samples` samples.
+/// Evaluates `$result` with the constant `$S`: the smallest supported number of counters that is at least `$samples`.
 macro_rules! with_counters {
     ($samples:expr, $S:ident => $result:expr) => {
         match $samples {
@@ -36,14 +36,15 @@ macro_rules! with_counters {
     };
 }
 
-/// All reads of some samples as super-k-mers in bins.
+/// All reads of some samples as super-k-mers in bins, for a number of samples that is known at run time only.
 pub struct ScatteredSamples(Box<dyn CountBins>);
 
-/// The counted k-mers of some samples, which can be iterated in sorted order.
+/// The counted k-mers of some samples, which can be iterated in sorted order, for a number of samples that is known at
+/// run time only.
 pub struct SampleKmers(Box<dyn VisitKmers>);
 
 impl ScatteredSamples {
-    /// Reads all lanes of samples 0 to `samples - 1`; `samples` is at most [`MAX_SAMPLES`].
+    /// Scatters the reads of all lanes of samples 0 to `samples - 1` into bins; `samples` is at most [`MAX_SAMPLES`].
     ///
     /// # Errors
     /// As [`ScatteredReads::read_lanes`].
@@ -71,7 +72,7 @@ impl SampleKmers {
         self.0.num_kept()
     }
 
-    /// Sizes so far; those of samples that do not exist are 0.
+    /// Numbers of bases, k-mers, bins and bytes so far. Entries of samples that do not exist are 0.
     pub fn count_stats(&self) -> CountStats<MAX_SAMPLES> {
         self.0.count_stats()
     }
@@ -177,7 +178,7 @@ impl<const S: usize> CountBins for ScatteredReads<S> {
     }
 }
 
-/// Why the k-mers were not visited to the end.
+/// Why the iteration over the k-mers ended early.
 enum Stop {
     Requested,
     Failed(Error),

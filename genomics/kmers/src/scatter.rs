@@ -1,4 +1,5 @@
-//! Scatter: reads in, super-k-mer records by bin out. [`Scatter`] is the seam behind which the CPU or a device does it.
+//! Scattering: reads are cut into super-k-mers, which are written as records to their bins. The CPU or a device does
+//! it, each behind the trait [`Scatter`].
 
 mod cpu;
 mod fpga;
@@ -20,20 +21,20 @@ use cpu::CpuScatter;
 use fpga::FpgaScatter;
 pub use fpga::SimulatedFpga;
 
-/// Where reads are scattered. All give the same records.
+/// Device that scatters reads into bins. All give the same records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ScatterDevice {
-    /// The threads that read, with the widest vector instructions.
+    /// The CPU: the threads that read, with the widest vector instructions.
     #[default]
     Cpu,
-    /// A simulated FPGA for each of these threads.
+    /// A simulated FPGA for each of the threads that read.
     SimulatedFpga(SimulatedFpga),
 }
 
 /// Scatters batches of packed reads of one sample into super-k-mer records by bin.
 ///
-/// A base that is [`genuma_reads::dna::NOT_A_BASE_CODE`] is of low quality or no base, and in no k-mer. A backend may keep
-/// reads until [`Scatter::finish_batch`]. The order of the records in a bin is free.
+/// A base that is [`genuma_reads::dna::NOT_A_BASE_CODE`] is of low quality or no base, and in no k-mer. A backend may
+/// keep reads until [`Scatter::finish_batch`]. The records of a bin may be in any order.
 pub(crate) trait Scatter: Send {
     /// Takes one read.
     fn scatter_read(&mut self, read: &BaseCodes, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<(), Error>;
@@ -42,7 +43,7 @@ pub(crate) trait Scatter: Send {
     fn finish_batch(&mut self, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error>;
 }
 
-/// Which k-mers become records, and in which bins.
+/// Which k-mers are written as records, and to which bins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BinLayout {
     pub(crate) k: u32,
@@ -59,7 +60,7 @@ impl BinLayout {
     }
 }
 
-/// Number of k-mers of a batch in all partitions, and bytes of the records in bins.
+/// Number of k-mers of a batch in all partitions, and number of bytes of its records in bins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ScatteredRecords {
     kmers: u64,
@@ -70,8 +71,9 @@ pub(crate) struct ScatteredRecords {
 pub(crate) struct ScatterThread<'a, R, const S: usize> {
     k: u32,
     prepare: R,
-    /// Letters of k-mers that the current pair adds to its own, and quality letters for them.
+    /// Bases (ASCII) of the k-mers that [`PreparePair`] adds to the current pair.
     added: Vec<u8>,
+    /// Quality characters of the highest quality for one added k-mer.
     good_letters: Vec<u8>,
     packer: QualityMaskingPacker,
     scatter: Box<dyn Scatter>,
@@ -91,7 +93,7 @@ pub(crate) struct ScatterTotals<const S: usize> {
 }
 
 impl<const S: usize> ScatterTotals<S> {
-    /// Totals of nothing.
+    /// Totals before any read is scattered.
     pub(crate) fn zero() -> Self {
         Self { bases: [0; S], kmers: [0; S], bytes: 0 }
     }
@@ -107,7 +109,8 @@ impl<const S: usize> ScatterTotals<S> {
 }
 
 impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
-    /// Scatters into the bins of a grid, with buffers of `buffer_bytes` bytes per bin.
+    /// Creates the state of a thread that scatters into the bins of a grid, with a buffer of `buffer_bytes` bytes for
+    /// each bin.
     pub(crate) fn new(bins: &'a Bins, grid: BinGrid, params: &CountParams, buffer_bytes: usize, prepare: R) -> Self {
         let layout = BinLayout { k: params.k, partition: params.partition, grid };
         let scatter: Box<dyn Scatter> = match params.devices.scatter_device() {
@@ -152,7 +155,7 @@ impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
         Ok(())
     }
 
-    /// Flushes the buffers; returns the totals and the preparation.
+    /// Appends the content of all buffers to the bins. Returns the totals and the [`PreparePair`] of the thread.
     ///
     /// # Errors
     /// Returns an error if the spill file fails.

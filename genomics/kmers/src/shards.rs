@@ -22,7 +22,7 @@ use crate::plan::{self, KmerDelivery, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
 use crate::{CountParams, CountResult, CountStats, Error, PreparePair, RootCounters};
 
-/// Index of the k-mers of a shard in its object.
+/// Index of the k-mers of a shard in its object: which bytes contain which bin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardKmerIndex {
     grid: BinGrid,
@@ -94,7 +94,7 @@ impl ShardKmerIndex {
         self.bins.select_bins(first..first + self.grid.bins_per_partition as usize)
     }
 
-    /// Whether the shard was scattered into this grid and is complete.
+    /// Whether the shard has all bins of this grid, and the grid has as many partitions as `partition`.
     fn matches_grid(&self, partition: Partition, grid: BinGrid) -> bool {
         self.grid == grid && partition.num_partitions() == grid.num_partitions && self.bins.len() == grid.num_bins()
     }

@@ -31,7 +31,7 @@ const KMERS_PER_BUCKET: u64 = 8;
 /// Maximum binary logarithm of the number of buckets, so that they stay in the L1 cache.
 const MAX_BUCKET_BITS: u32 = 12;
 
-/// Assignment of k-mers to ranges, and their encoding there.
+/// Assignment of k-mers to sort ranges, and encoding of the k-mers of a range.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SortRangeLayout {
     /// Number of bits of a k-mer after those that determine its range.
@@ -52,7 +52,8 @@ impl SortRangeLayout {
         kmer.checked_shr(self.suffix_bits).unwrap_or(0) as usize
     }
 
-    /// Writes a k-mer at the start of `out`, at least [`max_record_bytes`], and returns its size in bytes.
+    /// Writes the record of a k-mer at the start of `out`, which has at least [`max_record_bytes`] bytes. Returns the
+    /// size of the record in bytes.
     #[inline]
     fn write_record(&self, kmer: u64, counts: &[u32], out: &mut [u8]) -> usize {
         out[..8].copy_from_slice(&(kmer << (64 - 8 * self.suffix_bytes)).to_be_bytes());
@@ -95,8 +96,8 @@ impl SortRangeLayout {
     }
 }
 
-/// How the k-mers of one sort range are divided into buckets, which are sorted separately. The bits of a k-mer after
-/// those that determine its range are the index of its bucket. Most buckets contain few k-mers.
+/// Division of the k-mers of one sort range into buckets, which are sorted separately. The bits of a k-mer after those
+/// that determine its range are the index of its bucket. Most buckets contain few k-mers.
 #[derive(Debug, Clone, Copy)]
 struct BucketLayout {
     /// Number of bits of a k-mer after those that determine its bucket.
@@ -122,7 +123,7 @@ impl BucketLayout {
     }
 }
 
-/// Buffers in which a thread sorts; reused.
+/// Reusable buffers in which a thread sorts.
 #[derive(Debug, Default)]
 struct SortBuffers<const S: usize> {
     /// The k-mers in the order of their records.
@@ -135,7 +136,7 @@ struct SortBuffers<const S: usize> {
 impl<const S: usize> SortBuffers<S> {
     const BYTES_PER_KMER: usize = 2 * size_of::<(u64, [u32; S])>() + size_of::<usize>();
 
-    /// Empties the buffers for `num_kmers` k-mers.
+    /// Empties the buffers and reserves memory for `num_kmers` k-mers.
     fn start(&mut self, buckets: BucketLayout, num_kmers: u64) {
         for kmers in [&mut self.unsorted, &mut self.sorted] {
             kmers.clear();
@@ -174,7 +175,7 @@ impl<const S: usize> SortBuffers<S> {
     }
 }
 
-/// Writes the k-mers of counter tables that have a minimum total count to the sort ranges.
+/// A [`CounterSink`] that writes the k-mers with a minimum total count to the sort ranges.
 pub(crate) struct FrequentKmerWriter<'a> {
     k: u32,
     layout: SortRangeLayout,
@@ -184,7 +185,7 @@ pub(crate) struct FrequentKmerWriter<'a> {
 }
 
 impl<'a> FrequentKmerWriter<'a> {
-    /// Keeps `k`-mers with a total count of at least `min_count` in the ranges `parts`.
+    /// Creates a writer of `k`-mers with a total count of at least `min_count` to the sort ranges `parts`.
     pub(crate) fn new(k: u32, min_count: u32, parts: &'a Bins) -> Self {
         let layout = SortRangeLayout::with_num_ranges(k, parts.len());
         Self { k, layout, min_count, buffers: BinBuffers::allocate(parts, MemoryPlan::SORT_BUFFER_BYTES), kept: 0 }
@@ -240,19 +241,20 @@ pub struct SortedKmers<const S: usize> {
     pub(crate) ranges: Bins,
     pub(crate) layout: SortRangeLayout,
     pub(crate) threads: usize,
-    /// Bytes in which a thread may sort.
+    /// Bytes of memory in which each thread sorts k-mers.
     pub(crate) sort_bytes: usize,
     pub(crate) num_kept: u64,
     /// k-mer spectrum of each sample, with all k-mers, kept or not: `spectra[sample][m]` is the number of distinct
     /// canonical k-mers that the sample has `m` times; the last entry includes all higher counts; entry 0 is 0.
     pub spectra: [Vec<u64>; S],
-    /// Sizes of the count, without the bytes that the ranges spill.
+    /// Numbers of the count, without the bytes that the sort ranges spill.
     pub(crate) stats: CountStats<S>,
     /// Memory by NUMA node when all reads were in bins; empty with a single node, or if all bins were in a file.
     pub memory_by_node: Vec<NodeShare>,
 }
 
-/// The turn to output, passed from range to range.
+/// State with which the threads output the sort ranges in order: the number of the next range and the callback, which
+/// only the thread of that range may call.
 struct OutputTurn<W, E> {
     next_range: usize,
     callback: W,
@@ -272,7 +274,7 @@ impl<const S: usize> SortedKmers<S> {
         self.num_kept == 0
     }
 
-    /// Numbers of k-mers, bins and bytes that were counted until now.
+    /// Numbers of bases, k-mers, bins and bytes of the count until now.
     pub fn count_stats(&self) -> CountStats<S> {
         CountStats { spilled_bytes: self.stats.spilled_bytes + self.ranges.spilled_bytes(), ..self.stats }
     }
@@ -281,7 +283,8 @@ impl<const S: usize> SortedKmers<S> {
         self.threads as u64 * (self.sort_bytes + self.ranges.extent_bytes()) as u64
     }
 
-    /// Moves k-mers to the spill file until those in memory and the memory for sorting take at most `bytes`, as far as possible.
+    /// Moves k-mers to the spill file until those in memory and the memory for sorting take at most `bytes`, or as
+    /// little as possible.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
@@ -353,7 +356,7 @@ impl<const S: usize> SortedKmers<S> {
         (self.sort_bytes / SortBuffers::<S>::BYTES_PER_KMER) as u64
     }
 
-    /// Fills `sorting` with the `num_kmers` k-mers of a range that are within the sub-range `range`, sorted.
+    /// Fills `sorting` with the `num_kmers` k-mers of sort range `range_index` whose values are in `range`, sorted.
     fn sort_range(
         &self,
         range_index: usize,
@@ -374,7 +377,8 @@ impl<const S: usize> SortedKmers<S> {
         Ok(())
     }
 
-    /// Outputs the `num_kmers` k-mers of a sub-range, which may be more than can be sorted at once.
+    /// Outputs the `num_kmers` k-mers of a sort range whose values are in `range`. If they are more than can be sorted
+    /// at once, the two halves of `range` are output one after the other.
     fn output_by_subranges<E: From<Error>>(
         &self,
         range_index: usize,
@@ -400,7 +404,7 @@ impl<const S: usize> SortedKmers<S> {
     }
 }
 
-/// Stops the other threads if this thread panics.
+/// Guard that stops the other threads if this thread panics.
 struct EndOnPanic<'a, W, E> {
     turn: &'a Mutex<OutputTurn<W, E>>,
     changed: &'a Condvar,

@@ -35,8 +35,8 @@ pub(crate) struct SuperKmer {
     pub kmers: usize,
 }
 
-/// Packs reads at 2 bits a base; reuses its memory. Bases of low quality are masked like N, so that no k-mer contains
-/// them.
+/// Packs reads at 2 bits a base; holds reusable buffers. Bases of low quality are masked like N, so that no k-mer
+/// contains them.
 #[derive(Debug)]
 pub(crate) struct QualityMaskingPacker {
     /// Minimum quality character (Phred + 33) of a base.
@@ -45,7 +45,7 @@ pub(crate) struct QualityMaskingPacker {
 }
 
 impl QualityMaskingPacker {
-    /// Packer that marks bases below the Phred quality `min_base_quality`.
+    /// Packer that masks bases below the Phred quality `min_base_quality`.
     pub(crate) fn with_min_base_quality(min_base_quality: u8) -> Self {
         // Quality 0 accepts every letter, even an invalid one.
         let lowest = if min_base_quality == 0 { 0 } else { min_base_quality.saturating_add(33) };
@@ -60,7 +60,7 @@ impl QualityMaskingPacker {
     }
 }
 
-/// Cuts reads into super-k-mers; reuses its memory.
+/// Cuts reads into super-k-mers; holds reusable buffers.
 #[derive(Debug)]
 pub(crate) struct SuperKmerCutter {
     k: usize,
@@ -68,7 +68,7 @@ pub(crate) struct SuperKmerCutter {
 }
 
 impl SuperKmerCutter {
-    /// Cutter for `k`-mers that uses instructions of `level`.
+    /// Cutter for `k`-mers that uses vector instructions of `level`.
     pub(crate) fn for_kmer_length(k: u32, level: SimdLevel) -> Self {
         Self { k: k as usize, minimizers: MinimizerFinder::for_kmer_length(k, level) }
     }
@@ -108,8 +108,8 @@ impl SuperKmerCutter {
 }
 
 impl SuperKmer {
-    /// Writes the record at the start of `out`, at least [`MAX_RECORD_BYTES`] bytes, and returns its length. `read` is the
-    /// packed read of the super-k-mer.
+    /// Writes the record at the start of `out`, at least [`MAX_RECORD_BYTES`] bytes, and returns its length. `read` is
+    /// the packed read of the super-k-mer.
     #[inline]
     pub(crate) fn write_record(self, read: PackedBases<'_>, k: u32, sample: u8, out: &mut [u8]) -> usize {
         let bases = self.kmers + k as usize - 1;
@@ -136,13 +136,13 @@ pub(crate) struct SuperKmerRecord<'a> {
     pub bases: &'a [u8],
 }
 
-/// Number of k-mers of a record with this first byte.
+/// Number of k-mers of a record, decoded from its first byte.
 #[inline]
 pub(crate) fn num_kmers_of_head(head: u8) -> usize {
     usize::from(head) % MAX_KMERS_PER_RECORD + 1
 }
 
-/// Sample of a record with this first byte.
+/// Number of the sample of a record, decoded from its first byte.
 #[inline]
 pub(crate) fn sample_of_head(head: u8) -> u8 {
     head >> KMER_BITS
@@ -161,7 +161,8 @@ pub(crate) fn super_kmer_records(bytes: &[u8], k: u32) -> impl Iterator<Item = S
 }
 
 impl SuperKmerRecord<'_> {
-    /// Returns all bases of the smaller strand in one word, the first in the highest bits and zeros after the last.
+    /// Returns all bases in one word, the first in the highest bits and zeros after the last, on the strand that gives
+    /// the smaller number.
     #[inline]
     pub(crate) fn canonical_word(&self, k: u32) -> u128 {
         let unused = 128 - 2 * (self.kmers as u32 + k - 1);
@@ -176,7 +177,7 @@ impl SuperKmerRecord<'_> {
 pub(crate) struct KmerKeyBuffer([u64; MAX_KMERS_PER_RECORD]);
 
 impl KmerKeyBuffer {
-    /// Returns the keys of the `kmers` k-mers of a word ([`SuperKmerRecord::canonical_word`]), in either order.
+    /// Returns the keys of the `kmers` k-mers of a word ([`SuperKmerRecord::canonical_word`]), in any order.
     ///
     /// The key of a k-mer is `root << 4 | first << 2 | last` on the strand that gives the smaller key. The root
     /// decides, unless it is its own reverse complement; then the strand with the smaller pair of outer bases is
@@ -221,7 +222,7 @@ fn keys_scalar(keys: &mut [u64; MAX_KMERS_PER_RECORD], word: u128, kmers: usize,
     }
 }
 
-/// Reverse complement of 64 bases.
+/// Reverse complement of the 64 bases in a word.
 #[inline(always)]
 fn revcomp_word(word: u128) -> u128 {
     (u128::from(reverse_complement_kmer(word as u64, 32)) << 64)
@@ -235,7 +236,7 @@ pub(crate) fn canonical_kmer_of_key(key: u64, k: u32) -> u64 {
     kmer.min(reverse_complement_kmer(kmer, k))
 }
 
-/// Loads eight bytes from `at` on, the first in the highest bits, padded with zeros.
+/// Loads eight bytes from offset `at` on, the first in the highest bits, padded with zeros.
 #[inline]
 fn load(bytes: &[u8], at: usize) -> u64 {
     let rest = &bytes[at..];

@@ -1,11 +1,11 @@
-//! Bases packed as two bits, 32 per word, the first in the lowest bits: A = 0, C = 1, T = 2, G = 3. These are two
-//! bits of the ASCII letters, so that packing needs no table. The complement of `b` is `b ^ 2`.
+//! Bases packed at two bits each, 32 per word, the first in the lowest bits: A = 0, C = 1, T = 2, G = 3. These codes
+//! are two of the bits of the ASCII letters, so that packing needs no table. The complement of `b` is `b ^ 2`.
 
 /// Number of bases in a 64-bit word, at 2 bits a base.
 pub const BASES_PER_WORD: usize = 32;
-/// The lower bit of each base in a word.
+/// Mask of a word with the lower of the two bits of each base set.
 pub const LOW_BIT_OF_EACH_BASE: u64 = 0x5555_5555_5555_5555;
-/// ASCII base of each 2-bit base code (0 to 3).
+/// ASCII letter of each 2-bit base code (0 to 3).
 pub const BASE_LETTERS: [u8; 4] = *b"ACTG";
 
 /// Whether an ASCII character is A, C, G or T, in either case.
@@ -24,7 +24,7 @@ fn pack_eight(letters: u64) -> u64 {
     (x | x >> 24) & 0xffff
 }
 
-/// Packs up to 32 ASCII bases into a word; missing bases count as A.
+/// Packs up to 32 ASCII bases into a word; a word with fewer bases is filled up with A.
 #[inline(always)]
 pub(crate) fn pack_word(letters: &[u8]) -> u64 {
     let mut word = 0;
@@ -46,7 +46,7 @@ pub(crate) fn reverse_complement(word: u64) -> u64 {
     reverse_bases(word) ^ 0xaaaa_aaaa_aaaa_aaaa
 }
 
-/// A word with its 32 bases in reverse order.
+/// Returns a word with its 32 bases in reverse order.
 #[inline(always)]
 pub fn reverse_bases(word: u64) -> u64 {
     let x = word.swap_bytes();
@@ -54,28 +54,28 @@ pub fn reverse_bases(word: u64) -> u64 {
     ((x >> 2) & 0x3333_3333_3333_3333) | ((x & 0x3333_3333_3333_3333) << 2)
 }
 
-/// The 32 bases from position `at` on.
+/// The 32 bases of a packed sequence from base `at` on, which need not be the first base of a word.
 #[inline(always)]
 pub fn word_at_position(words: &[u64], at: usize) -> u64 {
     let (i, shift) = (at / BASES_PER_WORD, 2 * (at % BASES_PER_WORD) as u32);
     (words[i] >> shift) | (words[i + 1] << 1 << (63 - shift))
 }
 
-/// Code of the base at position `at`.
+/// Code (0 to 3) of base number `at` of a packed sequence.
 #[inline(always)]
 pub fn base_at(words: &[u64], at: usize) -> u8 {
     (words[at / BASES_PER_WORD] >> (2 * (at % BASES_PER_WORD)) & 3) as u8
 }
 
-/// Mask with the lower of the two bits of each of the first `n` bases of a word of 32 bases; of all bases if `n` is 32
-/// or more.
+/// Mask of a word with the lower of the two bits set for each of its first `n` bases; for all 32 bases if `n` is
+/// larger.
 #[inline(always)]
 pub fn low_bits_of_first_bases(n: usize) -> u64 {
     if n >= BASES_PER_WORD { LOW_BIT_OF_EACH_BASE } else { LOW_BIT_OF_EACH_BASE & ((1 << (2 * n)) - 1) }
 }
 
-/// A mask for word `i` of a packed sequence: the lower bit of each base of the word whose position in the sequence is
-/// in `from..to`.
+/// Mask of word `i` of a packed sequence with the lower of the two bits set for each base whose position in the
+/// sequence is in `from..to`.
 #[inline(always)]
 pub fn low_bits_of_base_range(i: usize, from: usize, to: usize) -> u64 {
     low_bits_of_first_bases(to.saturating_sub(BASES_PER_WORD * i))
@@ -96,16 +96,17 @@ struct PackedRead {
     has_ambiguous: bool,
 }
 
-/// One strand of a packed read.
+/// One strand of a packed read: the read as sequenced, or its reverse complement.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadStrand<'a> {
-    /// The packed bases. On the forward strand, bases after the last one are A.
+    /// The packed bases of the strand. On the forward strand, the last word is filled up with A.
     pub words: &'a [u64],
-    /// The words of the read and all words that follow in memory.
+    /// The words of this strand and all words that follow in the batch, so that a fixed number of words can be read at
+    /// once.
     pub words_to_end: &'a [u64],
-    /// The lower bit of each ambiguous base; empty if the read has none.
+    /// Masks with the lower of the two bits set for each ambiguous base, one per word; empty if the read has none.
     pub ambiguous: &'a [u64],
-    /// Number of bases (bp).
+    /// Length of the read in bp.
     pub length: usize,
 }
 
@@ -159,8 +160,8 @@ impl PackedReadBatch {
         self.reads.push(PackedRead { at: at as u32, length: seq.len() as u32, has_ambiguous: odd });
     }
 
-    /// Appends the `n` words from `at` on, which hold `length` bases, in reverse order. `turned` reverses the bases
-    /// of a word.
+    /// Appends a sequence in reverse order: the sequence with `length` bases in the `n` words from `at` on. `turned`
+    /// reverses the bases of a word.
     #[inline(always)]
     fn push_reversed(&mut self, at: usize, n: usize, length: usize, turned: impl Fn(u64) -> u64) {
         let spare = 2 * (BASES_PER_WORD * n - length) as u32;
@@ -171,7 +172,7 @@ impl PackedReadBatch {
         }
     }
 
-    /// Read `i` as sequenced, or its reverse complement if `reverse_bases` is set.
+    /// The packed bases of read `i` as sequenced, or of its reverse complement if `reverse_bases` is set.
     #[inline(always)]
     pub fn read_strand(&self, i: usize, reverse_bases: bool) -> ReadStrand<'_> {
         let PackedRead { at, length, has_ambiguous: odd } = self.reads[i];

@@ -1,4 +1,5 @@
-//! A diagonal: the placement of a read that a seed suggests, before any base is compared.
+//! A diagonal: strand and position at which a read would lie if it matched the reference from a seed on without gaps.
+//! No base has been compared yet.
 
 use crate::options::MAX_READ_BP;
 
@@ -9,8 +10,8 @@ const SEED_COUNT_BITS: u32 = 10;
 /// Number of bits of anchor and seed count together, below the position in a packed [`Diagonal`].
 const SUPPORT_BITS: u32 = ANCHOR_BITS + SEED_COUNT_BITS;
 
-/// A diagonal of a read: strand, packed position of base 0 of the read, anchor (a seed's start in the read) and
-/// number of seeds on it, packed into one number in this order.
+/// A diagonal of a read in one number, from the highest bits on: strand, packed position of base 0 of the read, anchor
+/// (start of a seed in the read), and number of seeds on the diagonal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Diagonal(u64);
 
@@ -25,19 +26,19 @@ impl Diagonal {
         Diagonal(u64::from(reverse) << 63 | left << SUPPORT_BITS | u64::from(anchor) << SEED_COUNT_BITS | 1)
     }
 
-    /// Whether the diagonal is of the reverse complement of the read.
+    /// Whether the diagonal is that of the reverse complement of the read.
     #[inline(always)]
     pub fn is_reverse(self) -> bool {
         self.0 >> 63 == 1
     }
 
-    /// Packed position of base 0 of the read.
+    /// Packed position of base 0 of the oriented read.
     #[inline(always)]
     pub fn read_start(self) -> u64 {
         self.0 << 1 >> (SUPPORT_BITS + 1)
     }
 
-    /// Start of the seed in the oriented read.
+    /// Start (base number) of one of the seeds in the oriented read.
     #[inline(always)]
     pub fn anchor(self) -> u16 {
         (self.0 >> SEED_COUNT_BITS & ((1 << ANCHOR_BITS) - 1)) as u16

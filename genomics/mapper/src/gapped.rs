@@ -2,8 +2,8 @@
 //!
 //! Affine gaps (Gotoh 1982) in a band of diagonals; clipping an end of the read costs a penalty. Thirty-two reads are
 //! processed together, one in each lane of a vector (Rognes and Seeberg 2000; Farrar 2007 compares the alternatives),
-//! so that no cell waits for its neighbour. The width of the band follows from the score to be beaten: a gap that
-//! costs more than the ungapped alignment loses cannot help.
+//! so that no cell of the matrix waits for the result of its neighbour. The width of the band follows from the ungapped
+//! score: a gap that costs more than the mismatches of the ungapped alignment cannot help.
 
 use crate::bases::{BASES_PER_WORD, ReadStrand};
 use crate::index::IndexView;
@@ -14,7 +14,7 @@ use crate::placement::Placement;
 const LANES: usize = 32;
 /// Maximum gap length (bp).
 pub const MAX_GAP_BP: i32 = 35;
-/// Score of an impossible alignment.
+/// Score of an alignment that is not possible.
 const NO_SCORE: i16 = -20_000;
 /// Code of an ambiguous base of a read.
 const AMBIGUOUS_CODE: i16 = 4;
@@ -29,17 +29,17 @@ const DELETION: u8 = 1;
 const INSERTION: u8 = 2;
 const START: u8 = 3;
 const SOURCE_MASK: u8 = 3;
-/// The deletion that ends here is longer than one base.
+/// Bit of a cell: the deletion that ends in this cell is longer than one base.
 const LONGER_DELETION: u8 = 4;
-/// The insertion that ends here is longer than one base.
+/// Bit of a cell: the insertion that ends in this cell is longer than one base.
 const LONGER_INSERTION: u8 = 8;
 
-/// A placement that is to be aligned with gaps.
+/// A request to align a read with gaps near one of its placements.
 #[derive(Debug, Clone, Copy)]
 pub struct GappedJob {
-    /// Number of the read, chosen by the caller.
+    /// Number by which the caller identifies the read.
     pub read: u32,
-    /// Number of the placement, chosen by the caller.
+    /// Number by which the caller identifies the placement.
     pub place: u32,
     /// Packed position of base 0 of the read on the first diagonal of the band.
     at: u64,
@@ -47,26 +47,27 @@ pub struct GappedJob {
     reverse: bool,
     length: u16,
     width: u8,
-    /// Whether the band contains every alignment that could be better.
+    /// Whether the band contains every alignment that could have a higher score than the placement.
     covers_all_gaps: bool,
 }
 
-/// The alignment with gaps that a [`GappedJob`] found.
+/// The best alignment in the band of a [`GappedJob`].
 #[derive(Debug, Clone, Copy)]
 pub struct GappedResult {
-    /// Index of the read in its batch, as in [`GappedJob::read`].
+    /// Number of the read, as in [`GappedJob::read`].
     pub read: u32,
-    /// Index of the placement among those of the read, as in [`GappedJob::place`].
+    /// Number of the placement, as in [`GappedJob::place`].
     pub place: u32,
-    /// The aligned placement; its CIGAR operations are in the list that the caller passed.
+    /// The best alignment; its CIGAR operations are in the list that the caller passed.
     pub best: Placement,
-    /// Whether the band contained every alignment that could be better.
+    /// Whether the band contained every alignment that could have a higher score than the placement.
     pub covers_all_gaps: bool,
 }
 
 impl GappedJob {
-    /// Creates the job that finds all alignments with gaps that are better than a placement; `None` if gaps cannot
-    /// help. For a competing placement only alignments with one gap at each end are considered.
+    /// Creates the job for a placement; `None` if no alignment with gaps can have a higher score. The band contains all
+    /// alignments with a higher score. If the placement is a `rival` of a better one, the band is narrower: it contains
+    /// only those with at most one gap at each end of the read.
     #[inline(always)]
     pub fn for_placement(
         read: u32,
@@ -103,15 +104,20 @@ impl GappedJob {
 /// Aligns reads to the reference with gaps, several [`GappedJob`]s at a time; holds reusable buffers.
 #[derive(Debug, Default)]
 pub struct GappedAligner {
-    /// Bases of the reads by row, bases of the reference, and mismatch score of each row.
+    /// Base of each read in each row of the matrix.
     read: Vec<Lanes>,
+    /// Reference bases along the band.
     reference: Vec<Lanes>,
+    /// Score of a mismatch in each row.
     mismatch_scores: Vec<Lanes>,
-    /// Best scores of the previous row, and best scores that end with an insertion.
+    /// Best score of each cell of the previous row.
     best: Vec<Lanes>,
+    /// Best score of each cell of the previous row that ends with an insertion.
     insertion: Vec<Lanes>,
-    /// For each cell of the alignment matrix the code of the cell that its best path comes from.
+    /// For each cell of the alignment matrix the source of its best score: the previous cell on the diagonal, a
+    /// deletion, an insertion, or the start of the alignment.
     from: Vec<[u8; LANES]>,
+    /// CIGAR operations of the current alignment, in reverse order.
     operations: Vec<u32>,
 }
 
@@ -123,7 +129,8 @@ pub const CIGAR_INSERTION: u32 = 1;
 pub const CIGAR_DELETION: u32 = 2;
 
 impl GappedAligner {
-    /// Runs all jobs, in any order, and passes each result to `each`. The CIGAR operations are appended to `cigars`.
+    /// Runs all jobs, in any order, removes them from `jobs`, and passes each result to `each`. `strand` returns the
+    /// bases of a read. The CIGAR operations are appended to `cigars`.
     #[inline(always)]
     pub fn align_jobs<'a>(
         &mut self,
@@ -230,7 +237,7 @@ impl GappedAligner {
         }
     }
 
-    /// Fills all cells and returns the end of the best alignment of each lane.
+    /// Fills the alignment matrix and returns for each lane the cell in which its best alignment ends.
     #[inline(always)]
     fn fill_matrix(
         &mut self,
@@ -317,8 +324,9 @@ impl GappedAligner {
         ends
     }
 
-    /// Traces an alignment back from its last cell. Stores the CIGAR operations in reverse order, and returns the
-    /// first aligned base of the read and the first diagonal.
+    /// Traces an alignment back from its last cell. Stores the CIGAR operations in reverse order in `operations`, and
+    /// returns the number of the first aligned base of the read and the number of the diagonal in the band on which the
+    /// alignment starts.
     fn trace_back(&mut self, lane: usize, row: usize, column: usize, width: usize) -> (usize, usize) {
         self.operations.clear();
         let mut push = |operation: u32| match self.operations.last_mut() {
@@ -360,8 +368,7 @@ impl GappedAligner {
     }
 }
 
-/// For each SIMD lane (one alignment job per lane) the score, row and column of the cell in which the best alignment
-/// ends.
+/// For each SIMD lane (one job per lane) the score, row and column of the cell in which the best alignment ends.
 struct BestCells {
     score: Lanes,
     row: Lanes,

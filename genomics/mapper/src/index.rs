@@ -1,9 +1,9 @@
 //! The index of a reference: its bases packed at two bits each, and the positions of its seeds.
 //!
 //! A seed ([`crate::syncmers`]) is looked up in one cache line, its *bucket*: twelve slots, each with a tag of the
-//! seed's hash and a position. A seed with more than three positions has one slot, which refers to a *list*: the
-//! number of positions on each strand, and the positions. Tags are short, so a slot may belong to another seed; the
-//! caller compares the bases.
+//! seed's hash and a position. A seed with more than three positions has one slot, which refers to a *list*: the number
+//! of positions on each strand, and the positions. Tags are short, so a slot with the same tag may belong to another
+//! seed; the caller compares the bases.
 //!
 //! ```text
 //!  hash  8 bits: partition | bucket in the partition | tag (7 bits)
@@ -33,15 +33,15 @@ pub const EDGE_PADDING_BP: u64 = 4096;
 /// Minimum padding (bp) between two sequences.
 pub(crate) const CONTIG_GAP_BP: u64 = 64;
 const SLOTS_PER_BUCKET: usize = 12;
-/// Number of partitions of the hash values, by their first bits. Each partition has its own buckets.
+/// Number of partitions of the hash values, by the first eight bits of the hash. Each partition has its own buckets.
 const PARTITIONS: u64 = 256;
-/// Number of buckets at the end of a partition that only take the overflow of earlier buckets.
+/// Number of buckets at the end of a partition that only take the seeds for which earlier buckets have no free slot.
 const SPARE_BUCKETS: u64 = 16;
-/// Maximum number of positions of a seed that are stored in slots instead of a list.
+/// Maximum number of positions of a seed that are stored in slots of its bucket instead of a list.
 const MAX_SINGLE_POSITIONS: usize = 3;
 /// The first bytes of an index; the last byte is the format version.
 const MAGIC: [u8; 8] = *b"genuma\x00\x01";
-/// Alignment (bytes) of the large sections.
+/// Alignment (bytes) of the sections with bases, buckets and lists.
 const SECTION_ALIGNMENT_BYTES: usize = 4096;
 
 /// A bucket: one cache line with twelve slots, each for one seed.
@@ -57,7 +57,7 @@ struct Bucket {
 const COUNT_SHIFT: u32 = 12;
 const CONTINUES_FLAG: u32 = 1 << 16;
 
-/// A sequence of the reference.
+/// One sequence of the reference (a contig).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contig {
     /// Name of the sequence: the first word of its FASTA header.
@@ -81,30 +81,30 @@ pub enum Error {
     /// The bytes are not an index.
     #[error("not an index of genuma")]
     NotAnIndex,
-    /// The index has another format version.
+    /// The index has a format version that this program does not read.
     #[error("an index of another version of genuma")]
     OtherVersion,
-    /// The sections of the index do not fit together.
+    /// The lengths of the sections are not consistent, or do not fit the number of bytes.
     #[error("cut short or damaged")]
     Damaged,
-    /// The reference has too many bases.
+    /// The reference has more bases than an index can have; the number of its bases.
     #[error("a reference of {0} bases is too long: at most 17 Gbp are supported")]
     ReferenceTooLong(u64),
-    /// Too many seeds have similar hashes. Does not happen with real sequences.
+    /// Too many seeds belong into one bucket and the spare buckets. Does not happen with real sequences.
     #[error("the reference cannot be indexed (too many hash collisions): please report it")]
     TooManyCollisions,
 }
 
-/// An index on top of bytes that the caller provides.
+/// An index whose bytes the caller provides, for example as a memory-mapped file.
 #[derive(Debug)]
 pub struct Index<M> {
     bytes: M,
     contigs: Vec<Contig>,
-    /// For each sequence whether it is an ALT contig, and the position of the first ALT contig (the maximum of `u64`
-    /// without ALT contigs).
+    /// For each sequence whether it is an ALT contig.
     alt: Vec<bool>,
+    /// Packed position of the first ALT contig; the maximum of `u64` without ALT contigs.
     first_alt: u64,
-    /// For each block of 65,536 packed bases: the first sequence that ends after the block's start.
+    /// For each block of 65,536 packed bases: number of the first sequence that ends after the start of the block.
     first_contig_by_block: Vec<u32>,
     /// Ranges of packed bases that are ambiguous in the reference, in order.
     ambiguous_ranges: Vec<Range<u64>>,
@@ -119,7 +119,7 @@ pub struct Index<M> {
 #[repr(C)]
 struct IndexHeader {
     contigs: u64,
-    /// Size (bytes) of all names, each with a NUL at its end.
+    /// Size (bytes) of the section with the names of all sequences, each with a NUL at its end.
     names: u64,
     ambiguous_ranges: u64,
     words: u64,
@@ -131,8 +131,8 @@ struct IndexHeader {
 }
 
 impl IndexHeader {
-    /// Byte ranges of the sections (contigs, names, ambiguous ranges, words, buckets, lists) and the total size;
-    /// `None` if the total size overflows.
+    /// Byte ranges of the sections (contigs, names, ambiguous ranges, words, buckets, lists) and the total size of the
+    /// index; `None` if the total size overflows.
     fn section_layout(&self) -> Option<([Range<usize>; 6], usize)> {
         let buckets = self.buckets.checked_add(SPARE_BUCKETS)?.checked_mul(PARTITIONS)?;
         let sections = [
@@ -155,7 +155,7 @@ impl IndexHeader {
 }
 
 impl<M: Deref<Target = [u8]>> Index<M> {
-    /// Opens the index in `bytes`, which must be aligned to 64 bytes.
+    /// Opens the index in `bytes`, which must be aligned to 64 bytes. Checks the header and the sizes of the sections.
     ///
     /// # Errors
     /// The bytes are not an index, have another format version, or end early. The content itself must be checked with
@@ -222,7 +222,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
         &self.bytes
     }
 
-    /// The large arrays with their names: bases, buckets, lists.
+    /// The large arrays of the index as bytes, each with its name: `bases`, `buckets`, `lists`.
     pub fn large_arrays(&self) -> [(&'static str, &[u8]); 3] {
         let of = |range: &Range<usize>| &self.bytes[range.clone()];
         [("bases", of(&self.words)), ("buckets", of(&self.buckets)), ("lists", of(&self.lists))]
@@ -258,18 +258,18 @@ impl<M: Deref<Target = [u8]>> Index<M> {
     }
 }
 
-/// The bucket and the tag with which a seed is looked up.
+/// Where a seed is looked up: the number of its bucket and its tag.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BucketAddress {
     bucket: u32,
-    /// The tag of the hash, as in a slot but without strand and high position bits.
+    /// The seed's tag: some bits of its hash, without the strand and position bits that the tag of a slot has as well.
     tag: u8,
 }
 
-/// Typed references to the arrays of an index, for lookups.
+/// The arrays of an index as typed slices, for lookups.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexView<'a> {
-    /// Bases of all contigs at 2 bits a base, 32 in a word; gaps are between contigs.
+    /// Bases of all contigs at 2 bits a base, 32 in a word, with padding between contigs.
     pub words: &'a [u64],
     buckets: &'a [Bucket],
     lists: &'a [u32],
@@ -284,17 +284,17 @@ pub struct IndexView<'a> {
     extra_position_bits: u32,
 }
 
-/// Content of a slot of the index: the only position of a seed, or the list of its positions.
+/// Content of a slot of the index: one position of a seed, or a reference to the list of its positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexSlot {
     /// Position of the seed in the packed bases of the reference, and whether the reverse complement of the seed was
-    /// hashed.
+    /// hashed there.
     Position(u64, bool),
-    /// Position of the seed's list in the lists.
+    /// Offset of the seed's position list in the array of lists, for [`IndexView::position_list`].
     List(u32),
 }
 
-/// Splits a hash into partition, bucket and tag.
+/// Splits the hash of a seed into partition, bucket in the partition, and tag.
 #[inline(always)]
 fn split_hash(hash: u64, buckets_per_partition: u64, extra_position_bits: u32) -> (u64, u64, u8) {
     let bucket = ((hash << 8 >> 32) * buckets_per_partition) >> 32;
@@ -302,20 +302,21 @@ fn split_hash(hash: u64, buckets_per_partition: u64, extra_position_bits: u32) -
 }
 
 impl<'a> IndexView<'a> {
-    /// Bucket and tag of the seed with hash `hash`.
+    /// The bucket and the tag of the seed with hash `hash`.
     #[inline(always)]
     pub fn bucket_address(&self, hash: u64) -> BucketAddress {
         let (partition, bucket, tag) = split_hash(hash, self.buckets_per_partition, self.extra_position_bits);
         BucketAddress { bucket: (partition * (self.buckets_per_partition + SPARE_BUCKETS) + bucket) as u32, tag }
     }
 
-    /// Requests the cache lines of a bucket, so that its look-up later does not wait for memory.
+    /// Prefetches the cache line of a bucket, so that the later lookup does not wait for memory.
     #[inline(always)]
     pub fn prefetch_bucket(&self, address: BucketAddress) {
         genuma_machine::processor::prefetch(&self.buckets[address.bucket as usize]);
     }
 
-    /// Passes all slots with the seed's tag to `each`. Some may belong to other seeds.
+    /// Passes the content of all slots with the seed's tag to `each`. Some of them may belong to other seeds with the
+    /// same tag.
     #[inline(always)]
     pub fn for_each_slot(&self, address: BucketAddress, mut each: impl FnMut(IndexSlot)) {
         const ONES: u64 = 0x0101_0101_0101_0101;
@@ -357,7 +358,7 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// The list at position `at`; empty if there is none.
+    /// The position list at offset `at` of the array of lists; empty if there is none.
     #[inline(always)]
     pub fn position_list(&self, at: u32) -> PositionList<'a> {
         let counts = 2usize << self.extra_position_bits;
@@ -366,7 +367,7 @@ impl<'a> IndexView<'a> {
         PositionList { counts, places }
     }
 
-    /// Prefetches the first cache line of the position list at `at`.
+    /// Prefetches the first cache line of the position list at offset `at`.
     #[inline(always)]
     pub(crate) fn prefetch_list(&self, at: u32) {
         if let Some(first) = self.lists.get(at as usize) {
@@ -374,7 +375,8 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// Prefetches the `length` reference bases of a read, starting at position `at`: at most two cache lines.
+    /// Prefetches the `length` reference bases from packed position `at` on, with which a read will be compared: at
+    /// most two cache lines.
     #[inline(always)]
     pub(crate) fn prefetch_bases(&self, at: u64, length: usize) {
         let last = (at as usize + length) / BASES_PER_WORD;
@@ -387,7 +389,8 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// Number of the sequence that contains the packed base `at`; otherwise of the next sequence, or the last.
+    /// Number of the sequence that contains packed position `at`; in padding, that of the next sequence, or the last
+    /// one.
     #[inline(always)]
     pub fn contig_at(&self, at: u64) -> usize {
         let mut number =
@@ -398,7 +401,7 @@ impl<'a> IndexView<'a> {
         number
     }
 
-    /// Whether the sequence that contains the packed base `at` is an ALT contig.
+    /// Whether the sequence that contains packed position `at` is an ALT contig.
     #[inline(always)]
     pub fn is_alt(&self, at: u64) -> bool {
         at >= self.first_alt && self.alt[self.contig_at(at)]
@@ -410,7 +413,8 @@ impl<'a> IndexView<'a> {
         self.first_alt != u64::MAX
     }
 
-    /// Range, in the packed bases of the reference, of the contig that contains position `at`.
+    /// Packed positions of the first base and of the end (exclusive) of the sequence that contains packed position
+    /// `at`.
     #[inline(always)]
     pub fn contig_bounds(&self, at: u64) -> Range<u64> {
         let contig = &self.contigs[self.contig_at(at)];
@@ -431,7 +435,7 @@ impl<'a> IndexView<'a> {
     }
 }
 
-/// Reference positions of a frequent seed, sorted, for both strands.
+/// Reference positions of a frequent seed, sorted, separately for both strands.
 #[derive(Debug, Clone, Copy)]
 pub struct PositionList<'a> {
     counts: &'a [u32],
@@ -450,8 +454,8 @@ impl<'a> PositionList<'a> {
         self.len() == 0
     }
 
-    /// The sorted reference positions of the seed, for one of the two strands: those at which the k-mer itself was
-    /// hashed (it was the smaller strand), or, if `reverse` is set, those at which its reverse complement was.
+    /// The sorted reference positions of the seed at which the k-mer of the forward strand was hashed, or, if `reverse`
+    /// is set, those at which its reverse complement was hashed, because it is the smaller one.
     #[inline(always)]
     pub fn positions_of_hashed_strand(&self, reverse: bool) -> impl Iterator<Item = u64> + Clone + use<'a> {
         let half = self.counts.len() / 2;

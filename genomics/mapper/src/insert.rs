@@ -1,4 +1,5 @@
-//! Estimates insert sizes as bwa mem does (Li 2013): from pairs in which each mate has one unique placement.
+//! Estimates the distribution of insert sizes as bwa mem does (Li 2013): from pairs in which each mate has one unique
+//! placement.
 
 use crate::index::IndexView;
 use crate::mapper::MappedReads;
@@ -10,18 +11,19 @@ pub type InsertSizesByOrientation = [Vec<u32>; 4];
 
 /// Maximum insert size that is counted (bp); the value of bwa.
 const MAX_INSERT_SIZE_BP: u64 = 10_000;
-/// Minimum number of pairs with an orientation; the value of bwa.
+/// Minimum number of pairs with an orientation for a distribution; the value of bwa.
 const MIN_ORIENTATION_PAIRS: usize = 10;
-/// Minimum number of pairs with an orientation, as a share of the number of pairs with the most common orientation;
-/// the value of bwa.
+/// Minimum number of pairs with an orientation for a distribution, as a share of the number of pairs with the most
+/// common orientation; the value of bwa.
 const MIN_ORIENTATION_SHARE: f64 = 0.05;
-/// Insert sizes farther from the quartiles than this many interquartile ranges do not count for mean and standard
+/// Insert sizes farther than this many interquartile ranges from the quartiles do not count for mean and standard
 /// deviation; the value of bwa.
 const OUTLIER_QUARTILE_RANGES: f64 = 2.0;
-/// Insert sizes farther from the quartiles than this many interquartile ranges are not proper pairs; the value of
-/// bwa.
+/// Pairs with insert sizes farther than this many interquartile ranges from the quartiles are not proper pairs; the
+/// value of bwa.
 const PROPER_QUARTILE_RANGES: f64 = 3.0;
-/// Insert sizes within this many standard deviations of the mean are proper pairs in any case; the value of bwa.
+/// Pairs with insert sizes within this many standard deviations of the mean are proper pairs in any case; the value of
+/// bwa.
 const MIN_PROPER_STD_DEVS: f64 = 4.0;
 
 /// Distribution of the insert size of pairs with one orientation.
@@ -35,20 +37,22 @@ pub struct InsertSizeModel {
     pub mean: f64,
     /// Standard deviation of the insert size (bp).
     pub deviation: f64,
-    /// Score of each insert size from `low` on; at most 0.
+    /// Score of each insert size from `low` to `high`, at most 0: the base-4 logarithm of the probability of an insert
+    /// size that is at least as far from the mean, times the score of a match.
     scores: Vec<i32>,
 }
 
-/// Insert sizes of a block of pairs: a distribution for each orientation that occurs.
+/// Insert sizes of a block of pairs: one distribution for each orientation that occurs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InsertSizeModels {
     /// Distributions by orientation: FF, FR, RF, RR.
     pub by_orientation: [Option<InsertSizeModel>; 4],
-    /// Maximum distance (bp) of the 5' ends of a proper pair: the maximum insert size minus one.
+    /// Maximum distance (bp) between the 5' ends of a proper pair: the maximum insert size minus one.
     pub max_distance: u64,
 }
 
-/// Insert size (bp) and orientation of mates on one sequence, from the positions of their 5' ends.
+/// Insert size (bp) and index of the orientation (FF, FR, RF, RR) of mates on one sequence, from the packed positions
+/// of their 5' ends and their strands.
 #[inline(always)]
 fn insert_size_and_orientation(ends: [u64; 2], reverse: [bool; 2]) -> (u64, usize) {
     let [a, b] = reverse.map(usize::from);
@@ -62,7 +66,8 @@ pub fn five_prime_position(place: &Placement, length: usize) -> u64 {
     if place.reverse { place.right + length as u64 - 1 } else { place.left }
 }
 
-/// The best placement of a read, if no other placement has a similar score.
+/// The best placement of a read, if all others have at most 80 % of its score and all seeds were examined; otherwise
+/// `None`.
 fn unique_placement<'a>(mapped: &'a MappedReads, read: usize, options: &ScoringOptions) -> Option<&'a Placement> {
     let (best, others) = mapped.placements_of_read(read).split_first()?;
     let sure = mapped.deferred_lists_of_read(read).is_empty()
@@ -71,7 +76,8 @@ fn unique_placement<'a>(mapped: &'a MappedReads, read: usize, options: &ScoringO
     sure.then_some(best)
 }
 
-/// Adds the insert size of the mates `first` and `first` + 1, if each mate has a unique placement.
+/// Adds the insert size of the mates with numbers `first` and `first` + 1, if each mate has a unique placement and both
+/// are on the same sequence.
 pub fn record_insert_size(
     insert_sizes: &mut InsertSizesByOrientation,
     view: &IndexView<'_>,
@@ -89,7 +95,8 @@ pub fn record_insert_size(
 }
 
 impl InsertSizeModels {
-    /// Estimates the distributions from the insert sizes of a block. `match_score` is the score of a match.
+    /// Estimates the distributions from the insert sizes of a block. `match_score` is the alignment score of a matching
+    /// base.
     pub fn from_insert_sizes(mut insert_sizes: InsertSizesByOrientation, match_score: i32) -> InsertSizeModels {
         let most = insert_sizes.iter().map(Vec::len).max().unwrap_or(0);
         let all = insert_sizes.each_mut().map(|found| fit_insert_sizes(found, most, match_score));
@@ -97,8 +104,8 @@ impl InsertSizeModels {
         InsertSizeModels { by_orientation: all, max_distance: farthest }
     }
 
-    /// Score of the insert size of two mates with 5' ends at `ends` on strands `reverse`; `None` if the mates are not
-    /// a proper pair.
+    /// Score of the insert size of two mates with 5' ends at packed positions `ends` on strands `reverse`; `None` if
+    /// the mates are not a proper pair.
     #[inline(always)]
     pub fn insert_size_score(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
         if ends[0].abs_diff(ends[1]) > self.max_distance {

@@ -1,5 +1,6 @@
-//! Finds positions of a pair whose mates both have many positions: from the seed lists, it selects the diagonals near
-//! which the other mate has a diagonal at a proper distance, before any reference base is read.
+//! Finds positions of a pair in which both mates have many: from the position lists of the seeds, it selects the
+//! diagonals of each mate near which the other mate has a diagonal at a proper distance, before any reference base is
+//! read.
 
 use std::ops::Range;
 
@@ -9,46 +10,49 @@ use crate::insert::InsertSizeModels;
 use crate::mapper::{DeferredList, for_each_listed_diagonal};
 use crate::placement::Placement;
 
-/// Maximum length of a position list that is always examined: the first list, and the second one if the mates do not
-/// fit yet. Empirical.
+/// Maximum length of a position list that is always examined: the first list, and the second one if the mates have no
+/// fitting placements yet. Empirical.
 const MAX_FIRST_LIST: u32 = 100_000;
-/// Maximum number of positions of a further list, while fewer than [`FEW_POSITIONS`] positions have been examined.
-/// Empirical.
+/// Maximum length of a further list, while fewer than [`FEW_POSITIONS`] positions have been examined. Empirical.
 const MAX_FURTHER_LIST: u32 = 20_000;
-/// Number of examined positions below which long further lists are examined. Empirical.
+/// Number of examined positions below which further lists of up to [`MAX_FURTHER_LIST`] positions are examined.
+/// Empirical.
 const FEW_POSITIONS: u32 = 200;
-/// Maximum number of examined positions after which no further list is examined. Empirical.
+/// Maximum total number of positions in the examined lists, once [`FEW_POSITIONS`] positions have been examined.
+/// Empirical.
 const MAX_TOTAL_POSITIONS: u32 = 400;
 /// Maximum number of list positions that are examined for a read without a fitting mate. Empirical.
 const MAX_SINGLE_READ_POSITIONS: u32 = 2_000;
-/// Maximum number of diagonals of a read up to which all are kept, even those without a fitting mate.
+/// Maximum number of diagonals of a read up to which all of them are kept, even those without a fitting diagonal of the
+/// mate.
 const MAX_UNJOINED_KEPT: usize = 256;
-/// Maximum number of diagonals that are sorted directly. More are filtered first by the cells that diagonals of the
-/// mate occupy.
+/// Maximum number of diagonals of a mate that are sorted without a filter. If there are more, only those near diagonals
+/// of the other mate ([`OccupiedCells`]) are sorted.
 const MAX_UNFILTERED: usize = 2_000;
-/// Maximum number of diagonals of a read that are kept.
+/// Maximum number of diagonals of a read that are kept after joining.
 const MAX_JOINED_DIAGONALS: usize = 4_000;
-/// Tolerance (bp) of the insert size before the ends are known exactly, because of gaps.
+/// Tolerance (bp) of the insert size of two diagonals, because gaps may shift the ends of the reads.
 const INSERT_SIZE_SLACK_BP: i64 = 30;
-/// Seed count of a diagonal whose placement is already known.
+/// Seed count that marks a diagonal whose placement is already known.
 const KNOWN_SEED_COUNT: u32 = 512;
 
 /// Size of a cache line in bytes.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Seeds, deferred lists and placements of one mate, from which diagonals are paired with those of the other mate.
+/// Placements and position lists of one mate, from which its diagonals are collected and paired with those of the other
+/// mate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MateCandidates<'a> {
     /// Placements of the mate that have been found already.
     pub places: &'a [Placement],
-    /// Seed lists with further positions.
+    /// Position lists of the mate's frequent seeds that are examined.
     pub lists: &'a [DeferredList],
     /// Read length (bp).
     pub length: usize,
 }
 
 impl MateCandidates<'_> {
-    /// Diagonals of the known placements.
+    /// Diagonals of the placements that have been found already.
     fn known_diagonals(&self) -> impl Iterator<Item = Diagonal> {
         let known = |place: &Placement| {
             Diagonal::new(place.left, place.reverse, place.anchor).with_seed_count(KNOWN_SEED_COUNT)
@@ -56,7 +60,7 @@ impl MateCandidates<'_> {
         self.places.iter().map(known)
     }
 
-    /// Passes the diagonals of the known placements and of all positions in the lists to `each`.
+    /// Passes the diagonals of the known placements and of all positions in the position lists to `each`.
     #[inline(always)]
     fn for_each_diagonal(&self, view: &IndexView<'_>, mut each: impl FnMut(Diagonal)) {
         self.known_diagonals().for_each(&mut each);
@@ -64,21 +68,23 @@ impl MateCandidates<'_> {
     }
 }
 
-/// Joins the diagonals of mates; holds reusable buffers.
+/// Joins the diagonals of two mates that are at a proper distance; holds reusable buffers.
 #[derive(Debug, Default)]
 pub(crate) struct MateJoiner {
     cells: OccupiedCells,
-    /// Diagonals of each mate, sorted and without duplicates. `marks` holds the seed count of the best pair with each
-    /// of them.
+    /// Diagonals of each mate, sorted and without duplicates.
     keys: [Vec<Diagonal>; 2],
+    /// For each diagonal of each mate the largest total seed count of a pair that contains it; 0 if no diagonal of the
+    /// other mate fits.
     marks: [Vec<u16>; 2],
     buffers: [Vec<Diagonal>; 2],
     found: [Vec<Diagonal>; 2],
 }
 
-/// Number of position lists of a mate to be examined. `lists` is sorted by length. At least one list is examined, or
-/// two if the mates have no fitting placements yet, unless these lists are too long. Further lists are examined up to
-/// a total number of positions, because short lists may come from sequencing errors.
+/// Returns how many of the position lists of a mate are examined. `lists` is sorted by length. The first list is
+/// examined, and the second one if the mates have no fitting placements yet (`fitting` is false), unless it is too
+/// long. Further lists are examined up to a total number of positions, because the seeds of short lists may contain
+/// sequencing errors.
 pub(crate) fn num_deferred_lists_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
     let mut sum = 0;
     for (n, list) in lists.iter().enumerate() {
@@ -95,8 +101,8 @@ pub(crate) fn num_deferred_lists_for_pair(lists: &[DeferredList], fitting: bool)
     lists.len()
 }
 
-/// Number of deferred lists to be examined for a read without a fitting mate. `lists` is sorted by length. As many
-/// lists are examined as have at most [`MAX_SINGLE_READ_POSITIONS`] positions in total.
+/// Returns how many of the deferred lists of a read without a fitting mate are examined: the shortest ones that have at
+/// most [`MAX_SINGLE_READ_POSITIONS`] positions in total. `lists` is sorted by length.
 pub(crate) fn num_deferred_lists_for_single_read(lists: &[DeferredList]) -> usize {
     let mut sum = 0;
     let few = |list: &&DeferredList| {
@@ -107,10 +113,10 @@ pub(crate) fn num_deferred_lists_for_single_read(lists: &[DeferredList]) -> usiz
 }
 
 impl MateJoiner {
-    /// Finds for each of two mates the diagonals that have no known placement yet and near which the other mate has a
-    /// diagonal. The result is sorted, see [`Self::joined_diagonals`]. For a mate with few diagonals, all unknown
-    /// diagonals are found. Returns for each mate whether diagonals with few seeds were dropped because there were
-    /// too many.
+    /// Finds for each of two mates the diagonals without a known placement near which the other mate has a diagonal. If
+    /// a mate has few diagonals, all of those without a known placement are found. The results are in
+    /// [`Self::joined_diagonals`]. Returns for each mate whether diagonals with few seeds were dropped because there
+    /// were too many.
     #[inline(always)]
     pub(crate) fn join_mates(
         &mut self,
@@ -145,7 +151,8 @@ impl MateJoiner {
         [0, 1].map(|mate| self.keep_joined(mate, all[mate] && self.keys[mate].len() <= MAX_UNJOINED_KEPT))
     }
 
-    /// Finds all diagonals of a read without a fitting mate, except those of its known placements.
+    /// Finds all diagonals of a read without a fitting mate, except those with a known placement. The results are in
+    /// [`Self::joined_diagonals`] of mate 0.
     #[inline(always)]
     pub(crate) fn collect_unplaced_diagonals(&mut self, view: &IndexView<'_>, read: MateCandidates<'_>) {
         self.collect_diagonals(view, read, 0, true);
@@ -154,13 +161,14 @@ impl MateJoiner {
         found.extend(self.keys[0].iter().filter(|key| key.seed_count() < KNOWN_SEED_COUNT));
     }
 
-    /// Diagonals of a mate that the last call of [`Self::join_mates`] or [`Self::collect_unplaced_diagonals`] found.
+    /// Sorted diagonals of a mate that the last call of [`Self::join_mates`] or [`Self::collect_unplaced_diagonals`]
+    /// found.
     pub(crate) fn joined_diagonals(&self, mate: usize) -> &[Diagonal] {
         &self.found[mate]
     }
 
-    /// Collects the sorted diagonals of a mate: all diagonals, or only diagonals near an occupied cell of the other
-    /// mate.
+    /// Collects the diagonals of mate `number`, sorted and with their seed counts: all diagonals, or only those near an
+    /// occupied cell of the other mate.
     #[inline(always)]
     fn collect_diagonals(&mut self, view: &IndexView<'_>, mate: MateCandidates<'_>, number: usize, all: bool) {
         let MateJoiner { cells, keys, buffers: [some, merged], .. } = self;
@@ -192,8 +200,8 @@ impl MateJoiner {
         keys.pop();
     }
 
-    /// Marks the diagonals of mates at a proper distance with the best seed count of a pair. A known placement counts
-    /// as many seeds as there are lists.
+    /// Sets the marks of all diagonals: the largest total seed count of a pair of diagonals at a proper distance. The
+    /// seed count of a known placement is the number of position lists of the mate.
     #[inline(always)]
     fn mark_joined(&mut self, inserts: &InsertSizeModels, mates: [MateCandidates<'_>; 2]) {
         let MateJoiner { keys, marks, .. } = self;
@@ -235,8 +243,8 @@ impl MateJoiner {
         }
     }
 
-    /// Keeps the unknown diagonals that are marked, or all unknown diagonals. If there are too many, keeps the
-    /// diagonals with the highest seed counts and, of the lowest kept seed count, a regular sample. Returns whether
+    /// Keeps the diagonals of a mate that have a mark (or all) and no known placement. If there are too many, keeps
+    /// those with the highest marks and, of those with the lowest mark that is kept, every n-th one. Returns whether
     /// there were too many.
     #[inline(always)]
     fn keep_joined(&mut self, mate: usize, all: bool) -> bool {
@@ -282,8 +290,8 @@ fn strand_range(keys: &[Diagonal], reverse: bool) -> Range<usize> {
     if reverse { middle..keys.len() } else { 0..middle }
 }
 
-/// Merges sorted diagonals into others, without duplicates, and adds up their seed counts. Both end with
-/// [`Diagonal::SENTINEL`]; `merged` is a reusable buffer.
+/// Merges the sorted diagonals `more` into the sorted diagonals `all`. Equal diagonals become one with the sum of their
+/// seed counts. Both end with [`Diagonal::SENTINEL`]; `merged` is a reusable buffer.
 #[inline(always)]
 fn merge_diagonals(all: &mut Vec<Diagonal>, more: &[Diagonal], merged: &mut Vec<Diagonal>) {
     let most = all.len() + more.len();
@@ -309,7 +317,8 @@ fn merge_diagonals(all: &mut Vec<Diagonal>, more: &[Diagonal], merged: &mut Vec<
     std::mem::swap(all, merged);
 }
 
-/// One bit for each cell (block of the reference): whether it has a diagonal. All bits are clear between calls.
+/// One bit for each cell (block of the reference): whether a mate has a diagonal that starts in the cell. All bits are
+/// clear between calls.
 #[derive(Debug, Default)]
 struct OccupiedCells {
     bits: Vec<u8>,
@@ -318,7 +327,7 @@ struct OccupiedCells {
 }
 
 impl OccupiedCells {
-    /// Sets the cell size to at least `reach` bases, for a reference of `bases` bases.
+    /// Sets the cell size to a power of two above `reach` bases, for a reference of `bases` bases.
     fn resize_for(&mut self, bases: u64, reach: u64) {
         self.cell_bits = u64::BITS - reach.leading_zeros();
         let needed = (bases >> self.cell_bits) as usize / 8 + 3;
@@ -327,7 +336,7 @@ impl OccupiedCells {
         }
     }
 
-    /// Byte and bit of a diagonal. The first bit is before all diagonals.
+    /// Byte and bit of the cell of a diagonal. Bit 0 is a cell before the reference.
     #[inline(always)]
     fn at(&self, key: Diagonal) -> (usize, u32) {
         let cell = (key.read_start() >> self.cell_bits) as usize + 1;
@@ -346,8 +355,8 @@ impl OccupiedCells {
         self.bits[byte] = 0;
     }
 
-    /// Clears all bits if clearing them is less work than clearing the bits of `diagonals` diagonals one by one.
-    /// Returns whether the bits were cleared.
+    /// Clears all bits if that is less work than clearing the bits of `diagonals` diagonals one by one. Returns whether
+    /// the bits were cleared.
     fn clear_all(&mut self, diagonals: usize) -> bool {
         let less = self.bits.len() < CACHE_LINE_BYTES * diagonals;
         if less {

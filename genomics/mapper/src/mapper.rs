@@ -24,83 +24,91 @@ use crate::ungapped::{
 
 /// Number of reads that are processed together, stage by stage, so that their memory accesses overlap.
 const READS_PER_GROUP: usize = 64;
-/// Maximum number of list positions of a read that are examined before pairing. Empirical: more positions find more
-/// single reads and take longer.
+/// Maximum number of positions from position lists of a read that are examined before pairing. Empirical: more
+/// positions find more single reads and take longer.
 const MAX_FIRST_POSITIONS: usize = 16;
-/// Lists of at most this many positions are always examined before pairing. Empirical.
+/// Position lists of at most this many positions are always examined before pairing. Empirical.
 const MAX_SHORT_LIST: usize = 12;
-/// Maximum score deficit of an ungapped placement, in matches, relative to the best. Empirical.
+/// Maximum score deficit of a new ungapped placement relative to the best, in matches. Empirical.
 const MAX_SCORE_DEFICIT: i32 = 25;
-/// Maximum score deficit of a kept placement, in matches, relative to the best. Empirical.
+/// Maximum score deficit of a placement that is kept after gapped alignment, relative to the best, in matches.
+/// Empirical.
 const MAX_KEPT_SCORE_DEFICIT: i32 = 30;
-/// Maximum score deficit, in matches, with which a competing placement is still aligned with gaps. Empirical.
+/// Maximum score deficit with gaps, in matches, at which a placement that is not the best is aligned with gaps.
+/// Empirical.
 const MAX_RIVAL_SCORE_DEFICIT: i32 = 10;
-/// Minimum score, in matches, that gaps could gain for a placement to be aligned with gaps. Empirical.
+/// Minimum upper bound of the score that gaps could gain, in matches, at which a placement is aligned with gaps.
+/// Empirical.
 const MIN_GAP_GAIN: i32 = 10;
-/// Minimum score deficit, in matches, of the best ungapped placement at which a gap is assumed to be likely. Empirical.
+/// Minimum score deficit of the best ungapped placement relative to a perfect match, in matches, at which a gap is
+/// assumed to be likely. Empirical.
 const POOR_SCORE_DEFICIT: i32 = 30;
 /// Maximum number of placements of a read that are aligned with gaps.
 const MAX_GAPPED_PLACEMENTS: usize = 4;
 /// Maximum number of placements of a read that are kept.
 const MAX_PLACEMENTS: usize = 256;
-/// Distance in the list of diagonals at which reference bases are prefetched: while one diagonal is aligned, those of
-/// the diagonal this far ahead are loaded.
+/// Distance in the list of diagonals at which reference bases are prefetched: while a read is compared on one diagonal,
+/// the bases for the diagonal this far ahead are loaded.
 pub(crate) const PREFETCH_DISTANCE: usize = 16;
-/// Maximum length of a position list whose positions on ALT contigs are counted.
+/// Maximum length of a position list for which the positions in the primary assembly are counted separately from those
+/// on ALT contigs.
 const MAX_ALT_COUNTED_POSITIONS: usize = 600;
-/// Maximum number of seed hits of a read for which positions on ALT contigs are examined.
+/// Number of seed hits of a read from which on positions on ALT contigs in its lists are skipped.
 const MAX_HITS_WITH_ALT: usize = 400;
 /// Distance (bp) within which two diagonals may belong to one gapped alignment.
 const NEIGHBOUR_DISTANCE_BP: u64 = 150;
 
-/// The list of a frequent seed whose positions are not examined before pairing.
+/// The position list of a frequent seed of a read that is not examined before pairing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeferredList {
-    /// Position of the list in the index.
+    /// Offset of the list in the index ([`IndexView::position_list`]).
     pub list: u32,
-    /// Number of positions of the list in the primary assembly; of a very long list, the number of all positions.
+    /// Number of positions of the list in the primary assembly. Of a list with more than 600 positions, the number of
+    /// all positions.
     pub num_positions: u32,
     /// Whether positions on ALT contigs are examined, too.
     pub examine_alt: bool,
-    /// Start of the seed in the read.
+    /// Number of the read base at which the seed starts.
     pub seed_start: u16,
-    /// Whether the reverse complement of the seed was hashed.
+    /// Whether the reverse complement of the seed was hashed, because it is the smaller one.
     pub reverse: bool,
 }
 
-/// Mapping results of one read except the placements themselves.
+/// Mapping results of one read: ranges of its placements, lists and seeds in [`MappedReads`], and facts about its
+/// seeds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadMappingRanges {
-    /// Range of the placements of the read in the placements of all reads.
+    /// Range (start, end) of the placements of the read in [`MappedReads::places`].
     pub places: (u32, u32),
-    /// Range of the deferred lists of the read in the deferred lists of all reads.
+    /// Range (start, end) of the deferred lists of the read in [`MappedReads::deferred`].
     pub deferred: (u32, u32),
-    /// Range of the seed starts of the read in the seed starts of all reads.
+    /// Range (start, end) of the seeds of the read in [`MappedReads::seeds`].
     pub seeds: (u32, u32),
-    /// Number of occurrences in the reference of the read's median seed: about the number of near copies of the read.
+    /// Number of occurrences in the reference of the read's median seed: about the number of sequences in the reference
+    /// that are similar to the read. 0 if the median seed is not frequent.
     pub copies: u32,
-    /// Number of non-overlapping seeds of the read whose positions were all examined. A placement that was not found
-    /// must have a mismatch in each of these seeds.
+    /// Number of non-overlapping seeds of the read whose reference positions were all examined. A placement that was
+    /// not found must have a mismatch in each of these seeds.
     pub examined_seeds: u16,
     /// Whether placements with good scores were dropped because there were too many.
     pub has_dropped_placements: bool,
 }
 
-/// Mapping result of a batch of reads.
+/// Mapping results of a batch of reads. The vectors contain the results of all reads one after the other.
 #[derive(Debug, Default)]
 pub struct MappedReads {
     /// The reads of the batch at 2 bits a base, both strands.
     pub packed: PackedReadBatch,
-    /// For each read, the ranges of its placements, lists and seeds in the other vectors.
+    /// For each read, the ranges of its placements, deferred lists and seeds in the other vectors.
     pub summary: Vec<ReadMappingRanges>,
-    /// Placements of each read: those in the primary assembly, the best first, then those on ALT contigs, the best
-    /// first.
+    /// Placements of all reads. Those of a read are sorted: first those in the primary assembly, the best first, then
+    /// those on ALT contigs, the best first.
     pub places: Vec<Placement>,
-    /// Deferred lists of each read, the shortest first.
+    /// Deferred lists of all reads. Those of a read are sorted by length, the shortest first.
     pub deferred: Vec<DeferredList>,
-    /// Start of each seed of each read.
+    /// Start of each seed in its read, in bp, for all reads.
     pub seeds: Vec<u16>,
-    /// CIGAR operations of all gapped placements.
+    /// CIGAR operations of all gapped placements, encoded as in BAM.
     pub cigars: Vec<u32>,
 }
 
@@ -115,19 +123,20 @@ impl MappedReads {
         self.cigars.clear();
     }
 
-    /// Placements of read number `read`, those in the primary assembly first, the best first.
+    /// Placements of read number `read`: first those in the primary assembly, the best first, then those on ALT
+    /// contigs, the best first.
     pub fn placements_of_read(&self, read: usize) -> &[Placement] {
         let (from, to) = self.summary[read].places;
         &self.places[from as usize..to as usize]
     }
 
-    /// Offsets in the read at which its seeds start.
+    /// Starts of the seeds of read number `read`, in bp from the start of the read.
     pub(crate) fn seed_offsets_of(&self, read: usize) -> &[u16] {
         let (from, to) = self.summary[read].seeds;
         &self.seeds[from as usize..to as usize]
     }
 
-    /// Position lists of frequent seeds of a read that are examined only when mates are paired.
+    /// Position lists of the frequent seeds of read number `read` that are examined only when mates are paired.
     pub(crate) fn deferred_lists_of_read(&self, read: usize) -> &[DeferredList] {
         let (from, to) = self.summary[read].deferred;
         &self.deferred[from as usize..to as usize]
@@ -148,30 +157,31 @@ pub struct MappingBuffers {
     words: Vec<u64>,
     seeds: Vec<Seed>,
     hits: Vec<Diagonal>,
-    /// Diagonals of the current read: those of its seeds with one position and of its short position lists.
+    /// Diagonals of the current read: those of its seeds with few positions and of its short position lists.
     read_diagonals: Vec<Diagonal>,
     lists: Vec<DeferredList>,
     /// For each read of a group, the ends of its ranges in `seeds`, `hits` and `lists`.
     ends: Vec<[usize; 3]>,
     /// Diagonals of each read of a group, sorted and without duplicates.
     diagonals: Vec<Diagonal>,
-    /// Buffer for the placements of the current read.
+    /// Reusable buffer for the placements of the current read.
     of_one: Vec<Placement>,
-    /// Placements of all reads before the selection.
+    /// Placements of all reads before poor ones are dropped.
     places: Vec<Placement>,
     jobs: Vec<GappedJob>,
     aligner: GappedAligner,
     ungapped_aligner: UngappedAligner,
 }
 
-/// The diagonal of a read whose seed at read base `at` matches the reference at packed position `place`.
+/// The diagonal of a read whose seed, at base `at` of the read, matches the reference at packed position `place`.
 #[inline(always)]
 fn seed_diagonal(place: u64, at: u16, length: usize, reverse: bool) -> Diagonal {
     let anchor = if reverse { (length - SEED_BP) as u16 - at } else { at };
     Diagonal::new(place - u64::from(anchor), reverse, anchor)
 }
 
-/// Number of positions of a list in the primary assembly; all positions of a long list.
+/// Number of positions of a list in the primary assembly. Of a list with more than [`MAX_ALT_COUNTED_POSITIONS`]
+/// positions, the number of all positions.
 #[inline(always)]
 fn count_primary_positions(view: &IndexView<'_>, list: u32) -> usize {
     let list = view.position_list(list);
@@ -186,8 +196,8 @@ fn count_primary_positions(view: &IndexView<'_>, list: u32) -> usize {
         .count()
 }
 
-/// Passes the diagonals of all positions of a deferred list to `each`, in order. Positions on ALT contigs are included
-/// only if the list says so.
+/// Passes the diagonals of all positions of a deferred list to `each`, in order. Positions on ALT contigs are skipped
+/// unless [`DeferredList::examine_alt`] is set.
 #[inline(always)]
 pub(crate) fn for_each_listed_diagonal(
     view: &IndexView<'_>,
@@ -208,7 +218,8 @@ pub(crate) fn for_each_listed_diagonal(
     }
 }
 
-/// Finds the placements of reads, each read separately. Reads have at most [`crate::options::MAX_READ_BP`] bases.
+/// Finds the placements of reads, each read separately from its mate, and overwrites `mapped` with them. Reads have at
+/// most [`crate::options::MAX_READ_BP`] bases.
 pub fn map_reads<'a>(
     view: &IndexView<'_>,
     options: &ScoringOptions,
@@ -239,7 +250,7 @@ pub fn map_reads<'a>(
 }
 
 impl MappingBuffers {
-    /// Finds seeds and prefetches their buckets.
+    /// Finds the seeds of a group of reads and prefetches their buckets.
     #[inline(always)]
     fn find_seeds(&mut self, view: &IndexView<'_>, packed: &PackedReadBatch, reads: Range<usize>) {
         self.seeds.clear();
@@ -267,7 +278,8 @@ impl MappingBuffers {
         }
     }
 
-    /// Looks up buckets and prefetches lists.
+    /// Looks up the seeds in their buckets: collects the diagonals of seeds with few positions, and prefetches the
+    /// position lists of the others.
     #[inline(always)]
     fn look_up_seeds(&mut self, view: &IndexView<'_>, packed: &PackedReadBatch, reads: Range<usize>) {
         self.hits.clear();
@@ -297,7 +309,7 @@ impl MappingBuffers {
         }
     }
 
-    /// Reads short lists, collects the diagonals and prefetches their reference bases.
+    /// Reads short position lists, collects the diagonals of each read and prefetches the reference bases on them.
     #[inline(always)]
     fn gather_diagonals(&mut self, view: &IndexView<'_>, mapped: &mut MappedReads, reads: Range<usize>) {
         self.diagonals.clear();
@@ -352,7 +364,8 @@ impl MappingBuffers {
         }
     }
 
-    /// Aligns reads on their diagonals without gaps.
+    /// Aligns a group of reads without gaps on their diagonals, and requests gapped alignments for promising
+    /// placements.
     #[inline(always)]
     fn align_ungapped(
         &mut self,
@@ -396,7 +409,7 @@ impl MappingBuffers {
         });
     }
 
-    /// Sorts the placements of each read and drops placements with poor scores.
+    /// Sorts the placements of each read, drops those with poor scores, and stores the others in `mapped`.
     #[inline(always)]
     fn select_placements(&mut self, options: &ScoringOptions, mapped: &mut MappedReads) {
         for read in 0..mapped.summary.len() {
@@ -412,8 +425,8 @@ impl MappingBuffers {
     }
 }
 
-/// Number of non-overlapping seeds in `bases` of a read whose positions were all examined: their lists are not
-/// deferred.
+/// Number of non-overlapping seeds in the range `bases` of a read whose reference positions were all examined, because
+/// their lists are not deferred.
 #[inline(always)]
 pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bases: Range<usize>) -> u16 {
     let (mut sure, mut end) = (0, bases.start);
@@ -429,7 +442,8 @@ pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bas
     sure
 }
 
-/// Replaces a placement by the gapped alignment found for it if that has a higher net score.
+/// Replaces a placement by the gapped alignment found for it if the alignment has a higher net score. Records whether
+/// all gaps were tried.
 #[inline(always)]
 pub(crate) fn replace_if_better(place: &mut Placement, found: &GappedResult) {
     if found.best.net_score > place.net_score {
@@ -439,7 +453,7 @@ pub(crate) fn replace_if_better(place: &mut Placement, found: &GappedResult) {
     place.gaps_exhausted |= found.covers_all_gaps;
 }
 
-/// A diagonal of a read with its maximum ungapped score and its number of mismatches.
+/// A diagonal of a read with an upper bound of the ungapped score and the number of mismatches on it.
 #[derive(Debug, Clone, Copy)]
 struct UngappedHit {
     diagonal: Diagonal,
@@ -456,9 +470,9 @@ pub(crate) struct UngappedAligner {
 }
 
 impl UngappedAligner {
-    /// Aligns a read without gaps on each of the sorted diagonals. Appends the placements whose score is not much
-    /// below the best new score or below `best`, the best score of diagonals examined before. Returns whether
-    /// placements were dropped because there were too many.
+    /// Aligns a read without gaps on each of the sorted diagonals and appends the placements. Those with a score far
+    /// below the best score are left out; `best` is the best score on diagonals that were examined before. Returns
+    /// whether placements were left out because there were too many.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn align_candidates(
@@ -552,8 +566,9 @@ impl UngappedAligner {
     }
 }
 
-/// Requests gapped alignments of the sorted placements, from number `first` on, that gaps may improve. The best
-/// placement on an ALT contig is treated like the best of all placements.
+/// Requests gapped alignments of those sorted placements, from number `first` on, that gaps may improve. A placement
+/// whose score with gaps would be more than `behind` below the best is left out. The best placement on an ALT contig is
+/// always aligned with gaps.
 #[inline(always)]
 pub(crate) fn add_gapped_jobs(
     options: &ScoringOptions,
@@ -593,9 +608,9 @@ pub(crate) fn add_gapped_jobs(
     }
 }
 
-/// Sorts placements: primary assembly before ALT contigs, the best first. Drops placements with poor scores and
-/// placements that share a diagonal with a better one. Returns whether further placements were dropped because there
-/// were too many.
+/// Sorts placements: those in the primary assembly before those on ALT contigs, the best first. Drops placements with
+/// poor scores and placements that share a diagonal with a better one. Returns whether good placements were dropped
+/// because there were too many.
 #[inline(always)]
 pub(crate) fn sort_and_filter(options: &ScoringOptions, length: usize, places: &mut Vec<Placement>) -> bool {
     if places.len() < 2 {

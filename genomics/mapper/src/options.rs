@@ -12,11 +12,11 @@ pub struct ScoringOptions {
     pub match_score: i32,
     /// Penalty of a mismatch (`-B`).
     pub mismatch_penalty: i32,
-    /// Penalty of opening a deletion, an insertion (`-O`).
+    /// Penalty of opening a deletion, and of opening an insertion (`-O`).
     pub gap_open: [i32; 2],
-    /// Penalty of each base of a deletion, an insertion (`-E`).
+    /// Penalty of each base of a deletion, and of each base of an insertion (`-E`).
     pub gap_extend: [i32; 2],
-    /// Penalty of clipping the 5' end, the 3' end of the read (`-L`).
+    /// Penalty of clipping the 5' end of the read, and of clipping the 3' end (`-L`).
     pub clip_penalty: [i32; 2],
     /// Penalty of mates that are not properly paired (`-U`).
     pub unpaired_penalty: i32,
@@ -39,7 +39,7 @@ impl Default for ScoringOptions {
 }
 
 impl ScoringOptions {
-    /// Why the scores are not valid; `None` if they are.
+    /// The reason why the scores are not valid; `None` if they are valid.
     pub fn validation_error(&self) -> Option<&'static str> {
         let all = [self.match_score, self.mismatch_penalty, self.unpaired_penalty, self.min_score];
         let all = all.into_iter().chain(self.gap_open).chain(self.gap_extend).chain(self.clip_penalty);
@@ -55,7 +55,7 @@ impl ScoringOptions {
         None
     }
 
-    /// Clip penalties of the left and the right end along the reference, for a read that is aligned forward or, if
+    /// Clip penalties at the left end and at the right end on the reference, for a read that is aligned forward or, if
     /// `reverse` is set, as its reverse complement.
     #[inline(always)]
     pub fn clip_penalties(&self, reverse: bool) -> [i32; 2] {
@@ -68,8 +68,7 @@ impl ScoringOptions {
         (self.gap_open[0] + self.gap_extend[0]).min(self.gap_open[1] + self.gap_extend[1])
     }
 
-    /// Maximum length (bp) of a deletion and of an insertion in an alignment that loses less than `lost` points to
-    /// its gaps.
+    /// Maximum length (bp) of a deletion, and of an insertion, that costs less than `lost` points.
     #[inline(always)]
     pub(crate) fn max_gap_lengths(&self, lost: i32) -> [i32; 2] {
         let deletion = (lost - 1 - self.gap_open[0]) / self.gap_extend[0].max(1);

@@ -1,5 +1,5 @@
-//! Pairs mates: examines positions that only the mate makes likely, rescues mates near their mates, and selects the
-//! pair of placements.
+//! Pairs mates: examines positions that only the mate makes likely, searches for mates near the placements of their
+//! mates (mate rescue), and selects a placement of each mate.
 
 mod read_report;
 
@@ -22,58 +22,61 @@ use crate::ungapped::{MismatchMasks, count_mismatches, find_best_ungapped_positi
 pub use read_report::{ReadReport, ReportedSegment};
 use read_report::{is_split, segment_mapq_upper_bound, single_read_mapq};
 
-/// Factor on the mapping-quality penalty for several placements with the same score, when it is applied to a pair.
-/// Empirical.
+/// Factor by which the mapping-quality penalty for frequent seeds of both mates is multiplied. Empirical.
 const COPIES_PENALTY_SHARE: f64 = 0.7;
-/// Maximum number of mismatches of a pair that counts as fitting. Empirical.
+/// Maximum number of mismatches of both mates together at which the best pair counts as fitting, so that fewer position
+/// lists are examined. Empirical.
 const MAX_FITTING_MISMATCHES: i32 = 6;
-/// With fewer placements of a mate than this, all pairs of placements are compared.
+/// If a mate has fewer placements than this, all placements of both mates are compared. Otherwise they are sorted by
+/// position first.
 const MIN_PLACEMENTS_TO_SORT: usize = 4;
-/// Number of pending diagonals that are aligned together.
+/// Number of pending diagonals at which they are aligned.
 const PENDING_BATCH: usize = 64;
-/// Number of lists of a read that are prefetched.
+/// Number of position lists of a read that are prefetched.
 const PREFETCHED_LISTS: usize = 3;
-/// Minimum score lead, in matches, over any placement that has not been examined, at which the search for a single read
-/// ends. Empirical.
+/// Score lead, in matches, of the best placement over any placement that has not been examined, from which on no
+/// further positions of a single read are examined. Empirical.
 const CLEAR_SCORE_MARGIN: i32 = 14;
-/// Maximum score deficit, in matches, with which a joined placement is still aligned with gaps: its mate may
-/// compensate. Empirical.
+/// Maximum score deficit with gaps, in matches, at which a placement that was found with the help of the mate is
+/// aligned with gaps: the score of the mate may compensate it. Empirical.
 const MAX_JOINED_SCORE_DEFICIT: i32 = 15;
 /// Approximate number of positions that are sampled from the list of a frequent seed if a read has no placement because
 /// all its seeds are frequent.
 const SAMPLED_POSITIONS: usize = 64;
-/// Maximum number of placements of a read near which its mate is searched for.
+/// Maximum number of placements of a read near which mate rescue searches for the mate.
 const MAX_RESCUING_PLACEMENTS: usize = 8;
-/// Minimum score, in matches, of a read near which its mate is searched for. As in bwa, but empirical.
+/// Minimum score, in matches, of a read near which mate rescue searches for the mate. Empirical.
 const MIN_RESCUING_SCORE: i32 = 40;
-/// Maximum score deficit, in matches, of a pair relative to the best pair.
+/// Maximum score deficit, in matches, of a pair that mate rescue could find, relative to the best pair.
 const MAX_PAIR_SCORE_DEFICIT: i32 = 24;
-/// Minimum score deficit, in matches, at which a placement of the best pair is aligned with gaps.
+/// Minimum score deficit relative to a perfect match, in matches, at which a placement of the best pair is aligned with
+/// gaps.
 const MIN_LOST_SCORE_FOR_GAPS: i32 = 20;
 /// Maximum length (bp) of the window in which a mate is searched for.
 const MAX_RESCUE_WINDOW_BP: u64 = 20_000;
 
-/// A read of a template with its placements: those in the primary assembly, the best first, then those on ALT
-/// contigs.
+/// A read of a template with its placements and with what was skipped in the search. Placements are sorted: those in
+/// the primary assembly, the best first, then those on ALT contigs.
 #[derive(Debug, Default, Clone)]
 struct TemplateRead {
     places: Vec<Placement>,
-    /// Whether the read has position lists that were not examined.
+    /// Whether the read has position lists that were not examined completely.
     deferred: bool,
-    /// Whether gapped alignments are pending; they refer to the placements by number.
+    /// Whether gapped alignments of the read are pending. They refer to its placements by number, so the order must not
+    /// change.
     has_gapped_jobs: bool,
-    /// Whether only a sample of the positions of the read's seeds was examined.
+    /// Whether only a sample of the positions of the read's seeds was examined, because all of them are frequent.
     sampled: bool,
-    /// Whether positions near the mate were skipped.
+    /// Whether positions near positions of the mate were skipped.
     has_skipped_mate_positions: bool,
-    /// Whether lists that mattered were too long to be examined.
+    /// Whether position lists were too long to be examined although they could contain the best position.
     has_skipped_lists: bool,
-    /// Whether placements with good scores were dropped.
+    /// Whether placements with good scores were dropped because there were too many.
     has_dropped_placements: bool,
-    /// Properties of the read, see [`ReadMappingRanges::examined_seeds`].
+    /// Results of the mapper for the read; `examined_seeds` is updated when deferred lists are examined.
     summary: ReadMappingRanges,
-    /// Number of seeds whose positions were examined only near positions of the mate's seeds; these seeds count as
-    /// exhausted for pairs.
+    /// Number of non-overlapping seeds whose positions were all examined, at least near positions of the mate's seeds.
+    /// It bounds the score of pairs that were not examined.
     joined: u16,
     length: usize,
     /// Number of the read in the batch.
@@ -87,17 +90,18 @@ impl TemplateRead {
     }
 }
 
-/// A pair of placements: score, and number of the placement of each mate.
+/// A pair of placements at a proper distance: its score, and the number of the placement of each mate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PlacementPair {
     score: i32,
     which: [u16; 2],
 }
 
-/// Number of reads with skipped or dropped placements. The mapping qualities take these into account.
+/// Numbers of reads whose positions or placements were skipped or dropped. The mapping qualities take these into
+/// account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedReads {
-    /// Number of reads with skipped or dropped placements of any kind.
+    /// Number of reads with skipped positions or dropped placements of any kind.
     pub reads: u64,
     /// Number of reads with only frequent seeds, for which a sample of the positions was examined.
     pub sampled: u64,
@@ -114,15 +118,15 @@ pub struct SkippedReads {
 /// Buffers that one worker thread reuses for pairing all its batches.
 #[derive(Debug, Default)]
 pub struct PairingBuffers {
-    /// Numbers of reads so far with placements that were skipped or dropped.
+    /// Numbers of reads so far whose positions or placements were skipped or dropped.
     pub skipped: SkippedReads,
     reads: Vec<TemplateRead>,
     placement_pairs: Vec<PlacementPair>,
     joiner: MateJoiner,
     diagonals: Vec<Diagonal>,
-    /// Diagonals that [`MateJoiner`] selected because they may be part of a proper pair, and that are not aligned yet.
-    /// `readers` has the number of each read, and the end of its diagonals in this list.
+    /// Diagonals that [`MateJoiner`] selected and that are not aligned yet, read by read.
     pending: Vec<Diagonal>,
+    /// For each read with pending diagonals its number, and the end of its diagonals in `pending`.
     readers: Vec<(usize, usize)>,
     jobs: Vec<GappedJob>,
     aligner: crate::gapped::GappedAligner,
@@ -140,9 +144,9 @@ struct PairingContext<'a> {
     inserts: &'a InsertSizeModels,
 }
 
-/// Completes the placements of the reads of a batch. If `inserts` is given, consecutive reads are mates. Calls `each`
-/// for each template with the number of its first read, the reports of its one or two reads, and whether the template
-/// is a proper pair. The CIGAR operations of the placements are in `mapped`.
+/// Completes the placements of a batch of reads. If `inserts` is given, consecutive reads are mates; otherwise all
+/// reads are single. Calls `each` for each template with the number of its first read, the reports of its one or two
+/// reads, and whether the template is a proper pair. The CIGAR operations of the placements are in `mapped`.
 pub fn complete_templates<E>(
     view: &IndexView<'_>,
     options: &ScoringOptions,
@@ -240,8 +244,8 @@ impl PairingBuffers {
         }
     }
 
-    /// Finds all pairs of placements of two mates at a proper distance, the best first. Placements on ALT contigs are
-    /// not paired.
+    /// Finds all pairs of placements of two mates at a proper distance and sorts them, the best first. Placements on
+    /// ALT contigs are not paired.
     #[inline(always)]
     fn pair_placements(&mut self, job: &PairingContext<'_>, first: usize) {
         let PairingBuffers { reads, placement_pairs, ends, order, .. } = self;
@@ -279,8 +283,8 @@ impl PairingBuffers {
         placement_pairs.sort_unstable_by_key(|pair| (-pair.score, pair.which));
     }
 
-    /// For mates that both have many positions: finds positions at a proper distance, before any reference base is
-    /// read.
+    /// If a mate has deferred lists that could contain the best pair, selects the diagonals of both mates that are at a
+    /// proper distance, and adds them to the pending diagonals.
     #[inline(always)]
     fn join_mates(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
         let [one, two] = [&self.reads[first], &self.reads[first + 1]];
@@ -332,7 +336,8 @@ impl PairingBuffers {
         }
     }
 
-    /// Whether the mates of a pair with deferred lists are not properly paired.
+    /// Whether the mates of a pair with deferred lists have no pair of placements that scores higher than two unpaired
+    /// placements.
     #[inline(always)]
     fn is_unpaired(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) -> bool {
         if mapped.deferred_lists_of_read(first).is_empty() && mapped.deferred_lists_of_read(first + 1).is_empty() {
@@ -344,8 +349,8 @@ impl PairingBuffers {
         self.placement_pairs.first().is_none_or(|pair| pair.score <= apart)
     }
 
-    /// Examines the deferred lists of a read without a fitting mate, if a position in them could matter and they are
-    /// not too long.
+    /// Examines the deferred lists of a read without a fitting mate, if they could contain the best position and are
+    /// not too long. Adds the diagonals found to the pending diagonals.
     #[inline(always)]
     fn search_deferred_lists(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, i: usize) {
         let PairingBuffers { reads, joiner, pending, readers, .. } = self;
@@ -403,7 +408,7 @@ impl PairingBuffers {
         self.readers.clear();
     }
 
-    /// Prefetches the position lists of the seeds of the pair whose first read is `first`.
+    /// Prefetches the first position lists of the reads `first` and `first` + 1.
     #[inline(always)]
     fn prefetch(job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
         for read in first..(first + 2).min(mapped.summary.len()) {
@@ -413,7 +418,8 @@ impl PairingBuffers {
         }
     }
 
-    /// Samples positions of a read without placements, all of whose seeds are frequent.
+    /// If a read has no placement because all of its seeds are frequent, aligns it at a sample of the positions of its
+    /// rarest seed.
     #[inline(always)]
     fn sample_positions(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, i: usize) {
         if !self.reads[i].places.is_empty() {
@@ -434,7 +440,8 @@ impl PairingBuffers {
         self.align_diagonals(job, mapped, i);
     }
 
-    /// Aligns a read without gaps on its diagonals and adds the placements that score well enough.
+    /// Aligns a read without gaps on the diagonals in `diagonals`, adds the placements with good scores, and requests
+    /// gapped alignments.
     #[inline(always)]
     fn align_diagonals(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, i: usize) {
         let read = &mut self.reads[i];
@@ -488,7 +495,7 @@ impl PairingBuffers {
         }
     }
 
-    /// Rescues mates: searches for a mate near the placements of the other mate.
+    /// Mate rescue: searches for each mate near the best placements of the other mate.
     #[inline(always)]
     fn rescue_mates(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
         self.pair_placements(job, first);
@@ -537,8 +544,8 @@ impl PairingBuffers {
         }
     }
 
-    /// Requests gapped alignments for the placements of the best pair, if these were treated as competing placements
-    /// before. Returns for which mates alignments were requested.
+    /// Requests gapped alignments of the placements of the best pair, if not all gaps have been tried. Returns for each
+    /// mate whether an alignment was requested.
     #[inline(always)]
     fn request_gapped(&mut self, job: &PairingContext<'_>, first: usize) -> [bool; 2] {
         let Some(pair) = self.placement_pairs.first() else { return [false; 2] };
@@ -557,7 +564,8 @@ impl PairingBuffers {
         })
     }
 
-    /// Searches for a read near the placement of its mate, whose 5' end is at `end`.
+    /// Searches for read number `y` near the placement `mate` of its mate, whose 5' end is at packed position `end`,
+    /// and adds the placements found.
     #[inline(always)]
     fn find_mate(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, y: usize, mate: &Placement, end: u64) {
         let length = self.reads[y].length;
@@ -620,7 +628,7 @@ impl PairingBuffers {
         }
     }
 
-    /// Reports a read that has no mate, or whose mate is unmapped.
+    /// Fills report number `report` for read number `read`, independently of its mate.
     fn report_single(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, report: usize, read: usize) {
         let report = &mut self.reports[report];
         report.places.clear();
@@ -630,7 +638,7 @@ impl PairingBuffers {
         report.choose_reported_segments(mapped, read, primary, false, job.options);
     }
 
-    /// Reports a pair; returns whether it is a proper pair.
+    /// Fills the reports of both mates; returns whether they are a proper pair.
     fn report_pair(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) -> bool {
         self.pair_placements(job, first);
         let options = job.options;
@@ -684,7 +692,7 @@ impl PairingBuffers {
         self.is_proper_pair(job, first)
     }
 
-    /// Whether both primary placements are reported and form a proper pair.
+    /// Whether both mates have a primary placement, and these form a proper pair on one sequence.
     fn is_proper_pair(&self, job: &PairingContext<'_>, first: usize) -> bool {
         let primary = |report: &ReadReport| report.segments.first().map(|piece| report.places[piece.place]);
         let [Some(a), Some(b)] = self.reports.each_ref().map(primary) else { return false };

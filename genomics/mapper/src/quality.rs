@@ -1,23 +1,24 @@
-//! Mapping qualities on the scale of bwa mem (Li 2013), lowered for copies that were not examined.
+//! Mapping qualities on the scale of bwa mem (Li 2013), lowered if similar copies in the reference were not examined.
+//! The formulas are those of `docs/model/mapping_quality.md`.
 
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
 
 /// Maximum mapping quality (Phred).
 pub const MAX_MAPQ: i32 = 60;
-/// Minimum score of a competing placement, in matches: that of a random seed match. Empirical.
+/// Score, in matches, that a competing placement has at least: that of a random seed match. Empirical.
 const CHANCE_SCORE: i32 = 19;
-/// Number of mismatches that a placement which was not examined is assumed to have in addition to one in each
-/// exhausted seed. Empirical: lowering the number lowers mapping qualities in repeats.
+/// Number of mismatches that a placement which was not examined is assumed to have in addition to one in each examined
+/// seed. Empirical: lowering the number lowers mapping qualities in repeats.
 const MIN_EXTRA_MISMATCHES: u16 = 4;
-/// Number of additional mismatches assumed for an unexamined placement of a single read; doubled if all positions of
-/// its seeds were examined. Empirical.
+/// Number of mismatches that a placement of a single read which was not examined is assumed to have in addition to one
+/// in each examined seed. Doubled if all positions of its seeds were examined. Empirical.
 const SINGLE_READ_EXTRA_MISMATCHES: u16 = 4;
 /// Share of a read that must be aligned for the maximum mapping quality. Empirical.
 const MIN_ALIGNED_SHARE: f64 = 0.9;
-/// Reduction of the maximum mapping quality of a read of which nothing is aligned. Empirical.
+/// Amount by which the maximum mapping quality is reduced as the aligned share of the read approaches 0. Empirical.
 const UNALIGNED_MAPQ_PENALTY: i32 = 20;
-/// Factor that turns a score difference, in matches, into mapping quality; the value of bwa.
+/// Factor that converts a score difference, in matches, into mapping quality; the value of bwa.
 const MAPQ_PER_SCORE: f64 = 6.02;
 /// Number of aligned bases (bp) above which score differences have a lower weight; the value of bwa.
 const SHORT_ALIGNMENT_BP: f64 = 50.0;
@@ -26,12 +27,12 @@ const SHORT_ALIGNMENT_BP: f64 = 50.0;
 /// not examined are taken into account.
 const LONG_ALIGNMENT_FACTOR: f64 = 3.4;
 
-/// Reduction of the mapping quality by `n` placements with nearly the same score: 10·log10 of `n`; 0 for none.
+/// Amount by which `n` placements with nearly the same score lower the mapping quality: 10·log10 of `n`; 0 for none.
 pub fn tied_placements_penalty(n: u32) -> f64 {
     if n == 0 { 0.0 } else { 4.343 * libm::log(f64::from(n)) }
 }
 
-/// Placements of a read that compete with one of its placements for the same bases.
+/// Placements of a read that compete with one of its placements, because they align the same bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RivalPlacements {
     /// Best score of another placement of the same bases; `None` if there is none.
@@ -57,14 +58,14 @@ pub fn find_rival_placements(
     RivalPlacements { best, near }
 }
 
-/// Maximum score that a placement which was not examined can have: it has a mismatch in each of `examined_seeds`
-/// non-overlapping seeds, because all positions of these seeds were examined.
+/// Maximum score of a placement that was not examined: it has a mismatch in each of `examined_seeds` non-overlapping
+/// seeds, because all positions of these seeds were examined.
 pub fn max_unexamined_score(examined_seeds: u16, length: usize, options: &ScoringOptions) -> i32 {
     length as i32 * options.match_score - (options.match_score + options.mismatch_penalty) * i32::from(examined_seeds)
 }
 
 /// Likely maximum score of a placement that was not examined. Such a placement usually has mismatches outside of the
-/// `examined_seeds` examined seeds, too.
+/// `examined_seeds` examined seeds, too, unless the read's sequence has many `copies`.
 pub(crate) fn likely_unexamined_score(
     examined_seeds: u16,
     copies: u32,
@@ -74,13 +75,13 @@ pub(crate) fn likely_unexamined_score(
     max_unexamined_score(examined_seeds + extra_mismatches(copies), length, options)
 }
 
-/// Assumed number of mismatches of a placement that was not examined, outside of the exhausted seeds. One less for
+/// Assumed number of mismatches of a placement that was not examined, outside of the examined seeds. It is one less for
 /// each factor of ten in the number of copies, because the best of many copies has few mismatches.
 fn extra_mismatches(copies: u32) -> u16 {
     MIN_EXTRA_MISMATCHES.saturating_sub(copies.checked_ilog10().unwrap_or(0) as u16)
 }
 
-/// Minimum cost of the gaps of a placement: that of one gap between its first and its last diagonal.
+/// Minimum penalty of the gaps of a placement: that of a single gap between its first and its last diagonal.
 fn gap_cost(place: &Placement, options: &ScoringOptions) -> i32 {
     let longer = (place.right as i64 - place.left as i64) as i32;
     match longer {
@@ -90,8 +91,8 @@ fn gap_cost(place: &Placement, options: &ScoringOptions) -> i32 {
     }
 }
 
-/// Mapping quality of a placement without its mate. `examined_seeds` is the number of its non-overlapping seeds whose positions
-/// were all examined.
+/// Mapping quality of a placement from the read alone. `examined_seeds` is the number of its non-overlapping seeds
+/// whose positions were all examined; `deferred` is set if other lists were not examined.
 pub fn single_read_mapq(
     place: &Placement,
     rivals: RivalPlacements,
@@ -128,8 +129,8 @@ pub fn single_read_mapq(
     quality.clamp(0, MAX_MAPQ)
 }
 
-/// Highest mapping quality that a placement can have. Unaligned bases lower it, because they count as unexplained
-/// differences.
+/// Upper bound of the mapping quality of a placement of a read of `length` bases. Unaligned bases lower it, because
+/// they count as unexplained differences.
 pub fn mapq_upper_bound(placement: &Placement, length: usize) -> i32 {
     // docs/model/mapping_quality.md (4)
     let aligned = (placement.num_aligned_bases() as f64 / (MIN_ALIGNED_SHARE * length as f64)).min(1.0);
@@ -137,7 +138,7 @@ pub fn mapq_upper_bound(placement: &Placement, length: usize) -> i32 {
 }
 
 /// Mapping quality of a pair of placements that scores `score_lead` points more than the second-best pair. `num_near`
-/// pairs have nearly the score of the second-best, and `tie_penalty` is subtracted.
+/// pairs have nearly the score of the second-best pair; they and `tie_penalty` lower the quality.
 pub fn pair_mapq(score_lead: i32, num_near: u32, tie_penalty: f64, options: &ScoringOptions) -> i32 {
     // docs/model/mapping_quality.md (5)
     let mut quality = (MAPQ_PER_SCORE * f64::from(score_lead) / f64::from(options.match_score) + 0.499) as i32;

@@ -8,28 +8,28 @@ use crate::bases::{reverse_complement, word_at_position};
 
 /// Length of a seed (bp).
 pub(crate) const SEED_BP: usize = 25;
-/// Length (bp) of the short k-mers whose hashes are compared.
+/// Length (bp) of the short k-mers (s-mers) whose hashes are compared.
 const SMER_BP: usize = 15;
-/// Number of short k-mers that are compared.
+/// Number of consecutive s-mers that are compared.
 const SMERS_PER_WINDOW: usize = 9;
 /// Number of bases in the middle of a k-mer that decide whether the k-mer is a seed.
 const WINDOW_BP: usize = SMER_BP + SMERS_PER_WINDOW - 1;
-/// Number of bases of a seed before the window that decides whether the seed is sampled.
+/// Number of bases of a seed before the window of bases that decides whether it is a seed.
 const WINDOW_OFFSET: usize = (SEED_BP - WINDOW_BP) / 2;
 
-/// Mask of the bits of a seed.
+/// Mask of the bits of a packed seed.
 const SEED_MASK: u64 = (1 << (2 * SEED_BP)) - 1;
 const SMER_MASK: u64 = (1 << (2 * SMER_BP)) - 1;
 
-/// A seed: its position, its hash, and the strand of the hashed k-mer, which is the numerically smaller one of the
-/// k-mer and its reverse complement.
+/// A seed: its position, its hash, and the strand of the hashed k-mer, which is the smaller number of the packed k-mer
+/// and its reverse complement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Syncmer {
     /// Position of the first base of the seed in the sequence.
     pub at: u32,
     /// Whether the hash is that of the reverse complement of the k-mer.
     pub reverse: bool,
-    /// 64-bit hash.
+    /// 64-bit hash of the smaller of the k-mer and its reverse complement.
     pub hash: u64,
 }
 
@@ -49,8 +49,8 @@ fn hash(kmer: u64) -> u64 {
 }
 
 impl SyncmerFinder {
-    /// Passes the seeds in bases `from..to` of `words` to `each`, in order. `words` must have one more word after the
-    /// last base.
+    /// Passes the seeds in bases `from..to` of the packed sequence `words` to `each`, in order. `words` must have one
+    /// more word after the last base. `from` must be a multiple of 16.
     #[inline(always)]
     pub(crate) fn find_seeds(&mut self, words: &[u64], from: usize, to: usize, mut each: impl FnMut(Syncmer)) {
         debug_assert!(from.is_multiple_of(16));

@@ -1,4 +1,4 @@
-//! Compares a read with the reference without gaps, a machine word at a time, and finds its best-scoring segment.
+//! Compares a read with the reference without gaps, 32 bases at a time, and finds the best-scoring stretch of the read.
 
 use crate::bases::{BASES_PER_WORD, LOW_BIT_OF_EACH_BASE, ReadStrand, low_bits_of_base_range};
 use crate::index::IndexView;
@@ -9,10 +9,11 @@ use crate::syncmers::SEED_BP;
 /// Number of words of the longest read.
 pub const MAX_READ_WORDS: usize = MAX_READ_BP.div_ceil(BASES_PER_WORD);
 
-/// Number of words that are compared at once.
+/// Number of words of a short read, which are compared at once.
 const LINE_WORDS: usize = 8;
 
-/// Mismatching bases of a read: the lower bit of each.
+/// Mismatches of a read at a position of the reference: words in which the lower of the two bits is set for each
+/// mismatching base.
 #[derive(Debug, Clone)]
 pub struct MismatchMasks([u64; MAX_READ_WORDS]);
 
@@ -22,7 +23,8 @@ impl Default for MismatchMasks {
     }
 }
 
-/// Compares a read with the packed bases from `at` on. Sets the mismatch masks and returns the number of mismatches.
+/// Compares a read with the packed reference bases `words` from position `at` on. Sets `masks` and returns the number
+/// of mismatches.
 #[inline(always)]
 pub fn count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mut MismatchMasks) -> u32 {
     let n = read.words.len();
@@ -77,13 +79,13 @@ fn count_mismatches_in_line(
     counts.iter().sum()
 }
 
-/// Whether the seed at base `at` of the read matches the reference.
+/// Whether the seed that starts at base `at` of the read has no mismatch.
 #[inline(always)]
 pub(crate) fn seed_matches_reference(masks: &MismatchMasks, at: usize) -> bool {
     mismatch_positions(masks, at, at + SEED_BP).next().is_none()
 }
 
-/// Positions of the mismatches in `from..to`.
+/// Numbers of the read bases in `from..to` that have a mismatch.
 #[inline(always)]
 pub fn mismatch_positions(masks: &MismatchMasks, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
     (from / BASES_PER_WORD..to.div_ceil(BASES_PER_WORD)).flat_map(move |i| {
@@ -98,7 +100,8 @@ pub fn mismatch_positions(masks: &MismatchMasks, from: usize, to: usize) -> impl
     })
 }
 
-/// The best-scoring segment of a read with its clip penalties: net score, score, first base and end (exclusive).
+/// The best-scoring stretch of a read without gaps, of the bases `inside` that are on the reference sequence: net score
+/// (with clip penalties), score (without), first base and end (exclusive).
 #[inline(always)]
 pub(crate) fn best_ungapped_segment(
     masks: &MismatchMasks,
@@ -136,8 +139,8 @@ pub(crate) fn best_ungapped_segment(
     (best, best + clipped, best_from, best_to)
 }
 
-/// Upper bound of the ungapped score of a read from its mismatch masks. A word that is aligned only in part loses
-/// just its mismatches.
+/// Upper bound of the ungapped score of a read, from its mismatch masks and without clip penalties. A word of 32 bases
+/// that is aligned only in part is counted as if all its matching bases were aligned.
 #[inline(always)]
 pub fn max_ungapped_score(masks: &MismatchMasks, read: ReadStrand<'_>, options: &ScoringOptions) -> i32 {
     let lost =
@@ -154,7 +157,8 @@ pub fn max_ungapped_score(masks: &MismatchMasks, read: ReadStrand<'_>, options: 
     best
 }
 
-/// Range of the read's bases that are on the reference sequence with the read's base `anchor`, for a read at `at`.
+/// Range of the read's bases that are on the same reference sequence as base `anchor` of the read, if base 0 is at
+/// packed position `at`.
 #[inline(always)]
 pub fn read_range_on_contig(view: &IndexView<'_>, at: u64, anchor: usize, length: usize) -> (usize, usize) {
     let bounds = view.contig_bounds(at + anchor as u64);
@@ -163,8 +167,8 @@ pub fn read_range_on_contig(view: &IndexView<'_>, at: u64, anchor: usize, length
     (first.min(behind), behind)
 }
 
-/// Sets a placement to the best ungapped segment of a read, computed from the mismatch masks of the read. `neighbour`
-/// says whether another diagonal is near.
+/// Sets alignment range, scores and other fields of a placement to those of the best ungapped stretch of the read,
+/// which is computed from `masks`. `neighbour` is set if the read has another diagonal near.
 #[inline(always)]
 pub fn place_ungapped(
     view: &IndexView<'_>,
@@ -183,16 +187,17 @@ pub fn place_ungapped(
     place.max_gapped_score = total + max_gap_gain(masks, read.length, place, neighbour, options);
 }
 
-/// Minimum length (bp) of a run of matching bases at a position for the position to be considered. Chosen.
+/// Minimum length (bp) of a long run of matching bases: a useful gap is before the first such run or after the last
+/// one. Chosen.
 const MIN_MATCH_RUN_BP: usize = 16;
 
-/// Maximum number of bases (bp) beyond a gap that may contain no seed. Chosen.
+/// Maximum number of bases (bp) at an end of the read, beyond a gap, that may contain no seed. Chosen.
 const MAX_SEEDLESS_BP: usize = 90;
 
 /// Upper bound of the score that a gap could gain. A useful gap is before the first long run of matching bases or after
-/// the last one, because a gap between two runs on one diagonal would have to be undone by another. A long part beyond
-/// a gap has seeds of its own. Without such a diagonal nearby (`neighbour` is false) a gap before a long part gains
-/// nothing.
+/// the last one, because a gap between two runs on one diagonal would have to be undone by another gap. Many bases
+/// beyond a gap have seeds of their own, on another diagonal. If no such diagonal is near (`neighbour` is false), a gap
+/// before many bases gains nothing.
 #[inline(always)]
 fn max_gap_gain(
     masks: &MismatchMasks,
@@ -232,8 +237,8 @@ fn max_gap_gain(
     end(first, from, clips[0], before) + end(length - run, length - to, clips[1], behind)
 }
 
-/// The position in `from..to` at which a read has the fewest mismatches, with that number, and the second-best
-/// position. `counts` is a reusable buffer.
+/// Finds the two positions in `from..to` at which a read has the fewest mismatches without gaps: number of mismatches
+/// and packed position of each. The second is `None` if it has far more mismatches. `counts` is a reusable buffer.
 #[inline(always)]
 pub fn find_best_ungapped_positions(
     words: &[u64],
@@ -277,7 +282,7 @@ pub fn find_best_ungapped_positions(
     [best, next].map(|found| found.map(|(differing, at)| (differing, from + at as u64)))
 }
 
-/// Maximum number of additional mismatches of the second-best position of a window.
+/// Maximum number of mismatches that the second-best position of a window has more than the best one.
 const MAX_EXTRA_MISMATCHES: u32 = 5;
 
 #[cfg(test)]

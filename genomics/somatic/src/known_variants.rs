@@ -1,4 +1,4 @@
-//! Known variants: how frequent an allele is in the population determines how probable it is that the patient inherited
+//! Known variants: the frequency of an allele in the population determines the probability that the patient inherited
 //! it.
 
 use std::path::PathBuf;
@@ -12,28 +12,28 @@ use crate::error::Error;
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::ledger::Ledger;
 
-/// A VCF file with allele frequencies of a population.
+/// The VCF file of known variants (`--known`), with allele frequencies of a population.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownVariants {
-    /// Path of the file.
+    /// Path of the VCF file.
     pub path: PathBuf,
 }
 
 /// Whether the file of known variants lists an allele, and its population frequency.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum PopulationFrequency {
-    /// There are no known variants, or they do not have such changes (structural variants).
+    /// No known variants are given, or they do not include changes of this kind (structural variants).
     #[default]
     NoResource,
-    /// The known variants do not have the allele.
+    /// The file of known variants does not list the allele.
     Unlisted,
-    /// The allele's frequency in the population.
+    /// The file lists the allele: its frequency in the population, 0 to 1.
     Listed(f64),
 }
 
 impl PopulationFrequency {
-    /// Natural logarithm of the prior odds of a germline variant over a somatic one, for an allele of the tumour that the
-    /// normal seems to lack, or, if `has_normal` is false, for any allele of the tumour.
+    /// Natural logarithm of the prior odds that an allele is germline rather than somatic. If there is a normal, the
+    /// odds are those of an allele that the normal seems to lack, otherwise those of any allele of the tumour.
     pub(crate) fn germline_prior_log_odds(self, has_normal: bool) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
         // docs/model/genotype.md (15)
@@ -49,7 +49,8 @@ impl PopulationFrequency {
         }
     }
 
-    /// Minimum number of molecules of the normal that support an allele.
+    /// Minimum depth of the normal, in molecules that support one of the alleles, for a call to pass: with fewer, a
+    /// germline variant cannot be excluded.
     pub(crate) fn min_normal_depth(self) -> u32 {
         match self {
             PopulationFrequency::NoResource => GENOTYPE_MODEL_PARAMS.min_normal_depth,
@@ -57,7 +58,7 @@ impl PopulationFrequency {
         }
     }
 
-    /// The frequency, if the known variants have the allele.
+    /// The population frequency, if the known variants list the allele.
     pub fn frequency_if_listed(self) -> Option<f64> {
         match self {
             PopulationFrequency::Listed(frequency) => Some(frequency),
@@ -67,7 +68,7 @@ impl PopulationFrequency {
 }
 
 impl KnownVariants {
-    /// Reads the frequencies of the small variants among `changes`, and adds ledger lines.
+    /// Reads the population frequencies of the small variants among `changes`, and adds lines to the ledger.
     ///
     /// # Errors
     /// The file cannot be read, is no VCF file or does not fit the reference.
@@ -92,12 +93,12 @@ impl KnownVariants {
     }
 }
 
-/// Frequencies of the changes of a call; empty without known variants.
+/// Population frequencies of the small variants of a call; empty if no known variants are given.
 #[derive(Debug, Default)]
 pub struct KnownFrequencies(Option<PopulationFrequencies>);
 
 impl KnownFrequencies {
-    /// Looks up a change in the known variants.
+    /// Looks up the population frequency of a change.
     pub(crate) fn frequency_of_change(&self, change: &Change) -> PopulationFrequency {
         match self.0.as_ref().zip(small_variant(change)) {
             None => PopulationFrequency::NoResource,
@@ -108,7 +109,7 @@ impl KnownFrequencies {
     }
 }
 
-/// The change as a small variant; `None` for junctions and novel sequence.
+/// The change as a small variant (SNV, MNV or indel); `None` for junctions and novel sequence.
 fn small_variant(change: &Change) -> Option<SmallVariant> {
     match change {
         Change::Allele { chrom, pos, reference, alternative } => {

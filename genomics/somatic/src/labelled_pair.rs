@@ -32,7 +32,7 @@ pub struct LabelledPair {
     pub hits: [Vec<KmerHit>; 2],
 }
 
-/// The first bases of both mates of a labelled pair and its UMI, by which duplicates are found.
+/// The first bases of both mates of a labelled pair and the key of its UMI, by which duplicates are found.
 struct MatePrefixes {
     sample: u8,
     umi_key: u64,
@@ -66,7 +66,8 @@ impl MatePair for MatePrefixes {
     }
 }
 
-/// Appends the candidate k-mers of one read to `out`, by position; those of tandem repeats come last.
+/// Appends the candidate k-mers of one read to `out`, sorted by position; the artificial k-mers of tandem repeats come
+/// last.
 pub fn find_candidates_in_read(
     seq: &[u8],
     lookup: &KmerLookup,
@@ -86,7 +87,8 @@ pub fn find_candidates_in_read(
     });
 }
 
-/// Prepares the search for candidate k-mers. Ranks are those of the distinct k-mers. `candidates` must be sorted.
+/// Builds the lookup of candidate k-mers. Their k-mer ranks are the indices in the list of distinct k-mers.
+/// `candidates` must be sorted.
 pub fn build_candidate_lookup(k: u32, candidates: &[CandidateKmer]) -> KmerLookup {
     if candidates.windows(2).all(|two| two[0].kmer != two[1].kmer) {
         return KmerLookup::build(k, candidates.iter().map(|candidate| candidate.kmer));
@@ -95,7 +97,7 @@ pub fn build_candidate_lookup(k: u32, candidates: &[CandidateKmer]) -> KmerLooku
     KmerLookup::build(k, distinct.iter().copied())
 }
 
-/// Finds candidate k-mers in both mates and overwrites `found`. Returns whether there are any.
+/// Finds the candidate k-mers of both mates and overwrites `found` with them. Returns whether there are any.
 pub fn find_candidates_in_pair(
     pair: ReadPair<'_>,
     lookup: &KmerLookup,
@@ -110,38 +112,40 @@ pub fn find_candidates_in_pair(
 }
 
 impl LabelledPair {
-    /// Copies a pair out of its batch, together with its candidate k-mers.
+    /// Copies a pair out of its batch, together with the candidate k-mers found in it.
     pub fn from_pair(pair: ReadPair<'_>, sample: u8, hits: &[Vec<KmerHit>; 2]) -> LabelledPair {
         let mates = pair.mates.map(|mate| PackedRead::from(&OwnedRead::from_mate(mate)));
         LabelledPair { name: pair.name.into(), sample, mates, hits: hits.clone() }
     }
 
-    /// Compares two labelled pairs by name, bases and sample. The order does not depend on the order of the input.
+    /// Compares two labelled pairs by name, then bases, then sample. Sorting by it gives the same order whatever the
+    /// order of the input.
     pub fn compare_by_name(a: &LabelledPair, b: &LabelledPair) -> Ordering {
         (&a.name, &a.mates, a.sample).cmp(&(&b.name, &b.mates, b.sample))
     }
 }
 
-/// Maximum length of a run of candidate k-mers, minus k, that one wrong base explains. A longer run is novel
+/// Maximum length of a run of candidate k-mers, minus k, that one wrong base can explain. A longer run is novel
 /// sequence.
 const MAX_ERROR_RUN_BEYOND_K: u32 = 5;
-/// Number of bases at each end of a long read in which a k-mer does not count as inside the read. Chosen: molecular
-/// barcodes with their spacers are 3 to 8 bases at usual panels.
+/// Number of bases at each end of a long read within which a k-mer does not count as inside the read. Chosen: molecular
+/// barcodes with their spacers are 3 to 8 bases in usual panels.
 const MAX_END_MARGIN_BP: usize = 8;
-/// Divisor of the number of k-mer positions in a short read that gives the margin at each end. Chosen: half of the
-/// positions remain.
+/// In a short read, the number of k-mer positions divided by this gives the number of bases at each end within which a
+/// k-mer does not count as inside the read. Chosen: half of the positions remain.
 const END_MARGIN_DIVISOR: usize = 4;
-/// Minimum number of molecules that must contain a k-mer.
+/// Minimum number of molecules that must contain a k-mer; hits of k-mers in fewer molecules are removed as errors.
 const MIN_CARRIER_MOLECULES: u32 = 2;
-/// Minimum number of molecules that must contain a k-mer made of a minisatellite's flanks which the normal lacks with
-/// any length. Chosen: as many as a call of a repeat's length needs.
+/// Minimum number of molecules that must contain the artificial k-mer of a minisatellite if the normal has no k-mer
+/// with the same flanks. Chosen: as many as a call of a repeat's length needs.
 const MIN_MINISATELLITE_MOLECULES: u32 = 3;
-/// Number of bases at the start of each mate that are compared to recognise duplicates.
+/// Number of bases at the start of each mate that [`LabelledPair::duplicate_search_hash`] includes.
 const DUPLICATE_KEY_BP: usize = 8;
 
 impl LabelledPair {
-    /// A hash that the duplicates of a molecule share, whichever mate is read 1. A sequencing error in the first
-    /// bases of a mate changes the hash, so a search for duplicates within one hash value misses a few in a hundred.
+    /// A hash that is the same for all duplicates of a molecule, whichever mate is read 1. A sequencing error in the
+    /// first bases of a mate changes the hash, so a search for duplicates among pairs with one hash misses a few in a
+    /// hundred.
     pub fn duplicate_search_hash(&self) -> u64 {
         let start = |mate: &PackedRead| hash_bytes(&mate.bases(0..mate.len().min(DUPLICATE_KEY_BP)));
         self.mates.iter().map(start).min().unwrap_or(0)
@@ -159,18 +163,20 @@ impl LabelledPair {
 #[derive(Debug)]
 pub struct KmerMoleculeCounts {
     tumours: usize,
-    /// Counts by k-mer rank and tumour.
+    /// Counts by k-mer rank, then by tumour.
     molecules: Vec<AtomicU32>,
-    /// Number of molecules with each k-mer whose first and last base have a high quality; order as in `molecules`.
+    /// Number of molecules with each k-mer in which the first and the last base of the k-mer have a high quality; order
+    /// as in `molecules`.
     high_quality_molecules: Vec<AtomicU32>,
-    /// Number of molecules with each k-mer whose reads continue on both sides of the k-mer; order as in `molecules`.
+    /// Number of molecules with each k-mer in which the read continues on both sides of the k-mer; order as in
+    /// `molecules`.
     inner_molecules: Vec<AtomicU32>,
-    /// Ranks of the k-mers that are made of the flanks and the length of a minisatellite.
+    /// k-mer ranks of the artificial k-mers that encode minisatellites.
     minisatellites: Mutex<BTreeSet<u32>>,
 }
 
 impl KmerMoleculeCounts {
-    /// Zero counts for the given numbers of k-mers and tumours.
+    /// Counts of 0 for the given numbers of k-mers and tumours.
     pub fn zeroed(kmers: usize, tumours: usize) -> KmerMoleculeCounts {
         let none = || (0..kmers * tumours).map(|_| AtomicU32::new(0)).collect();
         KmerMoleculeCounts {
@@ -182,7 +188,7 @@ impl KmerMoleculeCounts {
         }
     }
 
-    /// Counts the k-mers of pairs, each of which is a molecule of its own.
+    /// Counts the k-mers of pairs, each of which is one molecule (without duplicates).
     pub fn count_kmers_of_pairs(&self, pairs: &[LabelledPair]) {
         count_carriers(&self.molecules, self.tumours, pairs, |_, _| true);
         // A branching k-mer differs from the normal in its first or last base.
@@ -202,7 +208,8 @@ impl KmerMoleculeCounts {
         }
     }
 
-    /// Number of molecules that contain a k-mer, in the tumour of a selector or in all tumours.
+    /// Number of molecules that contain a k-mer, in the tumour of a selector, or in all tumours for the pooled
+    /// selector.
     fn count_for_selector(&self, molecule_counts: &[AtomicU32], rank: usize, selector: u8) -> u32 {
         let own = &molecule_counts[rank * self.tumours..(rank + 1) * self.tumours];
         match selector {
@@ -211,17 +218,18 @@ impl KmerMoleculeCounts {
         }
     }
 
-    /// For each k-mer, by k-mer rank, whether molecules confirm it as a branching k-mer. `shares` are, for each
-    /// selector, the numbers of molecules divided by the numbers of pairs; `error_rates` are, for each selector, the
-    /// measured error rates of bases of good quality.
+    /// Returns for each k-mer, by k-mer rank, whether the molecules confirm it as a branching k-mer. For each selector,
+    /// `shares` has the number of molecules divided by the number of pairs, and `error_rates` the measured error rate
+    /// of bases of good quality.
     ///
-    /// A k-mer with too few molecules is confirmed if enough of them have high base quality. This holds for k-mers that
-    /// were selected by their number of occurrences only if the error rate is measured: where mates overlap, a molecule
-    /// has two occurrences; otherwise these are PCR duplicates of an error. A k-mer that only ends of reads have is not
+    /// A k-mer in too few molecules is confirmed if enough of them have high base quality. If the k-mer was selected by
+    /// its number of occurrences, this requires a measured error rate: where mates overlap, a molecule has two
+    /// occurrences; otherwise these are PCR duplicates of an error. A k-mer that only occurs at ends of reads is not
     /// confirmed: it contains a molecular barcode or the rest of a primer or adapter.
     ///
-    /// A k-mer made of a minisatellite's flanks counts as a branching one although the normal lacks its root, if enough
-    /// molecules have it: few reads, or none, hold the normal's length with both flanks if it is almost that of a read.
+    /// The artificial k-mer of a minisatellite counts as a branching k-mer if enough molecules have it, although the
+    /// normal lacks its root: if the repeat is almost as long as a read, few reads of the normal, or none, contain the
+    /// repeat with both flanks.
     pub fn find_branching_kmers(
         &self,
         candidates: &[CandidateKmer],
@@ -255,7 +263,7 @@ impl KmerMoleculeCounts {
     }
 }
 
-/// Ranks of the k-mers of a pair that are made of the flanks and the length of a minisatellite.
+/// Ranks of the artificial k-mers of minisatellites in a pair.
 fn minisatellite_ranks(pair: &LabelledPair) -> Vec<u32> {
     let is_minisatellite = |read: &PackedRead, hit: &KmerHit| {
         let bases = || read.bases(hit.start as usize..(hit.start + hit.span) as usize);
@@ -265,7 +273,8 @@ fn minisatellite_ranks(pair: &LabelledPair) -> Vec<u32> {
     mates.flat_map(|(read, hits)| hits.iter().filter(|hit| is_minisatellite(read, hit)).map(|hit| hit.rank)).collect()
 }
 
-/// Adds to the number of pairs of each tumour that contain each k-mer. Only hits for which `counts_hit` is true count.
+/// For each k-mer and tumour, adds the number of pairs that contain the k-mer. Only hits for which `counts_hit` is true
+/// count.
 fn count_carriers(
     molecule_counts: &[AtomicU32],
     tumours: usize,
@@ -289,12 +298,12 @@ fn count_carriers(
 /// Removes hits that recurrent sequencing errors explain, and pairs without remaining hits. Returns the number of
 /// removed hits.
 ///
-/// A change makes a row of up to k consecutive candidate k-mers in a read, and the k-mers at the ends of the row that
-/// are inside the read are branching k-mers. A wrong base that several reads have makes the same row, but its end
-/// k-mers are too rare for the depth. The selection left them out (see [`crate::candidate_kmer`]), or their counts are too
-/// low when each molecule counts once. So a row without a branching k-mer is an error, unless it has more consecutive
-/// k-mers than one wrong base makes. The k-mers must be consecutive, as at high depth every second read has two
-/// recurrent errors.
+/// A change makes a run of up to k consecutive candidate k-mers in a read, and the k-mers at the ends of the run that
+/// are inside the read are branching k-mers. A wrong base that several reads have makes the same run, but the k-mers at
+/// its ends are too rare for the depth. Either they were not selected as candidates (see [`crate::candidate_kmer`]), or
+/// their counts are too low when each molecule counts once. So a run without a branching k-mer is an error, unless it
+/// has more consecutive k-mers than one wrong base makes. The k-mers must be consecutive, because at high depth every
+/// second read has two recurrent errors.
 pub fn remove_recurrent_errors(
     pairs: &mut Vec<LabelledPair>,
     molecule_counts: &KmerMoleculeCounts,
@@ -324,8 +333,9 @@ pub fn remove_recurrent_errors(
     errors
 }
 
-/// Keeps one pair of each molecule: the pair with the highest sum of base qualities, or the first of equals. In samples
-/// with fixed fragment ends (`fragment_ends`, by sample) each pair is a molecule. The result is sorted by name and bases.
+/// Keeps one pair of each molecule: the pair with the highest sum of base qualities, or the first of several such
+/// pairs. In samples with fixed fragment ends (`fragment_ends`, by sample) a pair without a UMI is a molecule of its
+/// own. The result is sorted by name and bases.
 pub fn remove_duplicates(mut labelled: Vec<LabelledPair>, fragment_ends: &[FragmentEnds]) -> Vec<LabelledPair> {
     labelled.sort_unstable_by(LabelledPair::compare_by_name);
     let members: Vec<u32> = (0..labelled.len() as u32).collect();

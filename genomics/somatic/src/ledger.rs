@@ -2,33 +2,34 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Ledger line: number of novel k-mers (the normal lacks their root) that were skipped because there are too many of
-/// them, so the normal must be too shallow.
+/// Description of the ledger line for novel k-mers (the normal lacks their root) that were skipped because there are
+/// too many of them, so the normal must be too shallow.
 pub const SHALLOW_NORMAL_LEDGER_LINE: &str =
     "tumour k-mers whose root the normal lacks, skipped because there are too many of them: the normal is too shallow";
 
-/// Ledger line: number of novel k-mers that were skipped because the normal lacks more than half of the tumour's
-/// k-mers, as if the tumour were of another species.
+/// Description of the ledger line for novel k-mers that were skipped because the normal lacks more than half of the
+/// tumour's k-mers, as if the tumour were of another species.
 pub const MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE: &str = "tumour k-mers inside sequence that the normal lacks, skipped because they are more than half of all: check that the samples are of one species";
 
-/// Ledger line of a call with targets: number of novel k-mers that were skipped because there are too many of them.
-/// Outside the targets the normal has few reads.
+/// Description of the ledger line for novel k-mers that were skipped in a call with targets because there are too many
+/// of them: outside the targets the normal has few reads.
 pub const OFF_TARGET_LEDGER_LINE: &str = "tumour k-mers whose root the normal lacks, skipped because there are too many of them: outside the targets the normal has few reads";
 
-/// Ledger line of a call without a normal: number of novel k-mers that were skipped because there are too many of them.
+/// Description of the ledger line for novel k-mers that were skipped in a call without a normal because there are too
+/// many of them.
 pub const TOO_MANY_VARIANTS_LEDGER_LINE: &str = "tumour k-mers whose root the reference lacks, skipped because there are too many of them: the person has more variants than a call without a normal can examine";
 
-/// Ledger line: number of contigs without a position on the reference although most of their bases are in k-mers that
-/// the normal has too. Such contigs are of the person's genome, so the reference lacks a part of it.
+/// Description of the ledger line for contigs without a position on the reference although most of their bases are in
+/// k-mers that the normal has, too. Such contigs are of the person's genome, so the reference lacks a part of it.
 pub const UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE: &str =
     "contigs without a position on the reference although most of their sequence is the normal's";
 
-/// Count of one kind of items that a stage produced or skipped.
+/// A line of the ledger: the number of items of one kind that a stage produced or skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerLine {
-    /// Name of the stage, as of its unit.
+    /// Name of the stage: that of its unit, such as `assemble`.
     pub stage: String,
-    /// Description of the items.
+    /// Description of the items, and of the reason if they were skipped.
     #[serde(alias = "what")]
     pub description: String,
     /// Number of items that the stage produced or skipped.
@@ -38,21 +39,21 @@ pub struct LedgerLine {
     pub skipped: bool,
 }
 
-/// The lines of all stages, in the order in which the stages ran. In JSON it is an array.
+/// The ledger of a call: the lines of all stages, in the order in which the stages ran. In JSON it is an array.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ledger {
-    /// One line for each thing that a stage produced or skipped, in the order of the stages.
+    /// The lines, in the order of the stages.
     pub lines: Vec<LedgerLine>,
 }
 
 impl Ledger {
-    /// Appends a line with a count of what a stage produced.
+    /// Appends a line: `stage` produced `count` items with the description `what`.
     pub fn add_produced(&mut self, stage: &str, what: &str, count: u64) {
         self.push(stage, what, count, false);
     }
 
-    /// Appends a line with a count of what a stage skipped, unless the count is 0.
+    /// Appends a line: `stage` skipped `count` items with the description `what`. A count of 0 gives no line.
     pub fn add_skipped(&mut self, stage: &str, what: &str, count: u64) {
         if count > 0 {
             self.push(stage, what, count, true);

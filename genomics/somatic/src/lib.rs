@@ -1,4 +1,5 @@
-//! Tumour and normal reads → somatic variants. Modules in the order data flows through them; `pipeline` runs them.
+//! Calls somatic variants from the reads of tumours and of a normal. The modules are listed in the order of the data
+//! flow; `pipeline` runs them.
 pub mod sample_names;
 pub mod provenance;
 mod minisatellite;

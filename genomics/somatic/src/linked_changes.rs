@@ -1,5 +1,5 @@
-//! Small changes of a contig that the same molecules of the tumours have. They are on one haplotype, so that each
-//! molecule that crosses any of them says whether a sample has the haplotype.
+//! Finds small changes of a contig that are linked: the same tumour molecules have them, so they are on one haplotype.
+//! Each molecule that crosses any of them shows whether a sample has the haplotype.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::genotype::{self, AlleleSupport};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
 
-/// A change with the votes of the molecules, sorted by pair.
+/// A change of a contig with the molecules' votes on it, sorted by pair.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChangeWithVotes<'a> {
     pub(crate) change: &'a Change,
@@ -18,29 +18,31 @@ pub(crate) struct ChangeWithVotes<'a> {
     pub(crate) contig_range: &'a Range<usize>,
     pub(crate) normal: &'a [MoleculeVote],
     pub(crate) tumours: &'a [Vec<MoleculeVote>],
-    /// Votes of the molecules of all tumours together.
+    /// Votes of the molecules of all tumours together, sorted by pair.
     pub(crate) pooled: &'a [MoleculeVote],
 }
 
-/// Evidence from the other small changes on the haplotype of one change.
+/// Evidence for one change from other small changes on its haplotype.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Linkage {
-    /// Whether the tumours' molecules with the change have another small change that the normal does not have as a
-    /// germline variant. Deaminated cytosines in a cluster are mutations and do not count.
+    /// Whether the tumour molecules with the change also have another small change that is not a germline variant of
+    /// the normal. In a cluster of deaminated cytosines (kataegis) the changes are mutations of one event, and none
+    /// counts as linked.
     pub(crate) is_linked: bool,
-    /// Natural-log likelihood ratio of a somatic haplotype over one that normal and tumour share, from the molecules
-    /// that cross any of the changes that arose together; `None` if no other change did, or with several tumours.
+    /// Natural-log likelihood ratio of a somatic haplotype over a haplotype that normal and tumour share, from all
+    /// molecules that cross any of the changes that arose in one event; `None` if no other change did, or with several
+    /// tumours.
     pub(crate) haplotype_log_ratio: Option<f64>,
-    /// Log-odds (natural) of a cluster of mutations over differences anywhere on the contig; 0 unless the changes that
-    /// arose together are a cluster.
+    /// Natural-log odds that the changes that arose in one event are a cluster of mutations rather than differences
+    /// spread over the contig; 0 if they are too few or too far apart for a cluster.
     pub(crate) cluster_log_odds: f64,
 }
 
-/// Minimum number of changes of a cluster. Chosen: kataegis has six mutations or more.
+/// Minimum number of changes in a cluster. Chosen: kataegis has six mutations or more.
 const MIN_CLUSTER_CHANGES: usize = 6;
 
-/// The linkage of each change of a contig with `contig_len` assembled bases. `in_normal` is the known ratio of the allele
-/// fractions in normal and tumour; 0 if none is known.
+/// Returns the linkage of each change of a contig with `contig_len` assembled bases. `in_normal` is the known ratio of
+/// the allele fraction in the normal to that in the tumour (tumour in normal); 0 if none is known.
 pub(crate) fn find_linkage(changes: &[ChangeWithVotes<'_>], contig_len: usize, in_normal: f64) -> Vec<Linkage> {
     let small = || changes.iter().map(|own| own.change).filter(|change| is_small_variant(change));
     if small().nth(1).is_none() {
@@ -69,8 +71,8 @@ pub(crate) fn find_linkage(changes: &[ChangeWithVotes<'_>], contig_len: usize, i
     (0..changes.len()).map(of_change).collect()
 }
 
-/// Whether all changes of a contig are a cluster that arose together in the tumour: they are nearer each other than
-/// differences of another locus, and molecules of the normal lack their haplotype.
+/// Whether all changes of a contig are a cluster that arose in the tumour in one event: they are nearer to each other
+/// than differences of a paralog, and molecules of the normal lack their haplotype.
 pub(crate) fn is_somatic_cluster(linkage: &[Linkage]) -> bool {
     let least = GENOTYPE_MODEL_PARAMS.linked_allele_log_odds;
     linkage
@@ -78,8 +80,8 @@ pub(crate) fn is_somatic_cluster(linkage: &[Linkage]) -> bool {
         .all(|own| own.cluster_log_odds >= least && own.haplotype_log_ratio.is_some_and(|log_ratio| log_ratio >= least))
 }
 
-/// Log-odds of a cluster of mutations over differences of another locus, which are anywhere on the contig: the
-/// probability that all are as near each other by chance.
+/// Natural-log odds of a cluster of mutations over differences of a paralog, which are anywhere on the contig: from the
+/// probability that all are as near to each other by chance. 0 if they are too few.
 fn cluster_log_odds<'a>(ranges: impl Iterator<Item = &'a Range<usize>> + Clone, contig_len: usize) -> f64 {
     let n = ranges.clone().count();
     let start = ranges.clone().map(|range| range.start).min().unwrap_or(0);
@@ -91,7 +93,8 @@ fn cluster_log_odds<'a>(ranges: impl Iterator<Item = &'a Range<usize>> + Clone, 
     ((n - 1) as f64 * (contig_len as f64 / span as f64).ln() - (n as f64).ln()).max(0.0)
 }
 
-/// Log-likelihood ratio of a somatic haplotype over one that normal and tumour share.
+/// Natural-log likelihood ratio of a somatic haplotype over a haplotype that normal and tumour share. `None` for a
+/// single change, or with several tumours.
 fn haplotype_log_ratio(haplotype: &[&ChangeWithVotes<'_>], in_normal: f64) -> Option<f64> {
     if haplotype.len() < 2 || haplotype.iter().any(|own| own.tumours.len() != 1) {
         return None;
@@ -101,8 +104,8 @@ fn haplotype_log_ratio(haplotype: &[&ChangeWithVotes<'_>], in_normal: f64) -> Op
     Some(genotype::somatic_over_shared_log_ratio(&normal, tumour, in_normal))
 }
 
-/// The votes of the molecules on a haplotype with several changes, sorted by pair. The log-odds of the changes are
-/// added, but limited to the largest of one change: a molecule may be wrong as a whole.
+/// Combines the votes on several changes of one haplotype to one vote for each molecule, sorted by pair. The log-odds
+/// are added, but limited to the largest of one change: a molecule may be wrong as a whole.
 fn add_votes<'a>(votes_by_change: impl Iterator<Item = &'a [MoleculeVote]>) -> Vec<MoleculeVote> {
     let mut by_molecule: BTreeMap<u32, (MoleculeVote, f64)> = BTreeMap::new();
     for vote in votes_by_change.flatten() {

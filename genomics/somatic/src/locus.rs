@@ -19,16 +19,16 @@ use crate::sequencing_errors::{self, ErrorModel, ReadOnContig};
 use crate::short_homopolymer::ShortHomopolymerCounts;
 use crate::slippage::{self, RepeatRange, SlippageRate};
 
-/// A change of a contig with its genotype, filters and position on the reference.
+/// A change of a contig with its genotype, filters and annotations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantCall {
-    /// The difference between the tumour and the genome.
+    /// The difference between the tumour's allele and the genome.
     pub change: Change,
-    /// Frequency of the errors that look like this change.
+    /// Whether errors that look like this change are common or rare.
     pub error_frequency: ErrorFrequency,
     /// Quality, filters and support.
     pub genotype: Genotype,
-    /// Number of the tumours' molecules at the position, whether they support an allele or not.
+    /// Number of the tumours' molecules at the position, whether they support one of the alleles or not.
     pub tumour_molecules: u32,
     /// Population frequency of the change.
     pub population_frequency: PopulationFrequency,
@@ -36,18 +36,18 @@ pub struct VariantCall {
     pub panel_normals: Option<u32>,
     /// Whether the contig continues after the change as the reverse complement of the sequence before it.
     pub is_fold_back: bool,
-    /// Index of the locus with the change.
+    /// Index of the locus to which the change belongs.
     pub locus: usize,
-    /// Index of the change on the contig.
+    /// Index of the change among the changes of the contig.
     pub change_index: usize,
-    /// Representative pairs of the molecules with the tumour allele, ascending: indices into the pairs of the locus
-    /// range.
+    /// Representative pairs of the molecules that support the tumour allele, ascending, as indices into the pairs of
+    /// the locus range.
     pub supporting_pairs: Vec<u32>,
-    /// Small changes after this one on the contig that are on the same haplotype.
+    /// Small changes that are after this one on the contig and on the same haplotype.
     pub phased_changes: Vec<Change>,
 }
 
-/// A contig with its reads.
+/// A contig with the reads of all samples that are placed on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Locus {
     /// The contig aligned with the genome.
@@ -56,28 +56,28 @@ pub struct Locus {
     pub reads: Vec<PlacedRead>,
     /// Number of reads placed on the contig.
     pub num_reads: usize,
-    /// Numbers of the normal's and of the tumours' pairs among the reads.
+    /// Number of pairs of the normal, and of all tumours together, that have a read placed on the contig.
     pub num_pairs: [usize; 2],
     /// Downsampling factors of the normal and of the deepest tumour: a factor of 4 means that one pair in four was
     /// kept.
     pub downsampling_factors: [u32; 2],
-    /// Indices of other loci with different changes at the same position.
+    /// Indices of the loci that are rivals: other loci with different changes at the same position.
     pub rivals: Vec<usize>,
 }
 
-/// Votes of the molecules on one change.
+/// Votes of the molecules on one change of the locus.
 struct ChangeVotes {
     normal: Vec<MoleculeVote>,
     /// For each tumour the votes of its molecules on the change (natural log-odds).
     tumours: Vec<Vec<MoleculeVote>>,
     /// Votes of all tumours, sorted by pair.
     pooled: Vec<MoleculeVote>,
-    /// Rate at which slippage of a repeat looks like the change.
+    /// Rate at which reads of another allele show the change because of slippage of a repeat.
     slippage_rate: SlippageRate,
 }
 
 impl ChangeVotes {
-    /// The votes on change `f`.
+    /// Votes on change number `f` of the contig.
     fn from_evidence(evidence: &LocusEvidence<'_>, f: usize) -> ChangeVotes {
         let (mut votes, slippage_rate) = evidence.votes_and_slippage(f);
         let tumours = votes.split_off(TUMOUR_SAMPLE.into());
@@ -86,12 +86,12 @@ impl ChangeVotes {
     }
 }
 
-/// Maximum distance in bases of the changes of two rival loci.
+/// Maximum distance in bases between the changes of two loci that are rivals.
 const MAX_RIVAL_DISTANCE_BP: usize = 100;
-/// Maximum number of rivals of a locus. The rivals with most reads are kept.
+/// Maximum number of rivals of a locus. The rivals with the most reads are kept.
 const MAX_RIVALS: usize = 8;
 
-/// Finds the rivals of all loci. Returns the number of rivals that are left out.
+/// Finds the rivals of all loci. Returns how many rivals were left out because their locus has too many.
 pub fn find_rival_contigs(loci: &mut [Locus]) -> u64 {
     let mut left_out = 0;
     let mut places: Vec<((usize, usize), usize)> = (0..)
@@ -122,12 +122,12 @@ pub fn find_rival_contigs(loci: &mut [Locus]) -> u64 {
 }
 
 impl Locus {
-    /// A contig without reads, with the downsampling factors of its locus.
+    /// Creates a locus without reads, with the given downsampling factors.
     pub fn without_reads(contig: AlignedContig, downsampling_factors: [u32; 2]) -> Locus {
         Locus { contig, reads: Vec::new(), num_reads: 0, num_pairs: [0; 2], downsampling_factors, rivals: Vec::new() }
     }
 
-    /// Sets the reads placed on the contig. `pairs` are the pairs of the reads.
+    /// Stores the reads placed on the contig. `pairs` are the pairs to which the reads belong.
     pub fn set_placed_reads(&mut self, placed_reads: Vec<PlacedRead>, pairs: &[RecruitedPair]) {
         self.num_reads = placed_reads.len();
         self.num_pairs = [0; 2];
@@ -137,18 +137,19 @@ impl Locus {
         self.reads = placed_reads;
     }
 
-    /// Whether the contig has more small changes than can have separate haplotypes.
+    /// Whether the contig has more small changes than can be put on separate haplotypes.
     pub(crate) fn has_too_many_small_changes(&self) -> bool {
         let small = |f: &&crate::aligned_contig::ContigChange| matches!(f.change, Change::Allele { .. });
         self.contig.changes.iter().filter(small).count() > haplotype::MAX_SINGLE_CHANGE_HAPLOTYPES
     }
 
-    /// The positions affected by the contig's changes.
+    /// Positions on the genome that the contig's changes affect: index of the sequence and position.
     fn affected_positions(&self) -> Vec<(usize, usize)> {
         self.contig.changes.iter().flat_map(|f| change::affected_positions(&f.change)).collect()
     }
 
-    /// Evidence of all reads, compared with the haplotypes of this locus and of its rivals among `loci`.
+    /// Computes the evidence of all reads of the locus. They are compared with the haplotypes of this locus and of its
+    /// rivals among `loci`.
     pub fn compute_locus_evidence<'a>(
         &'a self,
         loci: &[Locus],
@@ -158,7 +159,7 @@ impl Locus {
         self.compute_evidence_of_reads(&self.reads, loci, pairs, errors)
     }
 
-    /// Evidence of some of the reads.
+    /// Same as [`Self::compute_locus_evidence`], for the given reads only.
     pub fn compute_evidence_of_reads<'a>(
         &'a self,
         placed_reads: &'a [PlacedRead],
@@ -172,7 +173,7 @@ impl Locus {
         LocusEvidence::compute(&self.contig, haplotypes, placed_reads, pairs, errors)
     }
 
-    /// The reads of all samples with their sample, oriented like the contig.
+    /// All reads of the locus with the number of their sample, oriented like the contig.
     fn oriented_reads<'a>(
         &'a self,
         pairs: &'a [RecruitedPair],
@@ -180,9 +181,9 @@ impl Locus {
         self.reads.iter().map(|r| (r, pairs[r.pair as usize].sample, r.oriented_read(pairs)))
     }
 
-    /// Error counts of the reads: their bases compared with the contig away from changes, and the lengths of repeats
-    /// away from changes in the normal, or in the tumours if there is no normal. `error_rate` is the measured rate of
-    /// [`sequencing_errors::BaseErrorCounts::count_errors`].
+    /// Counts errors of the reads: wrong bases away from changes, and wrong lengths of repeats and short homopolymers
+    /// away from changes. The lengths are counted in the normal, or in the tumours if there is no normal. `error_rate`
+    /// is the measured error rate, as in [`sequencing_errors::BaseErrorCounts::count_errors`].
     pub fn count_errors(
         &self,
         pairs: &[RecruitedPair],
@@ -227,8 +228,8 @@ impl Locus {
         (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on, error_rate), slips, homopolymers)
     }
 
-    /// Genotypes the contig's changes. `number` is the index of the locus, `admixture` what other cells the samples
-    /// contain, `has_normal` whether there is a normal.
+    /// Genotypes the contig's changes. `number` is the index of the locus; `admixture` describes which other cells and
+    /// people's DNA the samples contain.
     pub fn genotype_changes(
         &self,
         number: usize,
@@ -294,7 +295,7 @@ impl Locus {
         calls
     }
 
-    /// The linkage of each change, from its votes.
+    /// The linkage of each change, from the votes on all changes.
     fn find_linkage(&self, votes: &[ChangeVotes], admixture: Admixture) -> Vec<Linkage> {
         let changes: Vec<ChangeWithVotes<'_>> = self
             .contig
@@ -312,7 +313,8 @@ impl Locus {
         linked_changes::find_linkage(&changes, self.contig.assembled.len(), admixture.tumour_in_normal_ratio)
     }
 
-    /// Filters the small changes and the unaligned ends of a contig from a paralog. `votes` are the votes on each call.
+    /// If the contig comes from a paralog, adds a filter to the calls of its small changes and of its unaligned ends.
+    /// `votes` has the votes on each call.
     fn filter_paralog(&self, calls: &mut [VariantCall], votes: &[ChangeVotes], admixture: Admixture) {
         let genotyped = calls.iter().zip(votes).map(|(call, votes)| divergence::GenotypedChange {
             change: &call.change,
@@ -331,8 +333,8 @@ impl Locus {
     }
 }
 
-/// Records for each small change that passes which later small changes of the contig are on the same haplotype, from
-/// the tumours' votes.
+/// Sets [`VariantCall::phased_changes`] of each small change that passes: the later small changes that pass and are on
+/// the same haplotype, according to the tumours' votes.
 fn record_phase(calls: &mut [VariantCall], votes: &[ChangeVotes]) {
     let fit = |c: &VariantCall| c.genotype.filters.is_empty() && is_small_variant(&c.change);
     for a in 0..calls.len() {

@@ -1,9 +1,9 @@
-//! Stores recruited pairs in the work folder, in buckets by the position of their contigs, and processes as many loci
-//! at a time as fit in memory.
+//! Stores recruited pairs in the work folder, in disk buckets by the position of their contigs, and processes as many
+//! loci at a time (a locus range) as fit in memory.
 //!
-//! A pair that is recruited for contigs of several buckets is in each of them, with the contigs of that bucket. Reads
-//! are placed on their contigs once. If there are several ranges of loci, the placements are stored too. The results
-//! do not depend on the ranges.
+//! A pair that is recruited for contigs of several buckets is in each of these buckets, with the contigs of that
+//! bucket. Reads are placed on their contigs once. If there are several locus ranges, the placements are stored too.
+//! The results do not depend on the ranges.
 
 use std::ops::Range;
 use std::path::Path;
@@ -20,15 +20,16 @@ use crate::locus::Locus;
 use crate::read_placement::{self, PlacedRead};
 use crate::recruit::{LocusDepths, RecruitedPair, RecruitingKmerIndex};
 
-/// Name of the files in messages.
+/// Description of the bucket files in error messages.
 const FILE_DESCRIPTION: &str = "recruited reads'";
-/// Minimum number of contigs of a bucket. A contig of extreme depth has some ten thousand pairs.
+/// Minimum number of contigs in a bucket. A contig of extreme depth has some ten thousand pairs.
 const MIN_CONTIGS_PER_BUCKET: usize = 16;
 /// Maximum number of buckets in which recruited pairs are stored on disk.
 const MAX_BUCKETS: usize = 1024;
-/// Memory of a pair in bytes without its bases, qualities and name: seven vectors, placements, and evidence.
+/// Approximate memory of a pair in bytes, without its bases, qualities and name: seven vectors, placements, and
+/// evidence.
 const BYTES_PER_PAIR: u64 = 400;
-/// Number of bits of a pair's number within its shard.
+/// Number of low bits of a pair's ID that number the pairs of one shard; the higher bits are the number of the shard.
 const PAIR_NUMBER_BITS: u32 = 44;
 
 /// Memory that a recruited pair takes, in bytes.
@@ -37,27 +38,27 @@ pub(crate) fn pair_memory_bytes(pair: &RecruitedPair) -> u64 {
     BYTES_PER_PAIR + (pair.name.len() + letters + 4 * pair.contigs.len()) as u64
 }
 
-/// Buckets of recruited pairs that are being filled.
+/// Disk buckets to which recruited pairs are added.
 #[derive(Debug)]
 pub(crate) struct RecruitedPairBuckets {
     /// Indices of the contigs, sorted by position.
     order: Vec<u32>,
     /// For each bucket the end of its contigs in `order`.
     bucket_ends: Vec<u32>,
-    /// For each contig the index of its bucket.
+    /// For each contig the number of its bucket.
     bucket_of: Vec<u32>,
     buckets: DiskBuckets,
     next_pair_id: AtomicU64,
 }
 
-/// Result of recruiting: the stored pairs and their buckets.
+/// Result of recruiting: where the recruited pairs are on disk, and how loci were downsampled.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RecruitedPairs {
     order: Vec<u32>,
     bucket_ends: Vec<u32>,
     buckets: Vec<DiskBucket>,
     bucket_memory_bytes: Vec<u64>,
-    /// Number of recruited pairs that the buckets have.
+    /// Number of recruited pairs in all buckets; a pair in several buckets counts once.
     pub num_pairs: u64,
     /// For each contig the downsampling factors of the normal and of the deepest tumour.
     pub downsampling_factors: Vec<[u32; 2]>,
@@ -72,7 +73,8 @@ impl RecruitedPairBuckets {
         RecruitedPairBuckets::create_buckets_for_shard(0, contigs, path)
     }
 
-    /// Creates the buckets for one shard of the reads. `shard` is its number, which makes the pairs' numbers unique.
+    /// Creates the buckets for shard number `shard` of the reads. The IDs of the pairs contain this number, so they are
+    /// unique over all shards.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -96,7 +98,7 @@ impl RecruitedPairBuckets {
         Ok(RecruitedPairBuckets { order, bucket_ends: ends, bucket_of: shelf_of, buckets, next_pair_id: next })
     }
 
-    /// Writes all data of a shard to its file and returns its buckets.
+    /// Writes all pairs of a shard to its file and returns its disk buckets.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -104,12 +106,12 @@ impl RecruitedPairBuckets {
         self.buckets.finish_writing()
     }
 
-    /// Number of buckets into which the recruited pairs are divided by locus.
+    /// Number of buckets into which the recruited pairs are divided by the position of their contigs.
     pub fn num_buckets(&self) -> usize {
         self.buckets.num_buckets()
     }
 
-    /// Opens the buckets that a shard stored in an object, for [`RecruitedPairBuckets::merge_shards`].
+    /// Opens the disk buckets of a shard in an object, for [`RecruitedPairBuckets::merge_shards`].
     ///
     /// # Errors
     /// The object cannot be opened.
@@ -129,7 +131,7 @@ impl RecruitedPairBuckets {
         buckets.into_iter().try_for_each(|bucket| self.buckets.push_value(bucket as usize, &pair))
     }
 
-    /// Downsamples loci of extreme depth, merges the buckets of `shards` into these, and sorts each bucket.
+    /// Merges the pairs of `shards` into these buckets, downsamples loci of extreme depth, and sorts each bucket.
     ///
     /// # Errors
     /// The file cannot be read or written, or a shard's file cannot be read.
@@ -172,34 +174,34 @@ impl RecruitedPairBuckets {
     }
 }
 
-/// The pairs of a range of loci, in memory.
+/// The recruited pairs of a locus range, in memory.
 #[derive(Debug, Default)]
 struct PairsInMemory {
     /// The pairs, sorted by sample, name and bases.
     pairs: Vec<RecruitedPair>,
-    /// Indices of the contigs of the range.
+    /// Indices of the contigs of the locus range.
     contigs: Vec<u32>,
 }
 
-/// The loci of a call. The reads of one range of loci at a time are in memory.
+/// All loci of a call, divided into ranges of which one at a time has its reads in memory.
 #[derive(Debug)]
 pub struct LocusRanges {
-    /// All contigs. The loci of the current range have their reads.
+    /// One locus per contig. Only the loci of the current range have their reads.
     loci: Vec<Locus>,
     recruited: RecruitedPairs,
     buckets: DiskBuckets,
-    /// Ranges of bucket indices.
+    /// For each locus range its bucket numbers.
     ranges: Vec<Range<usize>>,
-    /// The pairs in memory, if there is only one range.
+    /// The pairs in memory, if there is only one locus range.
     pairs_in_memory: Option<PairsInMemory>,
-    /// For each range the placements of its reads, if there are several ranges.
+    /// For each locus range the placements of its reads, if there are several ranges.
     placements: DiskBuckets,
     threads: usize,
 }
 
 impl LocusRanges {
-    /// Opens the recruited pairs in the file at `path`, splits the loci into ranges that fit in `memory` bytes, and
-    /// places the reads on `contigs`.
+    /// Opens the recruited pairs in the file at `path`, divides the loci into ranges whose pairs fit in `memory` bytes,
+    /// and places the reads on `contigs`.
     ///
     /// # Errors
     /// A file cannot be read or written, or is damaged.
@@ -264,7 +266,7 @@ impl LocusRanges {
             .collect()
     }
 
-    /// Replaces the contigs of the loci by as many other contigs, and places all reads on the new contigs.
+    /// Replaces the contigs of all loci by as many other contigs, and places all reads on the new contigs.
     ///
     /// # Errors
     /// A file cannot be read or written, or is damaged.
@@ -278,7 +280,7 @@ impl LocusRanges {
         &self.loci
     }
 
-    /// The loci, to be changed; only those of the current range have their reads.
+    /// The loci, for changing them. Only those of the current range have their reads.
     pub(crate) fn loci_mut(&mut self) -> &mut [Locus] {
         &mut self.loci
     }
@@ -313,7 +315,7 @@ impl LocusRanges {
         Ok(())
     }
 
-    /// Reads the pairs of a range; each pair once.
+    /// Reads the pairs of a locus range from disk, each pair once.
     fn load_range(&self, range: usize) -> Result<PairsInMemory, Error> {
         let buckets = self.ranges[range].clone();
         let ends = &self.recruited.bucket_ends;
@@ -334,8 +336,8 @@ impl LocusRanges {
         Ok(PairsInMemory { pairs, contigs })
     }
 
-    /// Calls `each` for every range with all loci (those of the range have their reads), the indices of the range's
-    /// loci, and the range's pairs, which the reads refer to.
+    /// Calls `each` for every locus range with all loci (those of the range have their reads), the indices of the loci
+    /// of the range, and the pairs of the range, to which the reads refer.
     ///
     /// # Errors
     /// A file cannot be read or is damaged; the error of `each`.
@@ -358,7 +360,7 @@ impl LocusRanges {
     }
 }
 
-/// For each contig of `contigs` the indices of its pairs, ascending. `all` is the number of all contigs.
+/// For each contig number in `contigs` the indices of its pairs, ascending. `all` is the total number of contigs.
 fn pairs_by_contig(pairs: &[RecruitedPair], contigs: &[u32], all: usize) -> Vec<Vec<u32>> {
     let mut at = vec![u32::MAX; all];
     (0..).zip(contigs).for_each(|(i, &c)| at[c as usize] = i);

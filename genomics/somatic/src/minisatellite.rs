@@ -1,7 +1,7 @@
 //! Tandem repeats with units of 7 to 60 bp (minisatellites) in reads.
 //!
-//! A repeat of k bases and more that gains or loses a unit has no new k-mer if the shorter of the two lengths holds
-//! all k-mers of the longer one. [`crate::tandem_repeat`] adds k-mers made of the flanks and the length. This module
+//! A repeat of k bases and more that gains or loses a unit has no new k-mer if the shorter allele contains all k-mers
+//! of the longer one. So [`crate::tandem_repeat`] makes artificial k-mers of the flanks and the length. This module
 //! finds the repeats: first by a test with vector instructions that most reads fail, then base by base.
 
 use std::ops::Range;
@@ -13,30 +13,31 @@ use genuma_reads::packed_bases::{PackedBases, WORD_BASES};
 pub(crate) const MIN_MINISATELLITE_UNIT_BP: usize = 7;
 /// Maximum length of a unit in bp. Chosen: with flanks, a read of 150 bp holds two units of this length.
 pub(crate) const MAX_MINISATELLITE_UNIT_BP: usize = 60;
-/// Minimum length of a repeat in bp. Chosen: a shorter one with both flanks makes new k-mers when its length changes.
+/// Minimum length of a repeat in bp. Chosen: if the length of a shorter repeat changes, its k-mers with both flanks are
+/// new.
 const MIN_REPEAT_BP: usize = 28;
-/// Minimum number of bases of a repeat that equal the bases one unit before them. Chosen: of unrelated bases, one read
-/// of 150 bp in ten thousand has so many.
+/// Minimum number of bases of a repeat that equal the base one unit before. Chosen: of reads of 150 random bases, one
+/// in ten thousand has such a stretch by chance.
 const MIN_REPEATED_BP: usize = 14;
-/// Number of bases that are compared at once.
+/// Number of bases of a seed: consecutive bases that are compared at once.
 const SEED_BP: usize = 8;
-/// Distance in bp between the compared seeds. Each repeat contains a whole seed that is repeated one unit later.
+/// Distance in bp between compared seeds. Each minisatellite contains a whole seed that is repeated one unit later.
 const SEED_STEP_BP: usize = MIN_REPEATED_BP - SEED_BP + 1;
-/// Largest distance in bp at which equal bases are those of a short tandem repeat.
+/// Maximum unit length in bp of short tandem repeats, which are excluded here.
 const MAX_SHORT_DISTANCE_BP: usize = 6;
-/// A sequence in which this share of the bases, in percent, or more equal the bases a short distance before them is a
-/// short tandem repeat with a few other bases. Chosen: of unrelated bases 25 percent do.
+/// If at least this percentage of the bases of a sequence equal the base a short distance before, the sequence is a
+/// short tandem repeat with a few other bases, not a minisatellite. Chosen: of random bases 25 percent do.
 const MIN_SHORT_REPEAT_PERCENT: usize = 60;
 
 /// Number of seed positions that are tested together.
 const BLOCK_POSITIONS: usize = 26 * SEED_STEP_BP;
-/// Number of positions whose bases are needed to test a block.
+/// Number of positions whose bases are needed to test a block: those of the seeds, and up to one unit after them.
 const BLOCK_BASES: usize = 256;
 const _: () =
     assert!(BLOCK_POSITIONS + MAX_MINISATELLITE_UNIT_BP <= BLOCK_BASES && BLOCK_BASES.is_multiple_of(WORD_BASES));
 
-/// Whether a seed of the block of bases from `at` on is repeated 7 to 60 bp later. `bases` is the number of bases of
-/// the read.
+/// Whether a seed of the block of bases that starts at `at` is repeated 7 to 60 bp later. `bases` is the length of the
+/// read.
 #[inline(always)]
 fn has_repeated_seed(read: PackedBases<'_>, at: usize, bases: usize) -> bool {
     let mut seeds = [0u16; BLOCK_BASES];
@@ -55,8 +56,8 @@ fn has_repeated_seed(read: PackedBases<'_>, at: usize, bases: usize) -> bool {
     found != 0
 }
 
-/// Whether the first `bases` bases may contain a minisatellite. This is a fast test, as most reads have none. False
-/// positives are possible, false negatives are not.
+/// Whether the first `bases` bases of a read may contain a minisatellite: a fast test, because most reads have none.
+/// False positives are possible, false negatives are not.
 fn may_contain_minisatellite(read: PackedBases<'_>, bases: usize) -> bool {
     let mut found = false;
     run_with_widest_simd(
@@ -96,7 +97,7 @@ fn scan_for_minisatellites(seq: &[u8], mut each: impl FnMut(Range<usize>, usize)
     }
 }
 
-/// Whether bases are one minisatellite from the first to the last.
+/// Whether the bases are a single minisatellite from the first to the last base.
 pub(crate) fn is_whole_minisatellite(bases: &[u8]) -> bool {
     let is_repeated = |unit: usize| {
         bases.len() >= MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP)
@@ -105,7 +106,7 @@ pub(crate) fn is_whole_minisatellite(bases: &[u8]) -> bool {
     (MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP.min(bases.len())).any(is_repeated) && is_minisatellite(bases)
 }
 
-/// The range around `at` in which all bases equal the bases `unit` later or before.
+/// The longest range around `at` in which each base equals the base `unit` bases after or before it.
 fn extend_repeat(seq: &[u8], at: usize, unit: usize) -> Range<usize> {
     let equals_next = |i: &usize| seq[*i] == seq[i + unit];
     let start = at - (0..at).rev().take_while(equals_next).count();
@@ -113,7 +114,8 @@ fn extend_repeat(seq: &[u8], at: usize, unit: usize) -> Range<usize> {
     start..at + repeated + unit
 }
 
-/// Whether repeated bases are no short tandem repeat with a few other bases.
+/// Whether a sequence with repeated bases is a minisatellite: it is not a short tandem repeat with a few other bases,
+/// and has no N.
 fn is_minisatellite(bases: &[u8]) -> bool {
     let is_short_repeat = |distance: usize| {
         let equal = bases.iter().zip(&bases[distance..]).filter(|(a, b)| a == b).count();

@@ -1,10 +1,10 @@
-//! Odds of two kinds of alleles, learned from the alleles of a call.
+//! Learns the odds of two kinds of alleles from all alleles of a call.
 
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 
-/// Natural logarithm of the odds of alleles of one kind over those of the other, learned by expectation–maximisation.
-/// `log_ratios` has the log-likelihood ratio of the first kind over the second for each allele. `prior_share` is the
-/// share of the first kind before it is learned, and counts as `prior_weight` alleles.
+/// Natural logarithm of the odds that an allele is of the first of two kinds, learned from all alleles by
+/// expectation–maximisation. `log_ratios` has for each allele the natural-log likelihood ratio of the first kind over
+/// the second. `prior_share` is the prior share of the first kind; it weighs as much as `prior_weight` alleles.
 pub(crate) fn learn_log_odds(log_ratios: &[f64], prior_share: f64, prior_weight: f64) -> f64 {
     let log_odds = |share: f64| (share / (1.0 - share)).ln();
     let mut share = prior_share;

@@ -1,7 +1,7 @@
 //! Duplicates: read pairs whose mates start at the same positions come from one molecule.
 //!
-//! Duplicates share damage and PCR errors of their molecule, but each is sequenced anew. So their evidence is
-//! combined, and a molecule counts once.
+//! Duplicates share damage and PCR errors of their molecule, but have independent sequencing errors. So their evidence
+//! is combined, and a molecule counts once.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,13 @@ use genuma_pair::assay::FragmentEnds;
 use genuma_reads::umi::similar_umi_keys;
 pub use genuma_reads::umi::umi_key_of_name;
 
-/// Number of bases at the start of each mate that are compared.
+/// Number of bases at the start of each mate that are compared to recognise duplicates.
 pub const MATE_PREFIX_BP: usize = 32;
-/// Number of bases at the start of a mate by which possible duplicates are found. An error in them hides a duplicate.
+/// Number of bases at the start of a mate by which possible duplicates are found in the index. A sequencing error in
+/// these bases of both mates hides a duplicate.
 const PREFIX_KEY_BP: usize = 12;
-/// Maximum number of differing bases over both prefixes, to allow for sequencing errors.
+/// Maximum number of mismatches in the prefixes of both mates of two duplicates together, to allow for sequencing
+/// errors.
 const MAX_MISMATCHES: usize = 4;
 
 fn count_mismatches(a: &[u8], b: &[u8]) -> usize {
@@ -24,7 +26,7 @@ fn count_mismatches(a: &[u8], b: &[u8]) -> usize {
     }
 }
 
-/// A read pair of a sample.
+/// A read pair of a sample, as duplicates are found: its sample, bases and UMIs.
 pub trait MatePair {
     /// Number of the sample that the pair is from: 0 for the normal, 1 and up for tumours.
     fn sample(&self) -> u8;
@@ -34,9 +36,9 @@ pub trait MatePair {
     fn umi_key(&self) -> u64;
 }
 
-/// Whether the starts of both mates of two pairs are the same, so that the pairs come from one molecule. Read 1 of one
-/// pair is also compared with read 2 of the other, because the two strands of a molecule are sequenced from opposite
-/// ends.
+/// Whether the starts of both mates of two pairs are the same, except for sequencing errors, so that the pairs come
+/// from one molecule. Read 1 of one pair is also compared with read 2 of the other, because the two strands of a
+/// molecule are sequenced from opposite ends.
 fn is_same_molecule(a: &impl MatePair, b: &impl MatePair) -> bool {
     let (one, other) = (a.seqs(), b.seqs());
     let ends = |x: usize, y: usize| {
@@ -50,23 +52,23 @@ fn is_same_molecule(a: &impl MatePair, b: &impl MatePair) -> bool {
     a.sample() == b.sample() && (ends(0, 1) || ends(1, 0))
 }
 
-/// Key of the index of representatives: a sample, the key of the UMIs and the start of a mate.
+/// Key of the index of representatives: sample, UMI key, and the first [`PREFIX_KEY_BP`] bases of a mate.
 type PrefixKey<'a> = (u8, u64, &'a [u8]);
 
-/// Maximum number of pairs with the same key that are compared one by one. Satellite repeats have thousands of pairs
-/// with the same key, and comparing each with all others is too slow.
+/// Number of pairs with the same key up to which all are compared one by one. Satellite repeats have thousands of pairs
+/// with the same key; comparing each with all others would be too slow.
 const MAX_LINEAR_PAIRS: usize = 32;
-/// Number of parts of the other mate's prefix. Two prefixes that differ in at most [`MAX_MISMATCHES`] bases have at
-/// least one part in common.
+/// Number of parts into which the prefix of the other mate is split. Two prefixes with at most [`MAX_MISMATCHES`]
+/// mismatches have at least one equal part.
 const PREFIX_PARTS: usize = MAX_MISMATCHES + 1;
 
-/// Index of the representative pairs of molecules, by the start of either mate.
+/// Index of the representative pairs of molecules, by the first bases of either mate.
 #[derive(Default)]
 struct RepresentativeIndex<'a> {
     by_prefix: HashMap<PrefixKey<'a>, Vec<u32>>,
-    /// Pairs above the first [`MAX_LINEAR_PAIRS`] of a key, by each part of the other mate's prefix.
+    /// Pairs beyond the first [`MAX_LINEAR_PAIRS`] with a key, by each part of the prefix of the other mate.
     by_part: HashMap<(PrefixKey<'a>, usize, &'a [u8]), Vec<u32>>,
-    /// Pairs above the first [`MAX_LINEAR_PAIRS`] of a key whose other mate is shorter than [`MATE_PREFIX_BP`].
+    /// Pairs beyond the first [`MAX_LINEAR_PAIRS`] with a key whose other mate is shorter than [`MATE_PREFIX_BP`].
     short: HashMap<PrefixKey<'a>, Vec<u32>>,
 }
 
@@ -76,7 +78,7 @@ fn split_prefix(prefix: &[u8; MATE_PREFIX_BP]) -> impl Iterator<Item = (usize, &
 }
 
 impl<'a> RepresentativeIndex<'a> {
-    /// Adds a representative pair under the start of one mate; `other` is its other mate.
+    /// Adds a representative pair under the key `start` of one mate; `other` are the bases of the other mate.
     fn insert(&mut self, start: PrefixKey<'a>, other: &'a [u8], representative: u32) {
         let all = self.by_prefix.entry(start).or_default();
         all.push(representative);
@@ -93,7 +95,8 @@ impl<'a> RepresentativeIndex<'a> {
         }
     }
 
-    /// All representative pairs that may be of the same molecule, and a few others. Some appear more than once.
+    /// Returns the representative pairs that may be of the same molecule as a pair with this key and these bases of the
+    /// other mate. Some may appear more than once.
     fn similar_pairs(&self, start: PrefixKey<'a>, other: &'a [u8]) -> impl Iterator<Item = u32> {
         let all = self.by_prefix.get(&start).map_or(&[][..], Vec::as_slice);
         let prefix = other.first_chunk().filter(|_| all.len() > MAX_LINEAR_PAIRS);
@@ -113,10 +116,10 @@ pub struct MoleculeAssignment {
 }
 
 impl MoleculeAssignment {
-    /// Finds the duplicates among `members`, which are ascending indices into `pairs`. The first pair of a molecule
-    /// is its representative. `fragment_ends` says of each sample where its fragments end; samples without an entry
-    /// have random ends. Pairs with fixed ends and without a UMI are molecules of their own. Pairs whose UMIs
-    /// differ in more than one base are of different molecules.
+    /// Finds the duplicates among `members`, which are ascending indices into `pairs`. The first pair of a molecule is
+    /// its representative. `fragment_ends` has for each sample whether its fragments end at fixed or at random
+    /// positions; samples without an entry have random ends. A pair with fixed ends and without a UMI is a molecule of
+    /// its own. Pairs whose UMIs differ in more than one base are of different molecules.
     pub fn from_pairs<'a>(
         members: &[u32],
         pairs: &'a [impl MatePair],
@@ -149,7 +152,7 @@ impl MoleculeAssignment {
         MoleculeAssignment { representatives: of }
     }
 
-    /// The pairs of each molecule, in the order given; molecules in the order of their first pairs.
+    /// The pairs of each molecule, ascending. The molecules are in the order of their first pairs.
     pub fn pairs_by_molecule(&self) -> Vec<Vec<u32>> {
         let mut by_head = self.representatives.clone();
         by_head.sort_unstable_by_key(|&(pair, representative)| (representative, pair));
@@ -161,7 +164,7 @@ impl MoleculeAssignment {
         self.representatives.binary_search_by_key(&pair, |m| m.0).map_or(pair, |at| self.representatives[at].1)
     }
 
-    /// Whether an earlier pair is of the same molecule.
+    /// Whether the pair is a duplicate: an earlier pair is of the same molecule.
     pub fn is_duplicate(&self, pair: u32) -> bool {
         self.representative_of_molecule(pair) != pair
     }

@@ -1,26 +1,26 @@
-//! Evidence of one molecule for a change, and of several molecules for two changes.
+//! Evidence of a molecule for or against a change, and of all molecules for two changes on one haplotype.
 
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 
-/// Evidence of one molecule, or one read, for or against a change.
+/// Evidence of one molecule, or of one read, for or against a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MoleculeVote {
-    /// Index of the pair that represents the molecule among the recruited pairs.
+    /// Index of the representative pair of the molecule among the recruited pairs.
     pub pair: u32,
     /// Natural logarithm of P(reads | tumour allele) / P(reads | normal allele).
     pub log_odds: f64,
-    /// Whether the read with the strongest evidence has the contig's orientation.
+    /// Whether the read with the strongest evidence has the same orientation as the contig.
     pub forward: bool,
     /// Whether read 1 of the pair has the contig's orientation and read 2 the opposite one (F1R2).
     pub is_f1r2: bool,
-    /// Distance of the change from the nearer end of that read, in bases.
+    /// Distance in bases of the change from the nearer end of the read with the strongest evidence.
     pub distance_from_end: u16,
-    /// Median Phred quality of the bases of that read at the change.
+    /// Median Phred quality of the bases at the change in the read with the strongest evidence.
     pub quality: u8,
-    /// Number of duplicate pairs of the molecule.
+    /// Number of duplicates of the pair in the molecule.
     pub duplicates: u16,
-    /// Whether the molecule counts in the allele fraction. Of an allele that molecules show at two ends, as many count as
-    /// cross one end.
+    /// Whether the molecule counts in the allele fraction. If an allele has two ends at which molecules show it, only
+    /// as many molecules count as cross one end.
     pub counts_in_fraction: bool,
 }
 
@@ -36,23 +36,23 @@ impl MoleculeVote {
     }
 }
 
-/// Numbers of molecules that show both, or only one, of two changes of a contig.
+/// Numbers of molecules that have both, or only one, of two changes of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChangePairSupport {
-    /// Number of molecules that show both changes.
+    /// Number of molecules that have both changes.
     pub both: u32,
-    /// Molecules with only the first change, and with only the second.
+    /// Number of molecules with only the first change, and with only the second.
     pub only_one: [u32; 2],
 }
 
-/// Minimum number of molecules with both changes.
+/// Minimum number of molecules with both changes for the conclusion that the changes belong together.
 const MIN_MOLECULES_WITH_BOTH: u32 = 2;
-/// Number of molecules with both changes for each molecule with only one of the changes that is attributed to a wrong
+/// For this number of molecules with both changes, one molecule with only one of the changes is attributed to a wrong
 /// base. One such molecule is always tolerated.
 const MOLECULES_PER_MISREAD: u32 = 10;
 
 impl ChangePairSupport {
-    /// Counts from one sample's votes on two changes of a contig, each sorted by pair.
+    /// Counts the molecules from the votes of one sample on two changes of a contig, each sorted by pair.
     pub fn from_votes(first: &[MoleculeVote], second: &[MoleculeVote]) -> ChangePairSupport {
         let mut shared = ChangePairSupport::default();
         let mut second = second.iter().peekable();
@@ -80,7 +80,7 @@ impl ChangePairSupport {
             && self.only_one[0].max(self.only_one[1]) <= 1 + self.both / MOLECULES_PER_MISREAD
     }
 
-    /// Whether both changes are on one haplotype: of the molecules with the rarer change, most have the other one
+    /// Whether both changes are on one haplotype: of the molecules with the rarer change, most have the other change
     /// too.
     pub fn is_in_phase(&self) -> bool {
         self.both >= MIN_MOLECULES_WITH_BOTH && self.both > self.only_one[0].min(self.only_one[1])

@@ -1,8 +1,8 @@
 //! Microsatellite instability: the share of tandem repeats whose length changed in the tumour.
 //!
 //! A length change in a repeat with frequent slippage needs more molecules for a call, and few reads span a long
-//! repeat. So each repeat counts by the probability that a change of it is called, and repeats with a small
-//! probability are left out.
+//! repeat. So each repeat is weighted by the probability that a change of its length is called, and repeats with a
+//! small probability are left out.
 
 use std::collections::HashMap;
 
@@ -18,15 +18,15 @@ use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::slippage::SlippageModel;
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
-/// Microsatellite instability of a tumour.
+/// Microsatellite instability of a tumour, with the numbers of repeats on which it is based.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RepeatInstability {
-    /// Number of repeats in the reference in which a change would probably be called. Repeats of at least five copies
-    /// of 1 to 6 bp, 10 to 80 bp long, are considered.
+    /// Number of assessed repeats: repeats of the reference in which a length change would probably be called. Repeats
+    /// of at least five copies of 1 to 6 bp, 10 to 80 bp long, are considered.
     pub tracts: u64,
-    /// Number of considered repeats in which a change would probably not be called; they are left out.
+    /// Number of considered repeats that are not assessed, because a length change would probably not be called.
     pub not_assessable: u64,
-    /// Number of `tracts` with a changed length, from calls that passed.
+    /// Number of assessed repeats with a changed length, from calls that passed.
     pub unstable: u64,
     /// Estimated share of repeats with a changed length, corrected for changes that are not called.
     pub share: Estimate,
@@ -54,29 +54,31 @@ const COUNTED_K: usize = 31;
 /// `docs/model/msi.md`.
 #[derive(Debug)]
 pub(crate) struct MsiModelParams {
-    /// Minimum number of copies of a repeat. Unit: copies. Source: empirical; not fitted. If higher: fewer repeats.
+    /// Minimum number of copies of the unit in a repeat that is considered. Unit: copies. Source: empirical; not
+    /// fitted. If higher: fewer repeats.
     pub(crate) min_tract_copies: usize,
-    /// Lengths of the repeats that are considered. Unit: bp. Source: empirical; not fitted. If higher: longer
+    /// Range of lengths of the repeats that are considered. Unit: bp. Source: empirical; not fitted. If higher: longer
     /// repeats.
     pub(crate) tract_bases: std::ops::RangeInclusive<usize>,
     /// Number of flanking bases, on both sides together, without which a read does not show the length of a repeat
     /// (formula 2). Unit: bases. Source: chosen (twice `min_read_flank_bases` of the slippage model). If higher: fewer
     /// reads span a repeat, lower call probability.
     pub(crate) flank_bases: usize,
-    /// Smallest probability to detect a length change at a repeat; repeats below it are left out. Unit: probability.
-    /// Source: empirical; not fitted. If higher: more repeats are left out.
+    /// Minimum probability that a length change of a repeat is called; repeats with a lower probability are left out.
+    /// Unit: probability. Source: empirical; not fitted. If higher: more repeats are left out.
     pub(crate) min_call_probability: f64,
     /// Relative error of the call probabilities, 1.96 standard deviations (formula 4). Unit: share of the probability.
     /// Source: fitted on simulated pairs. If higher: wider interval.
     pub(crate) call_probability_relative_error: f64,
-    /// Smallest slippage rate in the test whether a change passes (formula 1). Unit: share of reads. Source: empirical;
-    /// not fitted. If higher: more molecules are needed in short repeats.
+    /// Minimum slippage rate that is assumed in the test whether a change would pass (formula 1). Unit: share of reads.
+    /// Source: empirical; not fitted. If higher: more molecules are needed in short repeats.
     pub(crate) min_slippage_rate: f64,
-    /// Largest share of molecules with the change in the test whether a change passes (formula 1). Unit: share of
-    /// molecules. Source: chosen (keeps the logarithm finite). If higher: no visible effect.
+    /// Maximum share of molecules with the change that is assumed in the test whether a change would pass (formula 1).
+    /// Unit: share of molecules. Source: chosen (keeps the logarithm finite). If higher: no visible effect.
     pub(crate) max_tested_share: f64,
-    /// Log-likelihood ratio of a change over errors that passes (formula 1). Unit: natural-log units. Source: derived
-    /// (prior odds and minimum quality of the genotype model). If higher: more molecules are needed.
+    /// Minimum log-likelihood ratio of a change over errors at which the change would pass (formula 1). Unit:
+    /// natural-log units. Source: derived (prior odds and minimum quality of the genotype model). If higher: more
+    /// molecules are needed.
     pub(crate) min_passing_log_ratio: f64,
 }
 
@@ -93,7 +95,7 @@ pub(crate) const MSI_MODEL_PARAMS: MsiModelParams = MsiModelParams {
         + GENOTYPE_MODEL_PARAMS.min_quality * std::f64::consts::LN_10 / 10.0,
 };
 
-/// A tandem repeat of a sequence.
+/// A tandem repeat in a sequence: start, end (exclusive) and unit length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RepeatTract {
     start: usize,
@@ -101,8 +103,8 @@ struct RepeatTract {
     unit: usize,
 }
 
-/// Calls `each` with every repeat of the sequence that is considered, by unit length. A repeat is reported with its
-/// smallest unit only.
+/// Calls `each` with every tandem repeat of the sequence that is considered, by unit length. A repeat is reported with
+/// its smallest unit only.
 fn for_each_tract(seq: &[u8], mut each: impl FnMut(RepeatTract)) {
     for unit in 1..=MAX_REPEAT_UNIT_BP {
         let least = (MSI_MODEL_PARAMS.min_tract_copies * unit).max(*MSI_MODEL_PARAMS.tract_bases.start());
@@ -130,7 +132,8 @@ fn for_each_tract(seq: &[u8], mut each: impl FnMut(RepeatTract)) {
 }
 
 impl RepeatDetectionConditions<'_> {
-    /// Probability that a change by one unit, in half of the tumour's copies, is called in a repeat of `bases` bp.
+    /// Probability that a length change by one unit, on half of the tumour cells' copies of the locus, is called in a
+    /// repeat of `bases` bp.
     fn call_probability(&self, unit: usize, bases: usize) -> f64 {
         // docs/model/msi.md (2)
         let spans = self.read_len_bases.saturating_sub(bases + MSI_MODEL_PARAMS.flank_bases) as f64
@@ -165,7 +168,8 @@ impl RepeatDetectionConditions<'_> {
 }
 
 impl RepeatInstability {
-    /// Estimates the instability from calls that passed. `None` if no repeat is considered.
+    /// Estimates the microsatellite instability from calls that passed. `None` if no repeat of the reference can be
+    /// assessed.
     pub fn estimate_microsatellite_instability<'a>(
         events: impl Iterator<Item = &'a Event>,
         genome: &Reference,
@@ -228,7 +232,7 @@ impl RepeatInstability {
     }
 }
 
-/// The repeat whose length an event changes, with its sequence index.
+/// The repeat whose length an event changes, with the index of its reference sequence; `None` for other events.
 fn changed_tract(event: &Event, genome: &Reference) -> Option<(usize, RepeatTract)> {
     let Change::Allele { chrom, pos, reference, alternative } = &event.calls[0].change else { return None };
     let by = reference.len().abs_diff(alternative.len());

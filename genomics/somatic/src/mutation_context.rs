@@ -2,8 +2,8 @@
 
 use genuma_reads::dna::encode_base;
 
-/// Names of the 96 mutation contexts: substitution (C>A, C>G, C>T, T>A, T>C, T>G), then the base before, then the
-/// base after, as `A[C>A]A`.
+/// Names of the 96 mutation contexts, such as `A[C>A]A`, sorted by substitution (C>A, C>G, C>T, T>A, T>C, T>G), then by
+/// the base before, then by the base after.
 pub fn mutation_contexts() -> Vec<String> {
     let mut all = Vec::with_capacity(96);
     for (from, tos) in [('C', "AGT"), ('T', "ACG")] {
@@ -16,8 +16,8 @@ pub fn mutation_contexts() -> Vec<String> {
     all
 }
 
-/// Index of the mutation context of a substitution of the middle base of `three` by `to`. `None` if a letter is not a
-/// base or nothing changes.
+/// Index, in the order of [`mutation_contexts`], of a substitution of the middle base of `three` by `to`. `None` if a
+/// letter is not a base or `to` is the same base.
 pub(crate) fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
     let [before, from, behind, to] = on_pyrimidine_strand([three[0], three[1], three[2], to])?;
     let tos: Vec<usize> = (0..4).filter(|&b| b != from).collect();
@@ -25,15 +25,15 @@ pub(crate) fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
     Some(kind * 16 + before * 4 + behind)
 }
 
-/// Index of a trinucleotide: C or T in the middle, then the base before, then the base after. `None` if a letter is not
-/// a base.
+/// Index of a trinucleotide on the strand with C or T in the middle: by the middle base, then the base before, then the
+/// base after. `None` if a letter is not a base.
 pub(crate) fn trinucleotide_index(three: [u8; 3]) -> Option<usize> {
     let [before, middle, behind, _] = on_pyrimidine_strand([three[0], three[1], three[2], three[1]])?;
     Some(middle / 2 * 16 + before * 4 + behind)
 }
 
-/// Codes of a trinucleotide and of a base that replaces its middle one, on the strand with C or T in the middle. `None`
-/// if a letter is not a base.
+/// Base codes of a trinucleotide and of a base that replaces its middle base, on the strand with C or T in the middle.
+/// `None` if a letter is not a base.
 fn on_pyrimidine_strand(letters: [u8; 4]) -> Option<[usize; 4]> {
     let codes = letters.map(|letter| usize::from(encode_base(letter)));
     if codes.iter().any(|&code| code > 3) {

@@ -1,8 +1,8 @@
 //! Assembles the normal allele of each tumour contig from the normal's own reads, for calling without a reference.
 //!
-//! Normal reads are stacked on the contig by its left flank and, separately, by its right flank. The consensus of
-//! each stack is one normal sequence. If the right flank is found in the left stack, both are one sequence and the
-//! change is small. Otherwise the flanks are two loci of the normal genome that the contig joins.
+//! Normal reads are stacked on the contig by its left flank and, separately, by its right flank. The consensus of each
+//! stack is one normal sequence. If one of these sequences contains the other flank, both are joined to one sequence,
+//! and the change is small. Otherwise the flanks belong to two loci of the normal's genome that the contig joins.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::locus::Locus;
 use crate::packed::OwnedRead;
 use crate::recruit::RecruitedPair;
 
-/// The normal sequences of one tumour contig, and the alignment of the contig's flanks with them.
+/// The normal sequences of one tumour contig, and the positions of the contig's flanks on them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NormalSequences {
     /// The normal sequence across the change, or one sequence for each flank if they could not be joined.
@@ -24,26 +24,26 @@ pub struct NormalSequences {
     pub flanks: Vec<AlignedFlank>,
 }
 
-/// A flank of a tumour contig aligned without gaps to a normal sequence.
+/// A flank of a tumour contig, aligned without gaps to a normal sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AlignedFlank {
-    /// First base on the contig, and one past the last.
+    /// Range of the flank on the contig: first base, and one past the last.
     pub query: (usize, usize),
     /// Index of the sequence in [`NormalSequences::seqs`].
     pub seq: usize,
-    /// Position of the flank's first base on that sequence.
+    /// Position of the flank's first base on the normal sequence.
     pub start: usize,
 }
 
-/// Minimum number of stacked reads.
+/// Minimum number of reads in a stack.
 const MIN_STACKED_READS: usize = 3;
-/// Minimum number of bases of a flank that a stacked read covers.
+/// Minimum number of bases of the flank that a read in its stack covers.
 const MIN_FLANK_BASES: usize = 15;
-/// Number of identical bases that join the two stacks into one sequence.
+/// Number of identical bases by which the sequences of both stacks are joined to one sequence.
 const MIN_BRIDGE_BASES: usize = 24;
 
 impl NormalSequences {
-    /// Shortens flanks that extend past their sequence.
+    /// Shortens flanks that extend beyond the end of their normal sequence.
     fn clamp_flanks(mut self) -> NormalSequences {
         for AlignedFlank { query: (from, to), seq, start } in &mut self.flanks {
             *start = (*start).min(self.seqs[*seq].len());
@@ -53,22 +53,24 @@ impl NormalSequences {
     }
 }
 
-/// Assembles the normal sequences of a contig. Empty if the contig has no tumour-only k-mer.
+/// Assembles the normal sequences of a contig from all normal reads that agree with its flanks. Empty if the contig has
+/// no novel sequence.
 pub fn assemble_normal_sequences(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
     stack_and_join(locus, pairs, StackedReads::All).clamp_flanks()
 }
 
-/// Assembles the normal sequences of the haplotype in which the contig's changes arose: from the reads that agree with
-/// the contig farthest from a flank. Where the normal is heterozygous, reads of its other haplotype disagree earlier.
+/// Assembles the normal sequences of the haplotype on which the contig's changes arose, from the normal reads that
+/// agree with the contig farthest beyond a flank. If the normal is heterozygous, reads of its other haplotype disagree
+/// nearer to the flank.
 pub(crate) fn assemble_contig_haplotype(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
     stack_and_join(locus, pairs, StackedReads::LongestAgreement).clamp_flanks()
 }
 
-/// Selection of the reads that agree with a flank for stacking.
+/// Which of the reads that agree with a flank are stacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StackedReads {
     All,
-    /// The reads that agree with the contig farthest beyond the flank, and reads that end before they disagree.
+    /// Only the reads that agree with the contig farthest beyond the flank, and reads that end before they disagree.
     LongestAgreement,
 }
 
@@ -138,9 +140,10 @@ fn stack_and_join(locus: &Locus, pairs: &[RecruitedPair], stacked: StackedReads)
     }
 }
 
-/// Joins the sequences of both stacks where one contains the flank of the other. `left` ends its flank at `in_left`,
-/// `right` begins its flank at `in_right`. Returns the joined sequence and the start of the right flank in it. If
-/// `prefers_right`, the bases between the flanks are those of `right` if it contains the left flank.
+/// Joins the sequences of both stacks to one sequence if one of them contains the flank of the other. `in_left` is the
+/// end of the left flank in `left`, `in_right` the start of the right flank in `right`. Returns the joined sequence and
+/// the start of the right flank in it. If `prefers_right` is set and `right` contains the left flank, the bases between
+/// the flanks are those of `right`.
 fn join_sequences(
     (left, in_left): (&[u8], usize),
     (right, in_right): (&[u8], usize),
@@ -160,8 +163,9 @@ fn join_sequences(
     if prefers_right { find_left_flank().or_else(find_right_flank) } else { find_right_flank() }
 }
 
-/// Stacks the reads that agree with a flank of the contig. Returns the number of reads that were excluded because they
-/// disagree with the contig nearer to the flank than others. `None` with fewer than three reads.
+/// Stacks the reads that agree with a flank of the contig. Also returns the number of reads that were left out because
+/// they disagree with the contig nearer to the flank than others. `None` if fewer than three reads agree with the
+/// flank.
 fn stack_reads(
     contig: &[u8],
     flank: Range<usize>,
@@ -197,16 +201,17 @@ fn stack_reads(
     Some((stack, num_fitting - columns.len()))
 }
 
-/// Whether a read that begins at `at` of the contig has another base of good quality at position `c`.
+/// Whether a read whose first base is at contig position `at` has another base than the contig at contig position `c`,
+/// with good quality.
 fn differs_from_contig(contig: &[u8], c: i32, at: i32, read: &OwnedRead) -> bool {
     let in_read = (c - at) as usize;
     contig[c as usize] != read.seq[in_read] && read.qual[in_read] >= 15
 }
 
-/// Number of bases beyond a flank, towards the change, over which a read agrees with the contig.
+/// How far a read agrees with the contig beyond a flank, towards the change: the number of bases.
 struct Agreement {
     len: usize,
-    /// Whether the read, or the contig, ends before they disagree.
+    /// Whether the read or the contig ends before they disagree.
     reaches_read_end: bool,
 }
 
@@ -226,8 +231,8 @@ impl Agreement {
     }
 }
 
-/// Builds a reference of the assembled normal sequences, and the hits of each contig on it as a mapper would report
-/// them.
+/// Builds a reference of all normal sequences, and for each contig the hits of its flanks on it, as a mapper would
+/// report them.
 pub fn build_normal_reference(normals: &[NormalSequences]) -> (fasta::Reference, Vec<Vec<Hit>>) {
     let mut contigs = Vec::new();
     let mut hits = Vec::with_capacity(normals.len());

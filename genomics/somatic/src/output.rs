@@ -1,6 +1,6 @@
 //! Writes the result files of a call: `somatic.vcf.gz`, `contigs.fa`, `supporting.bam`, `summary.json`. The files
-//! appear together when their set is published. Their content depends on the calls only, not on the number of
-//! threads.
+//! appear together when the caller publishes their [`FileSet`]. Their content depends on the calls only, not on the
+//! number of threads.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -52,7 +52,7 @@ pub enum Error {
 const FASTA_LINE_WIDTH: usize = 80;
 
 /// Writes a VCF compressed with BGZF, and its index: `.tbi`, or `.csi` if a sequence of `genome` is too long for
-/// `.tbi`. `records` must be sorted.
+/// `.tbi`. `records` must be sorted. The files are added to `set`, which the caller publishes.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -84,10 +84,10 @@ pub fn write_vcf(
     Ok(file.finish_file_and_index(set)?)
 }
 
-/// Writes the contigs as FASTA. Each tumour contig is named `tN`, as in the VCF field CONTIG, with its length, the
-/// number of pairs of both samples aligned to it and the positions of its changes. The normal allele of its first
-/// change follows as `nN`. Without a reference, the normal contigs that calls are placed on follow under their own
-/// names instead.
+/// Writes the contigs as FASTA. Each tumour contig is named `tN`, as in the VCF field CONTIG. Its header has its
+/// length, the number of pairs of the tumours and of the normal placed on it, and the positions of its changes. The
+/// normal allele of its first change follows as `nN`. Without a reference, the contigs of the normal on which calls are
+/// placed follow under their own names instead.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -126,8 +126,8 @@ fn write_bases(file: &mut AtomicFile, seq: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The field ` changes=` of a FASTA header with the genome positions (1-based) of the changes of a contig; the two ends
-/// of a junction are separated by `/`.
+/// Returns the field ` changes=` of a FASTA header: the genome positions (1-based) of the changes of a contig, with `/`
+/// between the two ends of a junction. Empty without changes.
 fn format_finding_positions(contig: &AlignedContig, genome: &Reference) -> String {
     let at = |chrom: usize, pos: usize| format!("{}:{}", genome.contigs[chrom].name, pos + 1);
     let places: Vec<String> = contig
@@ -142,7 +142,8 @@ fn format_finding_positions(contig: &AlignedContig, genome: &Reference) -> Strin
     if places.is_empty() { String::new() } else { format!(" changes={}", places.join(",")) }
 }
 
-/// The normal allele where the contig was assembled; for a junction, the sequence with the same left flank.
+/// The normal allele of a change over the assembled bases of the contig; for a junction, the normal sequence with the
+/// same left flank.
 fn normal_allele<'a>(contig: &AlignedContig, finding: &'a ContigChange) -> &'a [u8] {
     let (start, all) = (contig.assembled.start, &finding.left_normal);
     let end = match finding.change {
@@ -156,19 +157,19 @@ fn normal_allele<'a>(contig: &AlignedContig, finding: &'a ContigChange) -> &'a [
 /// A read pair that supports the tumour allele of at least one call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SupportingPair {
-    /// Positions of the calls that the pair supports: sequence number and 0-based position, sorted. A junction has both
-    /// ends.
+    /// Positions of all calls that the pair supports: index of the sequence and 0-based position, sorted. A junction
+    /// has two positions.
     pub positions: Vec<(usize, usize)>,
-    /// The read pair that `supporting.bam` gets.
+    /// The read pair that is written to `supporting.bam`.
     pub pair: RecruitedPair,
-    /// Highest mapping quality of the contigs whose calls the pair supports.
+    /// Highest mapping quality of the contigs with the calls that the pair supports.
     pub quality: u8,
-    /// Whether one of the calls that the pair supports passed all filters.
+    /// Whether at least one of the calls that the pair supports passed all filters.
     pub passed: bool,
 }
 
 impl SupportingPair {
-    /// Merges data of the same pair from calls at other positions.
+    /// Merges the positions, quality and filters of the same pair from other calls.
     fn merge(&mut self, other: &mut SupportingPair) {
         self.positions.append(&mut other.positions);
         self.quality = self.quality.max(other.quality);
@@ -193,17 +194,18 @@ impl HasTemplate for SupportingPair {
     }
 }
 
-/// Minimum number of supporting pairs in a portion; with many pairs the portions are larger, because their number is
-/// limited.
+/// Minimum number of supporting pairs in a portion. If there are very many pairs, portions are larger, so that there
+/// are at most [`MAX_PORTIONS`].
 const MIN_PORTION_PAIRS: usize = 8 << 10;
-/// Maximum number of portions of the supporting pairs.
+/// Maximum number of portions into which the supporting pairs are divided.
 const MAX_PORTIONS: usize = 1024;
-/// Number of pairs that a thread stores at a time.
+/// Number of pairs that one thread copies at a time.
 const PAIRS_PER_CHUNK: usize = 256;
 
-/// Returns the pairs that support the tumour allele of any call, whether it passed or not, each once. They come in
-/// portions by position; within a portion they are sorted by position, sample, name and bases. Portions that do not
-/// fit in `memory` bytes are spilled to the folder `work`. The division into portions depends on the calls only.
+/// Returns the pairs that support the tumour allele of any call, passed or not, each pair once. The iterator yields
+/// them in portions that follow each other in the genome; within a portion they are sorted by position, sample, name
+/// and bases. Portions that do not fit in `memory` bytes are spilled to the folder `work`. The division into portions
+/// depends on the calls only.
 ///
 /// # Errors
 /// Spilled data cannot be written or read.
@@ -287,8 +289,8 @@ pub fn collect_supporting_pairs(
     }))
 }
 
-/// Start positions of the portions. `first_positions` has the first position of each call with the number of its supporting
-/// pairs.
+/// Returns the start position of each portion. `first_positions` has for each call its first position and the number of
+/// its supporting pairs.
 fn portion_starts(mut first_positions: Vec<((usize, usize), usize)>) -> Vec<(usize, usize)> {
     first_positions.sort_unstable();
     let all: usize = first_positions.iter().map(|(_, pairs)| pairs).sum();
@@ -304,7 +306,7 @@ fn portion_starts(mut first_positions: Vec<((usize, usize), usize)>) -> Vec<(usi
     starts
 }
 
-/// Origin of the supporting reads, for the header of their BAM file.
+/// Provenance and reference of the supporting reads, for the header of their BAM file.
 #[derive(Debug, Clone, Copy)]
 pub struct SupportingReadsOrigin<'a> {
     /// Command line and sequencing platforms.
@@ -314,15 +316,15 @@ pub struct SupportingReadsOrigin<'a> {
 }
 
 impl<'a> SupportingReadsOrigin<'a> {
-    /// The sequencing platform of a sample, if it is known.
+    /// The sequencing platform of a sample; `None` if it is unknown.
     fn platform(&self, sample: usize) -> Option<&'a str> {
         self.provenance.platforms.get(sample)?.as_deref()
     }
 }
 
-/// Writes the supporting pairs of all samples, aligned to the reference, as a sorted BAM with its index. Without a
-/// reference nothing is written. Data that does not fit in memory is spilled to the folder `work`. `meter` shows the
-/// number of reference bases that were scanned.
+/// Aligns the supporting pairs of all samples to the reference and writes them as a sorted BAM with its index. Without
+/// a reference nothing is written. Data that does not fit in memory is spilled to the folder `work`. `meter` counts the
+/// reference bases that were scanned.
 ///
 /// # Errors
 /// A file cannot be written.

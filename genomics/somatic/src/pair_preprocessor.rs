@@ -7,7 +7,7 @@ use genuma_reads::{ReadPair, TrimCounts, Trimmer};
 use crate::tandem_repeat;
 
 /// Prepares read pairs for counting: trims adapters and low-quality tails, and adds the artificial k-mers of tandem
-/// repeats.
+/// repeats ([`tandem_repeat`]).
 #[derive(Debug)]
 pub(crate) struct PairPreprocessor {
     k: u32,
@@ -16,17 +16,17 @@ pub(crate) struct PairPreprocessor {
 }
 
 impl PairPreprocessor {
-    /// A preprocessor for `k`-mers of the given number of samples.
+    /// Creates a preprocessor for `k`-mers of the given number of samples.
     pub fn new(k: u32, samples: usize) -> PairPreprocessor {
         PairPreprocessor { k, trimmers: (0..samples).map(|_| Trimmer::default()).collect() }
     }
 
-    /// Counts of what was trimmed from the reads of each sample.
+    /// For each sample, the numbers of reads and bases that were trimmed.
     pub fn trim_counts(&self) -> impl Iterator<Item = TrimCounts> {
         self.trimmers.iter().map(Trimmer::counts)
     }
 
-    /// Packed bases of the last pair of a sample, including the trimmed tails.
+    /// Packed bases of both mates of the last pair of a sample, before trimming.
     pub fn packed_bases(&self, sample: u8) -> [Bases<'_>; 2] {
         self.trimmers[usize::from(sample)].packed_untrimmed_mates()
     }

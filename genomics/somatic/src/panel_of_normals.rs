@@ -1,9 +1,10 @@
 //! Panel of normals: a k-mer table with the number of normals that have each k-mer. A tumour k-mer that the matched
-//! normal lacks but other normals have is no somatic change. It is a library artefact, or a germline variant that the
-//! reads of the matched normal miss.
+//! normal lacks but other normals have does not come from a somatic change. It comes from a library artefact, or from a
+//! germline variant that the reads of the matched normal miss.
 //!
 //! All candidate k-mers are looked up at once after counting. None is removed then, because groups and contigs are
-//! better with all of their reads. A change is filtered after its contig shows which k-mers it made.
+//! better with all of their reads. A change is filtered after assembly, when its contig shows which k-mers belong to
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -21,45 +22,46 @@ use crate::genotype::{ErrorFrequency, Filter};
 use crate::ledger::Ledger;
 use crate::locus::{Locus, VariantCall};
 
-/// Number of k-mers in one lookup of the table.
+/// Number of k-mers that are looked up in the table at a time.
 const KMERS_PER_LOOKUP: usize = 1 << 20;
-/// Number of outstanding reads of the table per thread.
+/// Number of read requests to the table file per thread that are in progress at the same time.
 const READS_IN_FLIGHT: usize = 64;
-/// Number of pages in one read when the whole table is scanned.
+/// Number of table pages that are read at a time when the whole table is scanned.
 const PAGES_PER_READ: usize = 256;
-/// Minimum number of copies of a locus in the reference at which the panel is ignored. With that many copies, errors
-/// alone appear in some normals.
+/// Minimum number of copies of a locus in the reference from which the panel is ignored. With this number of copies,
+/// errors alone give some normals the k-mers of a change.
 const MIN_REPEAT_COPIES: u32 = 4;
-/// Logarithm (base 2) of the number of slots of a filter that excludes most reference k-mers.
+/// Base-2 logarithm of the number of slots of a filter by which most reference k-mers are skipped.
 const FILTER_SLOTS_LOG2: u32 = 20;
 
-/// The table of `--panel`, and how many of its normals must have a k-mer.
+/// The panel of normals (`--panel`): its k-mer table, and the number of normals from which a k-mer is recurrent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PanelOfNormals {
-    /// Path of its k-mer table: canonical k-mers of the call's length, each with the number of normals that have it
-    /// (4 bytes).
+    /// Path of the k-mer table: canonical k-mers of the length that the call uses, each with the number of normals that
+    /// have it (4 bytes).
     pub table: PathBuf,
-    /// Minimum number of normals that have a recurrent k-mer.
+    /// Minimum number of normals that have a k-mer for the k-mer to be recurrent.
     #[serde(alias = "least")]
     pub min_normals: u32,
 }
 
-/// Number of normals that have each candidate k-mer.
+/// Number of normals in the panel that have each candidate k-mer of a call.
 #[derive(Debug, Default)]
 pub struct PanelCounts {
     /// Candidate k-mers, sorted.
     kmers: Vec<u64>,
-    /// Number of normals that have each k-mer; the maximum value means this number or more.
+    /// Number of normals that have each k-mer of `kmers`; 65,535 also stands for larger numbers.
     normals: Vec<u16>,
-    /// Branching k-mers in repeats, sorted.
+    /// Branching candidate k-mers in repeats, sorted.
     repeat_kmers: Vec<u64>,
-    /// Minimum number of normals that have a recurrent k-mer.
+    /// Minimum number of normals that have a k-mer for the k-mer to be recurrent.
     min_normals: u32,
 }
 
 impl PanelOfNormals {
-    /// Looks up the candidates, which must be sorted. `median_depth` is the median k-mer depth of the tumour. If the filter
-    /// of the table takes at most `memory` bytes it is loaded; otherwise the table is scanned.
+    /// Looks up the candidate k-mers, which must be sorted, in the k-mer table. `median_depth` is the median k-mer
+    /// depth of the tumour. If the index and filters of the table fit in `memory` bytes, they are loaded and the k-mers
+    /// are looked up one by one; otherwise the whole table is read.
     ///
     /// # Errors
     /// The table cannot be read, or is damaged.
@@ -92,7 +94,7 @@ impl PanelOfNormals {
     }
 }
 
-/// The number of normals in a value of the table.
+/// Decodes the number of normals from a value of the table; 65,535 for larger numbers.
 fn decode_normals(value: &[u8]) -> u16 {
     let bytes = value.first_chunk().copied().unwrap_or_default();
     u16::try_from(u32::from_le_bytes(bytes)).unwrap_or(u16::MAX)
@@ -140,16 +142,17 @@ impl PanelCounts {
         Some(self.normals[place].into())
     }
 
-    /// Whether change number `change_index` of a contig has a branching k-mer in a repeat, by k-mer depths.
+    /// Whether change number `change_index` of a contig has a branching k-mer that is in a repeat, according to k-mer
+    /// depths.
     fn is_in_repeat(&self, contig: &AlignedContig, change_index: usize, k: u32) -> bool {
         let own = kmer_starts_at_change(&contig.changes[change_index], contig.seq.len(), k as usize);
         let stretch = &contig.seq[own.start..(own.end + k as usize - 1).min(contig.seq.len())];
         kmers(stretch, k).any(|(_, kmer)| self.repeat_kmers.binary_search(&kmer.canonical()).is_ok())
     }
 
-    /// Number of normals of the panel that have a change of a contig: the median over its candidate k-mers. If some of
-    /// them cover no other change of the contig, only those count, because a change next to an artefact may be real.
-    /// `None` if the change has no candidate k-mers.
+    /// Number of normals of the panel that have change number `change_index` of a contig: the median over the candidate
+    /// k-mers of the change. If some of these cover no other change of the contig, only those count, because a change
+    /// next to an artefact may be real. `None` if the change has no candidate k-mers.
     pub fn normals_with_change(&self, contig: &AlignedContig, change_index: usize, k: u32) -> Option<u32> {
         let k = k as usize;
         let own = kmer_starts_at_change(&contig.changes[change_index], contig.seq.len(), k);
@@ -167,9 +170,9 @@ impl PanelCounts {
         all.get(all.len() / 2).copied()
     }
 
-    /// Adds the number of normals to each call, and a filter if there are enough normals. For a length change of a
-    /// tandem repeat twice as many are needed, because these lengths differ between people. Calls at loci that the
-    /// reference has in many copies without the change are not filtered.
+    /// Sets [`VariantCall::panel_normals`] of each call, and adds a filter if enough normals have the change. For a
+    /// length change of a tandem repeat twice as many normals are required, because these lengths differ between
+    /// people. Calls whose unchanged sequence has many copies in the reference are not filtered.
     pub fn annotate_calls(
         &self,
         loci: &[Locus],
@@ -206,14 +209,15 @@ impl PanelCounts {
     }
 }
 
-/// The canonical k-mer of the unchanged sequence with the position of the change in its middle.
+/// The canonical k-mer of the normal's sequence with the position of the change in its middle; `None` at the end of the
+/// sequence.
 fn unchanged_kmer(change: &ContigChange, k: u32) -> Option<u64> {
     let start = change.contig_range.start.checked_sub(k as usize / 2)?;
     let middle = change.left_normal.get(start..start + k as usize)?;
     kmers(middle, k).next().map(|(_, kmer)| kmer.canonical())
 }
 
-/// Number of occurrences in the reference of each k-mer of a sorted list.
+/// Number of occurrences in the reference of each k-mer of the sorted list `searched`, on either strand.
 fn count_copies(genome: &Reference, k: u32, searched: &[u64], threads: usize) -> Vec<u32> {
     let slot = |kmer: u64| (kmer.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - FILTER_SLOTS_LOG2)) as usize;
     let mut slot_used = vec![false; 1 << FILTER_SLOTS_LOG2];
@@ -235,8 +239,8 @@ fn count_copies(genome: &Reference, k: u32, searched: &[u64], threads: usize) ->
     found.into_iter().map(AtomicU32::into_inner).collect()
 }
 
-/// Range of the start positions of k-mers that cover a change: one of its bases, or the bases on both sides of a
-/// deletion.
+/// Range of the start positions of the k-mers that cover a change: at least one of its bases, or, for a deletion, the
+/// bases on both sides.
 fn kmer_starts_at_change(change: &ContigChange, bases: usize, k: usize) -> std::ops::Range<usize> {
     let at = &change.contig_range;
     let end = if at.is_empty() { at.start } else { at.end };

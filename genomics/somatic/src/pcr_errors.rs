@@ -1,8 +1,8 @@
-//! Tells mutations from errors of early PCR cycles in amplicons, whose pairs do not show which of them are copies of one
-//! molecule.
+//! Distinguishes mutations from errors of early PCR cycles in amplicons. There, read pairs do not show which of them
+//! are duplicates of one molecule.
 //!
-//! An error of an early cycle is in all copies of one strand of one molecule: it has a low fraction, and only pairs of one
-//! orientation have it. How frequent such errors are is learned from the calls themselves.
+//! An error of an early cycle is in all copies of one strand of one molecule: it has a low fraction, and only pairs of
+//! one orientation have it. The frequency of such errors is learned from the calls themselves.
 
 use crate::change::Change;
 use crate::genotype::{AlleleSupport, ErrorFrequency, Filter};
@@ -10,7 +10,7 @@ use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
 use crate::mixture;
 
-/// Numbers of pairs with an allele and of all pairs, for each orientation (F1R2, F2R1).
+/// Number of pairs with an allele and number of all pairs, for each orientation (F1R2, F2R1).
 type PairCounts = [[u32; 2]; 2];
 
 fn pair_counts(support: &AlleleSupport) -> PairCounts {
@@ -21,12 +21,12 @@ fn pair_counts(support: &AlleleSupport) -> PairCounts {
     ]
 }
 
-/// Log-likelihood of `k` of `n` pairs with an allele of fraction `f`.
+/// Natural-log likelihood of `k` of `n` pairs with an allele of fraction `f`.
 fn log_likelihood([k, n]: [u32; 2], f: f64) -> f64 {
     f64::from(k) * f.ln() + f64::from(n - k) * (1.0 - f).ln()
 }
 
-/// Natural logarithm of the mean of exp(`log_values`), weighted.
+/// Natural logarithm of the weighted mean of exp(value). `log_values` yields pairs of weight and value.
 fn log_weighted_mean(log_values: impl Iterator<Item = (f64, f64)>) -> f64 {
     let points: Vec<(f64, f64)> = log_values.collect();
     let highest = points.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
@@ -35,8 +35,8 @@ fn log_weighted_mean(log_values: impl Iterator<Item = (f64, f64)>) -> f64 {
     highest + (sum / total).ln()
 }
 
-/// Log-likelihood of `k` of `n` pairs of one orientation with an allele of fraction `f` among the molecules of that
-/// orientation that were amplified, if these are as many as `num_templates` (beta-binomial distribution).
+/// Natural-log likelihood of `k` of `n` pairs of one orientation with an allele of fraction `f`, if the pairs are
+/// copies of `num_templates` amplified molecules of that orientation (beta-binomial distribution).
 fn log_likelihood_of_templates([k, n]: [u32; 2], f: f64, num_templates: f64) -> f64 {
     let (k, rest) = (f64::from(k), f64::from(n - k));
     let (with, without) = (num_templates * f, num_templates * (1.0 - f));
@@ -44,7 +44,8 @@ fn log_likelihood_of_templates([k, n]: [u32; 2], f: f64, num_templates: f64) -> 
     ln_beta(with + k, without + rest) - ln_beta(with, without)
 }
 
-/// Log-likelihood of a mutation, if `num_templates` molecules of each orientation were amplified.
+/// Natural-log likelihood of the pair counts of a mutation of unknown fraction, if `num_templates` molecules of each
+/// orientation were amplified.
 fn mutation_log_likelihood(counts: PairCounts, num_templates: f64) -> f64 {
     let steps = GENOTYPE_MODEL_PARAMS.num_pcr_error_fractions;
     // docs/model/genotype.md (24)
@@ -53,7 +54,7 @@ fn mutation_log_likelihood(counts: PairCounts, num_templates: f64) -> f64 {
     log_weighted_mean(fractions.map(|f| (1.0, both(f))))
 }
 
-/// Log-likelihood of an error of PCR.
+/// Natural-log likelihood of the pair counts of a PCR error of unknown fraction, which is in one orientation only.
 fn error_log_likelihood([first, second]: PairCounts) -> f64 {
     let p = &GENOTYPE_MODEL_PARAMS;
     let steps = p.num_pcr_error_fractions;
@@ -69,11 +70,11 @@ fn error_log_likelihood([first, second]: PairCounts) -> f64 {
     log_weighted_mean(error.into_iter().map(|one| (1.0, one)))
 }
 
-/// Numbers of pairs of a tumour with an allele.
+/// Pair counts of an allele in one tumour.
 #[derive(Debug, Clone, Copy)]
 struct TumourCounts {
     counts: PairCounts,
-    /// Log-likelihood of an error of PCR. It does not depend on the [`PcrErrorModel`].
+    /// Natural-log likelihood of these counts for a PCR error. It does not depend on the [`PcrErrorModel`].
     error: f64,
 }
 
@@ -82,7 +83,7 @@ impl TumourCounts {
         TumourCounts { counts, error: error_log_likelihood(counts) }
     }
 
-    /// Those of a call, for each tumour.
+    /// Pair counts of a call in each tumour.
     fn from_call(call: &VariantCall) -> Vec<TumourCounts> {
         let genotype = &call.genotype;
         let of = |support: &AlleleSupport| TumourCounts::from_counts(pair_counts(support));
@@ -93,24 +94,24 @@ impl TumourCounts {
     }
 }
 
-/// Log-likelihoods of an error of PCR and of a mutation. Of several tumours those of the one that is the least like an
-/// error count.
+/// Natural-log likelihoods of a call as a PCR error and as a mutation. With several tumours, those of the tumour that
+/// is least like a PCR error.
 fn log_likelihoods_of_call(tumours: &[TumourCounts], num_templates: f64) -> [f64; 2] {
     let each = tumours.iter().map(|tumour| [tumour.error, mutation_log_likelihood(tumour.counts, num_templates)]);
     each.min_by(|a, b| (a[0] - a[1]).total_cmp(&(b[0] - b[1]))).unwrap_or_default()
 }
 
-/// Model of errors of PCR, learned from calls.
+/// Model of PCR errors, learned from the calls.
 #[derive(Debug, Clone, Copy)]
 struct PcrErrorModel {
-    /// Number of molecules of each orientation that were amplified, at one position.
+    /// Number of molecules of each orientation that were amplified at one position.
     num_templates: f64,
-    /// Natural logarithm of the odds of errors of PCR over mutations.
+    /// Natural logarithm of the prior odds that an allele is a PCR error rather than a mutation.
     error_log_odds: f64,
 }
 
 impl PcrErrorModel {
-    /// Learns the model from the numbers of pairs of calls, for each tumour.
+    /// Learns the model from the pair counts of calls, each with the counts of all tumours.
     fn learn(calls: &[&[TumourCounts]]) -> PcrErrorModel {
         let p = &GENOTYPE_MODEL_PARAMS;
         let num_steps = i32::from(p.num_template_doublings);
@@ -133,15 +134,15 @@ impl PcrErrorModel {
         best.unwrap_or(PcrErrorModel { num_templates: p.expected_templates, error_log_odds: 0.0 })
     }
 
-    /// Quality (Phred) of an allele with these numbers of pairs in the tumours against an error of PCR.
+    /// Phred-scaled quality of an allele with these pair counts: the evidence for a mutation against a PCR error.
     fn quality(self, tumours: &[TumourCounts]) -> f64 {
         let [error, mutation] = log_likelihoods_of_call(tumours, self.num_templates);
         (mutation - error - self.error_log_odds) * 10.0 / std::f64::consts::LN_10
     }
 }
 
-/// Limits the quality of calls that may be errors of PCR, and filters those below `min_quality`. Indels outside repeats and
-/// junctions keep their quality: PCR hardly ever makes them.
+/// Lowers the quality of calls that may be PCR errors, and filters those below `min_quality`. Indels outside repeats
+/// and junctions keep their quality: PCR hardly ever makes them.
 pub(crate) fn limit_qualities(calls: &mut [VariantCall], min_quality: f64) {
     let is_small = |call: &VariantCall| {
         call.error_frequency == ErrorFrequency::Common && matches!(call.change, Change::Allele { .. })

@@ -1,8 +1,9 @@
-//! Assembles the pairs of several tumours pooled and, in addition, the pairs of each tumour alone.
+//! Assembles the pairs of all tumours pooled and, in addition, the pairs of each tumour alone.
 //!
-//! In repeats, reads of another tumour may pull a stack elsewhere, so that a change that is clear in one tumour has
-//! only two pairs in the pooled assembly. So the pairs of each tumour are assembled too. A contig of a single tumour
-//! is kept if it has more pairs than any pooled contig with the same novel sequence.
+//! In repeats, reads of another tumour may shift the consensus of a stack to another copy of the repeat, so that a
+//! change with many pairs in one tumour has only two pairs in the pooled assembly. So the pairs of each tumour are
+//! assembled, too. A contig of a single tumour is kept if it has more pairs than any pooled contig with the same novel
+//! sequence.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use genuma_reads::dna::reverse_complement;
 use crate::assemble::{AssemblyResult, Contig, MIN_CONTIG_PAIRS, assemble_group};
 use crate::labelled_pair::LabelledPair;
 
-/// Index from a k-mer to the contigs that contain it.
+/// Index of contigs by the k-mers that they contain.
 struct ContigIndex<'a> {
     k: u32,
     contigs: &'a [Contig],
@@ -34,7 +35,7 @@ impl<'a> ContigIndex<'a> {
         ContigIndex { k, contigs, by_kmer }
     }
 
-    /// Whether an indexed contig contains the novel sequence of `contig` and has at least as many pairs.
+    /// Whether one of the indexed contigs contains the novel sequence of `contig` and has at least as many pairs.
     fn has_novel_sequence(&self, contig: &Contig) -> bool {
         let novel = |at: &usize| contig.novel[*at];
         let (Some(first), Some(last)) = ((0..contig.novel.len()).find(novel), (0..contig.novel.len()).rfind(novel))
@@ -53,7 +54,8 @@ impl<'a> ContigIndex<'a> {
     }
 }
 
-/// Assembles a group: the pairs of all tumours pooled and, if there are several tumours, those of each tumour.
+/// Assembles a group: the pairs of all tumours pooled and, if there are several tumours, those of each tumour. Keeps a
+/// contig of a single tumour if it has more pairs than the pooled contigs with the same novel sequence.
 pub(crate) fn assemble_pooled_and_per_tumour(
     group: &[u32],
     pairs: &[LabelledPair],

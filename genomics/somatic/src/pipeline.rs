@@ -40,31 +40,31 @@ pub use crate::resources::{CallParams, Resources};
 /// Inputs and parameters of a call.
 #[derive(Debug, Clone)]
 pub struct CallJob {
-    /// Reads of all samples.
+    /// Reads of all samples, by lane.
     pub lanes: Vec<Lane>,
-    /// Names of normal and tumours, as VCF columns have them.
+    /// Names of the normal and the tumours, as in the columns of the VCF.
     pub samples: SampleNames,
-    /// The reference; without it calls are placed on the normal's assembled contigs.
+    /// FASTA file of the reference; without one, calls are placed on contigs assembled from the normal.
     pub reference: Option<PathBuf>,
-    /// FASTA file of sequences to screen for.
+    /// FASTA file of sequences that calls are screened for (`--screen`).
     pub screen: Option<PathBuf>,
-    /// Target intervals; they need a reference.
+    /// Target intervals (`--targets`); they require a reference.
     pub targets: Option<TargetsOption>,
-    /// Parameters that determine the result.
+    /// Parameters that determine the result, in addition to the reads.
     pub params: CallParams,
     /// Threads, memory and disk space that the call may use.
     pub resources: Resources,
     /// Store for the results of finished units, from which an interrupted call resumes.
     pub store: UnitStore,
-    /// Variants to trace; they need a reference.
+    /// Variants to trace (`--why`); they require a reference.
     pub traced_variants: Vec<TracedVariant>,
     /// Panel of normals (`--panel`); `None` if there is none.
     pub panel: Option<PanelOfNormals>,
-    /// Known variants with population frequencies.
+    /// Known variants with population frequencies (`--known`).
     pub known: Option<KnownVariants>,
-    /// GFF3 file with genes.
+    /// GFF3 file with genes for the annotation of calls (`--gff`).
     pub gff: Option<GeneFile>,
-    /// Command line and inputs, which the results show.
+    /// Command line and input files, which are written to the results.
     pub provenance: Provenance,
 }
 
@@ -82,7 +82,8 @@ impl CallJob {
         self.lanes.iter().flat_map(Lane::paths).chain(others.into_iter().flatten())
     }
 
-    /// Runs all units, from reads to events.
+    /// Runs all units of the call, from reads to events; units with a stored result are not run again. Reports progress
+    /// to `watch`.
     pub fn run_call(&self, watch: &dyn ProgressListener) -> Result<FinishedCall, Error> {
         let (mut costs, mut ledger) = (Vec::new(), Ledger::default());
         let genome = self.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
@@ -177,7 +178,7 @@ impl CallJob {
         genotyping.run_genotyping()
     }
 
-    /// Looks up the candidates in the panel of normals, if there is one.
+    /// Looks up the candidate k-mers in the panel of normals; `None` if there is no panel.
     fn look_up_panel(
         &self,
         counts: &CallCounts,
@@ -199,7 +200,7 @@ impl CallJob {
         Ok(Some(panel_counts))
     }
 
-    /// First pass: counts k-mers and selects candidate k-mers.
+    /// First pass over the reads: counts k-mers and selects candidate k-mers.
     fn count(
         &self,
         genome_bases: Option<u64>,
@@ -226,7 +227,8 @@ impl CallJob {
         .run_counting(&self.store)?)
     }
 
-    /// Opens the packed reads of the first pass. If they are missing, later passes read the input files.
+    /// Opens the packed reads that the first pass wrote; `None` if they are missing, so that later passes read the
+    /// input files.
     fn open_packed_reads(&self, copied: PackedReadBlockIndex) -> Result<Option<PackedReads>, Error> {
         let path = count::packed_reads_path(&self.store);
         let copy = PackedReads::open(&path, copied)?;
@@ -241,7 +243,7 @@ impl CallJob {
         Ok(copy)
     }
 
-    /// Second pass: collects the labelled pairs, groups and assembles them.
+    /// Second pass over the reads: collects the labelled pairs, groups them and assembles the groups.
     fn assemble(
         &self,
         passes: &ReadPasses<'_>,
@@ -282,7 +284,7 @@ impl CallJob {
         self.store.work_folder.join("recruit.bins")
     }
 
-    /// Third pass: recruits the pairs of all samples that overlap a change.
+    /// Third pass over the reads: recruits the pairs of all samples that overlap a change.
     fn recruit(
         &self,
         passes: &ReadPasses<'_>,

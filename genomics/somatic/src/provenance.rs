@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An input file of a call, with its size and modification time.
+/// An input file of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
-    /// The sample whose reads the file has, or `screen`, `panel`, `known`, `targets` or `gff`.
+    /// What the file is: the name of the sample whose reads it has, or `screen`, `panel`, `known`, `targets` or `gff`.
     pub role: String,
     /// Absolute path of the file; `-` for standard input.
     pub path: String,
@@ -24,17 +24,16 @@ pub struct Provenance {
     pub platforms: Vec<Option<String>>,
 }
 
-/// Identity of the sequences that calls are placed on.
+/// Identity of the sequences that calls are placed on: URL, assembly and MD5 sums.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ReferenceIdentity {
     /// `file:` URL of the reference; `None` if there is none and calls are placed on contigs of the normal.
     pub url: Option<String>,
     /// Name of the assembly, if it is known.
     pub assembly: Option<String>,
-    /// MD5 sum of the names, lengths and MD5 sums of the sequences: of one line `NAME TAB LENGTH TAB MD5` for each, in
-    /// their order.
+    /// MD5 sum of a text that lists all sequences in their order, one line `NAME TAB LENGTH TAB MD5` for each.
     pub md5: String,
-    /// MD5 sum of each sequence in upper case (`M5` of SAM).
+    /// MD5 sum of the upper-case bases of each sequence (`M5` of SAM).
     #[serde(skip)]
     pub sequence_md5: Vec<String>,
 }

@@ -9,7 +9,7 @@ use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
 use crate::sequencing_errors::{ERROR_MODEL_PARAMS, ErrorModel};
 
-/// A read with its likelihoods on the haplotypes of its contig.
+/// A read with its likelihoods on all haplotypes of its contig.
 #[derive(Debug, Clone)]
 pub struct ReadLikelihoods {
     /// Index of the read among the contig's reads.
@@ -18,19 +18,20 @@ pub struct ReadLikelihoods {
     pub read: OwnedRead,
     /// Natural logarithm of P(read | haplotype), for each haplotype of the contig.
     log_likelihoods: Vec<f64>,
-    /// Position of the read's first base in contig coordinates, on the contig itself (the haplotype with all changes)
-    /// and on the best haplotype.
+    /// Contig position of the read's first base, for its best placement on the contig itself (the haplotype with all
+    /// changes), and on the haplotype with the highest likelihood.
     pub(crate) starts: [i32; 2],
 }
 
 impl ReadLikelihoods {
-    /// Contig position of the read's first base on the best haplotype.
+    /// Contig position of the read's first base on the haplotype with the highest likelihood.
     pub fn read_start(&self) -> i32 {
         self.starts[1]
     }
 }
 
-/// For each prefix of a read, its log-likelihood if all bases are correct. An N counts 0.
+/// For each prefix of a read, the natural-log probability that all of its bases are read correctly. An N does not
+/// count.
 fn error_free_log_likelihoods(read: &OwnedRead, errors: &ErrorModel) -> Vec<f64> {
     let mut sum = 0.0;
     let after = |(&base, &quality): (&u8, &u8)| {
@@ -40,9 +41,9 @@ fn error_free_log_likelihoods(read: &OwnedRead, errors: &ErrorModel) -> Vec<f64>
     std::iter::once(0.0).chain(read.seq.iter().zip(&read.qual).map(after)).collect()
 }
 
-/// Log-likelihood of a read placed without gaps on a haplotype from `at` on, and its number of mismatches with
-/// quality 15 or more. `None` as soon as the log-likelihood is at most `floor`. Each base beyond the haplotype has
-/// probability 1/4. `error_free` is the result of [`error_free_log_likelihoods`] for the read.
+/// Log-likelihood of a read placed without gaps on a haplotype from position `at` on, and the number of its mismatches
+/// with quality 15 or more. `None` as soon as the log-likelihood is at most `floor`. Each base beyond the end of the
+/// haplotype has probability 1/4. `error_free` is the result of [`error_free_log_likelihoods`] for the read.
 fn placement_log_likelihood(
     (read, error_free): (&OwnedRead, &[f64]),
     at: i32,
@@ -80,7 +81,8 @@ fn placement_log_likelihood(
     Some((sum, differing))
 }
 
-/// Computes the likelihoods of the reads of a contig. Leaves out reads that fit none of the haplotypes.
+/// Computes the likelihoods of the reads of a contig on all haplotypes. Leaves out reads with too many mismatches to
+/// every haplotype.
 pub fn compute_read_likelihoods(
     haplotypes: &[Haplotype],
     placed_reads: &[PlacedRead],
@@ -111,13 +113,15 @@ pub fn compute_read_likelihoods(
     placed_reads.iter().enumerate().filter_map(weigh_one).collect()
 }
 
-/// How a read fits the haplotypes of its contig.
+/// Likelihoods and mismatches of a read on the haplotypes of its contig.
 struct ReadFit {
     /// Natural logarithm of P(read | haplotype), for each haplotype of the contig.
     log_likelihoods: Vec<f64>,
-    /// Mismatches of good quality on the best haplotype; `u32::MAX` if there is none.
+    /// Number of mismatches of good quality on the haplotype with the highest likelihood; `u32::MAX` if the read cannot
+    /// be placed.
     num_mismatches: u32,
-    /// As in [`ReadLikelihoods`].
+    /// Contig position of the read's first base on the contig itself and on the best haplotype, as in
+    /// [`ReadLikelihoods::starts`].
     starts: [i32; 2],
 }
 
@@ -160,8 +164,8 @@ fn place_without_gaps(
     ReadFit { log_likelihoods, num_mismatches, starts }
 }
 
-/// Log-likelihoods of a read on each haplotype if it may have insertion and deletion errors, and the number of its errors
-/// on the best haplotype; `None` if it has no such error there.
+/// Log-likelihoods of a read on each haplotype if the read may have insertion and deletion errors, and the number of
+/// its errors on the best haplotype. `None` if it has no such error there.
 fn place_with_gaps(
     gapped_reads: &mut GappedReadAligner,
     read: &OwnedRead,
@@ -181,9 +185,8 @@ fn place_with_gaps(
     (best.num_indels > 0).then(|| (placements.iter().map(|p| p.log_likelihood).collect(), num_errors))
 }
 
-/// Log-odds of a read for change `f`: the best haplotype that has the change against the best that lacks it. `None`
-/// if the read comes from a haplotype that does not cover the position, for example from beyond another junction of
-/// the contig.
+/// Log-odds of a read for change `f`: the best haplotype with the change against the best haplotype without it. `None`
+/// if the read does not cover the change, for example because it comes from beyond another junction of the contig.
 pub(crate) fn haplotype_log_odds(likelihoods: &ReadLikelihoods, haplotypes: &[Haplotype], f: usize) -> Option<f64> {
     let best = |has: Option<bool>| {
         let own = haplotypes.iter().zip(&likelihoods.log_likelihoods).filter(|(h, _)| h.has_change[f] == has);

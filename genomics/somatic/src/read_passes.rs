@@ -19,10 +19,10 @@ pub enum ReadSource<'a> {
     Packed(&'a PackedReads),
 }
 
-/// Passes over the reads of all samples.
+/// What all passes over the reads after counting have in common: the source of the reads, and parameters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadPasses<'a> {
-    /// The input files, or the packed reads of an earlier pass.
+    /// The input files, or the packed reads of the first pass.
     pub reads: ReadSource<'a>,
     /// Number of samples, the normal first.
     pub num_samples: usize,
@@ -30,7 +30,7 @@ pub(crate) struct ReadPasses<'a> {
     pub k: u32,
     /// Number of threads, at least 1.
     pub threads: usize,
-    /// Whether there is a normal. Without one, its place is taken by reads of the reference, which are no evidence.
+    /// Whether there is a normal. Without one, sample 0 consists of reads of the reference, which are not evidence.
     pub has_normal: bool,
 }
 
@@ -47,7 +47,7 @@ impl SearchScratch {
 }
 
 impl ReadPasses<'_> {
-    /// Calls `each` with every pair of all samples and with buffers for searching k-mers.
+    /// Calls `each` with every pair of all samples, its sample number, and buffers for searching k-mers.
     ///
     /// # Errors
     /// Reads cannot be read.
@@ -67,7 +67,8 @@ impl ReadPasses<'_> {
         )
     }
 
-    /// Passes the tumours' pairs that contain k-mers of `lookup` to `put`.
+    /// Searches the pairs of the tumours for k-mers of `lookup`, and passes those that contain any, as labelled pairs,
+    /// to `put`.
     ///
     /// # Errors
     /// Reads cannot be read, or `put` fails.
@@ -88,7 +89,8 @@ impl ReadPasses<'_> {
         })
     }
 
-    /// Passes the recruited pairs of all samples to `put`, and counts in `seen`.
+    /// Passes the pairs of all samples that contain recruiting k-mers to `put`, and counts the recruiting k-mers in
+    /// `seen`.
     ///
     /// # Errors
     /// Reads cannot be read, or `put` fails.
@@ -108,8 +110,8 @@ impl ReadPasses<'_> {
         })
     }
 
-    /// Reads the pairs of the samples from number `first` on, trimmed as in the first pass, in any order. `may_use` sees
-    /// the bases of a pair, not always its qualities, and decides whether `each` gets the whole pair.
+    /// Reads the pairs of the samples from number `first` on, trimmed as in the first pass, in any order. `may_use`
+    /// decides from the bases of a pair (its qualities may be missing) whether the whole pair is passed to `each`.
     fn run_pass(
         &self,
         first: u8,

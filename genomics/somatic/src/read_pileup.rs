@@ -3,8 +3,12 @@
 //! A pileup is a table of columns: up to [`FLANK_COLUMNS`] shared by both alleles, the change, and up to
 //! [`FLANK_COLUMNS`] shared columns again.
 //!
-//! - Substituted bases are in the same columns. For an insertion or deletion one allele has the bases and the other one `-`.
-//! - A junction is drawn like a deletion of unknown length. The normal's line continues beyond the left end for [`EDGE_COLUMNS`] bases, then `…`, then the [`EDGE_COLUMNS`] bases before the right end. The tumour's line has `-` there. So the normal's reads are shown whole on either side. Bases inserted at the junction are before that, in separate columns.
+//! - Substituted bases are in the same columns. For an insertion or deletion one allele has the bases and the other one
+//!   `-`.
+//! - A junction is drawn like a deletion of unknown length. The normal's line continues beyond the left end for
+//!   [`EDGE_COLUMNS`] bases, then `…`, then the [`EDGE_COLUMNS`] bases before the right end. The tumour's line has `-`
+//!   there. So the normal's reads are shown whole on either side. Bases inserted at the junction are before that, in
+//!   separate columns.
 //! - Where novel sequence begins, both lines continue in parallel to the end of the window.
 //! - The middle of a change longer than two edges is left out and marked by one `…`.
 //!
@@ -22,14 +26,14 @@ use crate::recruit::RecruitedPair;
 
 /// Maximum number of columns of the sequence on each side of a change.
 const FLANK_COLUMNS: usize = 60;
-/// Number of columns of each end of a long change.
+/// Number of columns of a long change that are shown at each of its ends.
 const EDGE_COLUMNS: usize = 24;
-/// Maximum number of reads of one sample.
+/// Maximum number of reads of one sample in a pileup.
 const MAX_READS_PER_SAMPLE: usize = 30;
 /// Character shown where columns are left out.
 const OMITTED_MARK: char = '…';
 
-/// A change and the reads with votes on it.
+/// A change, and the reads on it with their votes.
 #[derive(Debug, Clone, Copy)]
 pub struct PileupInput<'a> {
     /// The contig with the change.
@@ -40,49 +44,49 @@ pub struct PileupInput<'a> {
     pub reads: &'a [PlacedRead],
     /// The pairs that reads and votes refer to, sorted by sample and name.
     pub pairs: &'a [RecruitedPair],
-    /// One vote for each pair, duplicates included.
+    /// One vote for each read pair, duplicates included.
     pub votes: &'a [MoleculeVote],
 }
 
-/// Content of one allele in one column.
+/// Content of one column in the line of an allele.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PileupCell {
-    /// The base of the allele's sequence at this index.
+    /// A base: index in the sequence of the allele.
     Base(usize),
-    /// No base, where the other allele has one.
+    /// A gap, because only the other allele has a base in this column.
     Gap,
-    /// A column that stands for bases that are left out.
+    /// Bases of the allele are left out in this column.
     Omitted,
-    /// The sequence is not shown in this column.
+    /// The sequence does not extend to this column.
     Outside,
 }
 
-/// One allele's sequence, with the pileup column of each base.
+/// The line of one allele: its sequence, and what each column shows of it.
 struct AlleleLine<'a> {
     seq: &'a [u8],
     cells: Vec<PileupCell>,
-    /// Numbers added to a contig offset to get an offset on `seq`: for reads anchored left of the change, and right
-    /// of it.
+    /// Numbers that convert a contig offset of a read into an offset on `seq`: for reads placed by bases left of the
+    /// change, and for reads placed by bases right of it.
     shifts: [i32; 2],
 }
 
 struct PileupColumns<'a> {
     tumour: AlleleLine<'a>,
-    /// The normal's sequence. For a junction there are two lines, one for each end.
+    /// The line of the normal's sequence. For a junction there are two lines, one for each end.
     normal: Vec<AlleleLine<'a>>,
     change: (usize, usize),
 }
 
-/// A read aligned with the sequence of an allele line.
+/// A read aligned with the sequence of an [`AlleleLine`].
 struct AlignedRead<'s> {
     line: &'s AlleleLine<'s>,
-    /// Index on the line's sequence of the read's first base.
+    /// Index on the sequence of the line at which the read's first base is.
     start: i32,
     score: i32,
 }
 
-/// Builds the read pileup of a change, with at most 30 reads of each sample: first the reads with the change, then the
-/// others, by name. `is_copy` returns whether the pair with an index was left out as a PCR duplicate.
+/// Builds the read pileup of a change with at most 30 reads of each sample: first the reads with the change, then the
+/// others, by name. `is_copy` returns whether the pair with a given index is a PCR duplicate of another pair.
 pub fn build_pileup(input: &PileupInput<'_>, is_copy: impl Fn(u32) -> bool) -> EventPileup {
     let columns = PileupColumns::for_change(&input.contig.seq, input.change);
     let mut rows = Vec::new();
@@ -110,7 +114,7 @@ pub fn build_pileup(input: &PileupInput<'_>, is_copy: impl Fn(u32) -> bool) -> E
     }
 }
 
-/// The bases of an allele line as text, or of two lines that show different columns.
+/// Text of an allele line; of two lines, each column shows the one that is visible there.
 fn line_text(lines: &[AlleleLine<'_>]) -> String {
     let columns = lines.first().map_or(0, |l| l.cells.len());
     let letter = |c: usize| {
@@ -207,8 +211,8 @@ impl<'a> PileupColumns<'a> {
         }
     }
 
-    /// The row of a vote: the mate that distinguishes the alleles best, on the allele it supports. `None` if none of
-    /// its bases is in the window.
+    /// The row of a vote: the mate that distinguishes the alleles best, aligned with the allele that it supports.
+    /// `None` if none of its bases is in the window.
     fn row(&self, input: &PileupInput<'_>, vote: &MoleculeVote, copy: bool) -> Option<PileupRow> {
         let pair = &input.pairs[vote.pair as usize];
         let from = input.reads.partition_point(|r| r.pair < vote.pair);
@@ -245,7 +249,7 @@ impl<'a> PileupColumns<'a> {
     }
 }
 
-/// Replaces the middle of many columns by one mark.
+/// Replaces the columns in the middle of a long change by a single omitted column.
 fn omit_middle<const N: usize>(columns: Vec<[PileupCell; N]>) -> Vec<[PileupCell; N]> {
     if columns.len() <= 2 * EDGE_COLUMNS + 1 {
         return columns;
@@ -265,7 +269,7 @@ fn omit_middle<const N: usize>(columns: Vec<[PileupCell; N]>) -> Vec<[PileupCell
 }
 
 impl AlleleLine<'_> {
-    /// Aligns a read without gaps at the candidate offset with the highest score.
+    /// Aligns a read without gaps with the sequence of this line, at the candidate offset with the highest score.
     fn align_read(&self, read: &OwnedRead, placed_read: &PlacedRead) -> AlignedRead<'_> {
         let score = |at: i32| -> i32 {
             let from = (-at).max(0).min(read.seq.len() as i32);
@@ -285,7 +289,8 @@ impl AlleleLine<'_> {
 }
 
 impl AlignedRead<'_> {
-    /// First column of the read, and the read's characters from there on.
+    /// Number of the first column of the read, and the read's characters from there on: `.` for a base equal to the
+    /// allele.
     fn letters(&self, read: &OwnedRead) -> Option<(usize, String)> {
         let within = |cell: &PileupCell| match *cell {
             PileupCell::Base(i) => {

@@ -1,4 +1,5 @@
-//! Finds where the reads of recruited pairs may begin on a contig, by votes of shared k-mers.
+//! Finds the positions at which the reads of recruited pairs may begin on a contig, by votes of k-mers that read and
+//! contig share.
 
 use genuma_kmers::encode::kmers;
 use serde::{Deserialize, Serialize};
@@ -9,33 +10,35 @@ use crate::kmer_map::KmerMap;
 use crate::packed::OwnedRead;
 use crate::recruit::RecruitedPair;
 
-/// Length of the k-mers that place reads: long enough to be rare on a contig, short enough to fit between changes.
+/// Length of the k-mers by which reads are placed: long enough to be rare on a contig, short enough to fit between
+/// changes.
 const PLACEMENT_K: u32 = 19;
 /// Distance in bases between the k-mers of a read that are looked up.
 const KMER_STRIDE: usize = 3;
-/// Minimum number of k-mers that place a read.
+/// Minimum number of shared k-mers (votes) for a read to be placed on a contig.
 const MIN_KMER_VOTES: usize = 2;
-/// Number of bases of the normal sequence beyond a junction on which reads are placed too.
+/// Number of bases of the normal sequence beyond a junction on which reads are also placed.
 const BASES_BEYOND_JUNCTION: usize = 250;
-/// Number of candidate offsets kept for a read on a contig.
+/// Maximum number of candidate offsets that are kept for a read on a contig.
 pub(crate) const MAX_OFFSETS_PER_READ: usize = 4;
 
 /// A read of a recruited pair with its candidate offsets on a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacedRead {
-    /// Index of the read's pair among the recruited pairs.
+    /// Index of the read's pair among the recruited pairs of the locus range.
     pub pair: u32,
     /// Which mate of the pair: 0 for read 1, 1 for read 2.
     pub mate: u8,
     /// Whether the read has the contig's orientation.
     pub forward: bool,
-    /// Candidate contig positions of the oriented read's first base, most k-mer votes first. They differ at an
-    /// insertion or deletion, or where the contig has a sequence twice. Unused entries repeat the first.
+    /// Candidate contig positions of the oriented read's first base, sorted by descending number of votes. There are
+    /// several at an insertion or deletion, or where the contig contains a sequence twice. Unused entries repeat the
+    /// first.
     pub offsets: [i32; MAX_OFFSETS_PER_READ],
 }
 
 impl PlacedRead {
-    /// The read, reverse-complemented if necessary to have the contig's orientation.
+    /// The read in the orientation of the contig, reverse-complemented if necessary.
     pub fn oriented_read(&self, pairs: &[RecruitedPair]) -> OwnedRead {
         let read = &pairs[self.pair as usize].mates[self.mate as usize];
         if self.forward { read.clone() } else { read.reverse_complement() }
@@ -47,7 +50,7 @@ impl PlacedRead {
     }
 }
 
-/// The k-mers of a contig and of the normal sequences at its changes, in contig coordinates.
+/// The k-mers of a contig and of the normal sequences at its changes, with their positions in contig coordinates.
 struct ContigKmers {
     map: KmerMap,
     /// For each k-mer occurrence: rank of the k-mer, contig position, whether the canonical strand is the contig's
@@ -94,7 +97,8 @@ impl ContigKmers {
         ContigKmers { map: KmerMap::build(kmers.into_iter()), sites, starts }
     }
 
-    /// Collects one vote (orientation, offset) for each k-mer that the read and the contig share; sorted.
+    /// Overwrites `votes` with one vote (orientation, offset of the read on the contig) for each k-mer that the read
+    /// and the contig share, sorted.
     fn collect_votes(&self, read: &OwnedRead, votes: &mut Vec<(bool, i32)>) {
         let last = (read.seq.len() + 1).saturating_sub(PLACEMENT_K as usize);
         votes.clear();
@@ -112,8 +116,8 @@ impl ContigKmers {
     }
 }
 
-/// Places the reads of the pairs `members` on a contig. A read may be placed in both orientations. Sorted by pair and
-/// mate.
+/// Places the reads of the pairs `members` on a contig. A read may be placed in both orientations. The result is sorted
+/// by pair and mate.
 pub fn place_reads(contig: &AlignedContig, members: &[u32], pairs: &[RecruitedPair]) -> Vec<PlacedRead> {
     let places = ContigKmers::new(contig);
     let mut placed_reads = Vec::with_capacity(2 * members.len());

@@ -1,11 +1,11 @@
 //! Recruiting, the third pass over the reads: collects every pair of all samples that overlaps a change, whichever
 //! allele it has.
 //!
-//! Three kinds of k-mers recruit pairs for a contig: k-mers next to the novel stretch, which both alleles have;
-//! k-mers of the novel stretch, which only the tumour has; k-mers across the undone change, which the normal has.
-//! Only k-mers that occur once in the genome are used. Their copies are counted in the genome, not in the reads, so
-//! amplified loci keep their reads. In a repeat, where no k-mer near the change is unique, k-mers farther away are
-//! used: they identify a pair by one mate, and the other mate gives the evidence.
+//! Three kinds of k-mers recruit pairs for a contig: k-mers next to the novel sequence, which both alleles have; k-mers
+//! of the novel sequence, which only the tumour has; and k-mers across the position of the change without the change,
+//! which the normal has. Only unique k-mers are used, which occur once in the genome. Copies are counted in the genome,
+//! not in the reads, so amplified loci keep their reads. In a repeat, where no k-mer near the change is unique, k-mers
+//! farther away are used: they identify a pair by one mate, and the other mate gives the evidence.
 //!
 //! At a locus of extreme depth a half, a quarter or an eighth of the pairs is kept. A hash of the pair's name
 //! decides, so the choice does not depend on the order of the reads.
@@ -25,70 +25,72 @@ use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::molecule::{MatePair, hash_bytes, umi_key_of_name};
 use crate::packed::OwnedRead;
 
-/// Distance in bases from the novel stretch up to which k-mers that the genome has, too, are used for recruiting.
+/// Maximum distance in bases from the novel sequence of recruiting k-mers that the genome has, too.
 const NEAR_BASES: usize = 40;
 /// Distance in bases between recruiting k-mers near the change; a read across the change has several of them.
 const NEAR_STRIDE: usize = 4;
-/// Maximum distance in bases from the change of a recruiting k-mer, if the change is in a repeat.
+/// Maximum distance in bases of a recruiting k-mer from the change, if the change is in a repeat.
 const FAR_BASES: usize = 450;
 /// Distance in bases between recruiting k-mers that are more than [`NEAR_BASES`] away from the change.
 const FAR_STRIDE: usize = 16;
-/// Number of unique k-mers on one side of a change at which no k-mers farther away are used.
+/// Number of unique k-mers on one side of a change from which on no k-mers farther away are used.
 const MIN_UNIQUE_KMERS_PER_SIDE: usize = 3;
-/// Number of pairs of a sample with the same k-mer at which a locus is downsampled.
+/// Number of pairs of a sample with the same k-mer from which a locus is downsampled.
 const DOWNSAMPLING_MIN_PAIRS: u32 = 4096;
-/// Maximum number of contigs that a k-mer recruits pairs for. At extreme depth recurrent errors make thousands of
-/// contigs at one position, and each would be compared with all pairs there. Chosen: more changes than a position
-/// has.
+/// Maximum number of contigs for which one k-mer recruits pairs. At extreme depth recurrent errors make thousands of
+/// contigs at one position, and each of them would be compared with all pairs there. Chosen: more than the number of
+/// changes at a position.
 const MAX_CONTIGS_PER_KMER: usize = 64;
 /// Number of contigs in one unit of parallel work.
 const CONTIGS_PER_BLOCK: usize = 256;
-/// Maximum number of copies in the genome of a recruiting k-mer. A contig whose k-mers have more copies is left out:
-/// its reads would fit all copies. Copies are counted up to one more.
+/// Maximum number of copies of a recruiting k-mer in the genome. If all k-mers of a contig have more copies, the contig
+/// is left out: its reads would fit all copies. Copies are counted up to this number plus 1.
 const MAX_KMER_COPIES: u8 = 32;
 
-/// Occurrence of a recruiting k-mer on a contig.
+/// A recruiting k-mer (its rank) that occurs on a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct KmerOccurrence {
     rank: u32,
     contig: u32,
 }
 
-/// The recruiting k-mers of all contigs with their positions on the contigs.
+/// The recruiting k-mers of all contigs, and which contigs contain each of them.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RecruitingKmers {
     /// Length of the k-mers.
     k: u32,
     /// Distinct k-mers, ascending. The index of a k-mer is its rank.
     kmers: Vec<u64>,
-    /// Occurrences, sorted by k-mer rank.
+    /// Occurrences of the k-mers on contigs, sorted by k-mer rank.
     occurrences: Vec<KmerOccurrence>,
-    /// For each k-mer rank the index of its first occurrence, and the number of all occurrences at the end.
+    /// For each k-mer rank the index of its first occurrence in `occurrences`; then the number of all occurrences.
     starts: Vec<u32>,
-    /// Whether the copies in the genome were checked, so that all k-mers are unique.
+    /// Whether the copies of the k-mers in the genome were counted, so that all recruiting k-mers are unique. False
+    /// without a reference.
     are_unique: bool,
     /// Number of contigs without a unique k-mer.
     pub(crate) contigs_without_unique_kmer: u64,
-    /// Indices (in the list given to [`RecruitingKmers::select_recruiting_kmers`]) of the contigs left out, ascending: contigs in
-    /// repeats with so many copies that all of their k-mers are frequent.
+    /// Indices of the contigs that were left out, ascending, in the list given to
+    /// [`RecruitingKmers::select_recruiting_kmers`]: contigs in repeats with so many copies that all of their k-mers
+    /// are frequent.
     pub omitted_repeat_contigs: Vec<u32>,
-    /// Number of contigs without recruiting k-mers because too many deeper contigs are at the same position.
+    /// Number of contigs without recruiting k-mers because too many contigs with more reads have the same k-mers.
     pub(crate) num_crowded_contigs: u64,
 }
 
-/// Lookup index of the recruiting k-mers.
+/// Index with which passes over the reads look up recruiting k-mers.
 #[derive(Debug)]
 pub struct RecruitingKmerIndex {
     lookup: KmerLookup,
-    /// Occurrences, sorted by k-mer rank.
+    /// Occurrences of the k-mers on contigs, sorted by k-mer rank.
     occurrences: Vec<KmerOccurrence>,
-    /// For each k-mer rank the index of its first occurrence, and the number of all occurrences at the end.
+    /// For each k-mer rank the index of its first occurrence in `occurrences`; then the number of all occurrences.
     starts: Vec<u32>,
     /// Whether all k-mers are known to be unique in the genome.
     are_unique: bool,
 }
 
-/// Number of pairs with each recruiting k-mer in each sample, counted by all threads.
+/// Number of pairs with each recruiting k-mer in each sample. All threads count into it.
 #[derive(Debug)]
 pub struct RecruitingKmerCounts {
     num_samples: usize,
@@ -103,12 +105,12 @@ impl RecruitingKmerCounts {
         RecruitingKmerCounts { num_samples: samples, counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect() }
     }
 
-    /// Counts by k-mer rank and sample. Must not be called while other threads count.
+    /// The counts by k-mer rank, then by sample. Must not be called while other threads count.
     pub fn counts(&self) -> Vec<u32> {
         self.counts.iter().map(|pair_counts| pair_counts.load(Relaxed)).collect()
     }
 
-    /// Adds counts of the same k-mers from another shard. Returns false if the numbers of counts differ.
+    /// Adds the counts of the same k-mers from another shard. Returns false if the numbers of counts differ.
     pub fn merge_shard_counts(&self, counts: &[u32]) -> bool {
         for (pair_counts, &n) in self.counts.iter().zip(counts) {
             pair_counts.fetch_add(n, Relaxed);
@@ -132,9 +134,9 @@ pub struct RecruitedPair {
     pub name: Vec<u8>,
     /// Read 1 and read 2, trimmed.
     pub mates: [OwnedRead; 2],
-    /// Number that identifies the pair within the call.
+    /// ID of the pair, unique within the call; a pair in several disk buckets has one ID.
     pub id: u64,
-    /// Indices of the contigs that the pair was recruited for.
+    /// Indices of the contigs for which the pair was recruited.
     pub contigs: Vec<u32>,
 }
 
@@ -173,13 +175,13 @@ impl MatePair for RecruitedPair {
     }
 }
 
-/// Depths at all recruiting k-mers and contigs, after all reads were counted.
+/// Depths at all recruiting k-mers and contigs, for downsampling; known after all reads were counted.
 #[derive(Debug)]
 pub struct LocusDepths {
     num_samples: usize,
-    /// Number of pairs of each recruiting k-mer, by sample.
+    /// Number of pairs with each recruiting k-mer, by k-mer rank, then by sample.
     kmer_depths: Vec<u32>,
-    /// Number of pairs of each contig, by sample.
+    /// Number of pairs at each contig, by contig, then by sample.
     contig_depths: Vec<u32>,
 }
 
@@ -198,16 +200,16 @@ impl LocusDepths {
 /// A k-mer that may recruit pairs for a contig.
 struct RecruitingKmerCandidate {
     kmer: u64,
-    /// Distance in bases from the change, plus 1; 0 if the k-mer is near the change.
+    /// Distance in bases of the k-mer from the change, plus 1; 0 if the k-mer is near the change.
     distance_bases: u32,
-    /// Whether the k-mer is before the middle of the changed stretch.
+    /// Whether the middle of the k-mer is before the middle of the changed range.
     is_before_change: bool,
-    /// Whether the k-mer contains changed bases. Such a k-mer does not occur in the genome, or it belongs to another
-    /// locus.
+    /// Whether the k-mer contains changed bases. Such a k-mer must not occur in the genome, otherwise it belongs to
+    /// another locus.
     has_changed_bases: bool,
 }
 
-/// The k-mers that recruit pairs for one contig.
+/// The recruiting k-mers of one contig.
 #[derive(Clone)]
 struct SelectedKmers {
     kmers: Vec<u64>,
@@ -216,8 +218,8 @@ struct SelectedKmers {
 }
 
 impl SelectedKmers {
-    /// Selects from the candidates of one contig. `copies` returns the number of occurrences of a candidate in the
-    /// genome; `None` without a reference.
+    /// Selects the recruiting k-mers among the candidates of one contig. `copies` returns the number of occurrences of
+    /// a candidate in the genome, or `None` without a reference.
     fn select(
         own: &[RecruitingKmerCandidate],
         copies: impl Fn(&RecruitingKmerCandidate) -> Option<u8>,
@@ -254,7 +256,7 @@ impl SelectedKmers {
     }
 }
 
-/// Candidate k-mers of one contig: near every change, on the contig and on the normal's sequences.
+/// Candidates for recruiting k-mers of one contig: near each change, on the contig and on the normal's sequences.
 fn candidate_kmers(contig: &AlignedContig, k: u32) -> Vec<RecruitingKmerCandidate> {
     let mut out = Vec::new();
     let novel = (0..contig.novel.len()).filter(|&at| contig.novel[at]);
@@ -310,8 +312,8 @@ fn candidate_kmers(contig: &AlignedContig, k: u32) -> Vec<RecruitingKmerCandidat
 }
 
 impl RecruitingKmers {
-    /// Selects the recruiting k-mers of `contigs` and removes the contigs that are left out from the list. `genome`
-    /// shows which k-mers are unique; without it all k-mers are used.
+    /// Selects the recruiting k-mers of `contigs`, and removes from the list the contigs that are in repeats with too
+    /// many copies. `genome` shows which k-mers are unique; without it all k-mers are used.
     pub fn select_recruiting_kmers(
         contigs: &mut Vec<AlignedContig>,
         k: u32,
@@ -382,8 +384,8 @@ impl RecruitingKmers {
     }
 }
 
-/// Removes the recruiting k-mers (pairs of k-mer and contig, sorted) of the contigs that share a k-mer with
-/// [`MAX_CONTIGS_PER_KMER`] deeper contigs, and returns the number of these contigs.
+/// Removes the k-mers of contigs that share a k-mer with [`MAX_CONTIGS_PER_KMER`] contigs with more reads. Returns the
+/// number of contigs whose k-mers were removed. `entries` are pairs of k-mer and contig, sorted.
 fn drop_crowded_contigs(entries: &mut Vec<(u64, u32)>, contigs: &[AlignedContig]) -> u64 {
     let mut is_crowded = vec![false; contigs.len()];
     for of_kmer in entries.chunk_by(|a, b| a.0 == b.0).filter(|of_kmer| of_kmer.len() > MAX_CONTIGS_PER_KMER) {
@@ -407,7 +409,7 @@ impl RecruitingKmerIndex {
         }
     }
 
-    /// Whether a mate has a recruiting k-mer.
+    /// Whether a mate of the pair contains a recruiting k-mer.
     pub(crate) fn has_recruiting_kmer(
         &self,
         pair: ReadPair<'_>,
@@ -421,8 +423,8 @@ impl RecruitingKmerIndex {
         })
     }
 
-    /// Returns the pair with the contigs it is recruited for, if a mate has a recruiting k-mer. Counts the pair's
-    /// k-mers.
+    /// If a mate contains a recruiting k-mer, returns the pair with the contigs for which it is recruited. Counts the
+    /// pair's k-mers. `None` also if downsampling drops the pair at all contigs.
     pub fn recruit_pair(
         &self,
         pair: ReadPair<'_>,
@@ -463,12 +465,12 @@ impl RecruitingKmerIndex {
         })
     }
 
-    /// Scratch memory for k-mer lookups by one thread.
+    /// Allocates buffers with which one thread looks up k-mers.
     pub fn new_scratch(&self) -> KmerLookupBuffers {
         self.lookup.new_scratch()
     }
 
-    /// Depths of all loci, from the counts of all reads. `contigs` is the number of contigs.
+    /// Computes the depths of all loci from the counts of all reads. `contigs` is the number of contigs.
     pub fn compute_locus_depths(&self, pair_counts: &RecruitingKmerCounts, contigs: usize) -> LocusDepths {
         let (samples, kmers) = (pair_counts.num_samples, pair_counts.counts());
         LocusDepths {
@@ -478,7 +480,7 @@ impl RecruitingKmerIndex {
         }
     }
 
-    /// Removes from a pair the contigs that do not keep it after the final downsampling.
+    /// Removes from a pair the contigs at which the final downsampling drops the pair.
     pub fn downsample_contigs_of_pair(
         &self,
         pair: &mut RecruitedPair,
@@ -502,8 +504,8 @@ impl RecruitingKmerIndex {
         pair.contigs.dedup();
     }
 
-    /// Number of pairs of each contig in each sample: the maximum count of its k-mers, if all are unique; otherwise
-    /// the median, because a repeat among the k-mers says nothing about the locus.
+    /// Number of pairs at each contig in each sample: the maximum count of the contig's k-mers if all are unique;
+    /// otherwise the median, because a repeat among the k-mers says nothing about the locus.
     fn contig_depths(&self, pair_counts: &[u32], samples: usize, contigs: usize) -> Vec<u32> {
         let mut all: Vec<Vec<u32>> = vec![Vec::new(); contigs * samples];
         for site in &self.occurrences {
@@ -525,12 +527,12 @@ impl RecruitingKmerIndex {
     }
 }
 
-/// Log2 of the downsampling factor for a number of pairs.
+/// Base-2 logarithm of the downsampling factor for a number of pairs; 0 if no pairs are dropped.
 fn downsampling_level(pairs: u32) -> u32 {
     (pairs / DOWNSAMPLING_MIN_PAIRS).checked_ilog2().map_or(0, |l| l + 1)
 }
 
-/// Whether a pair with this hash is kept at a locus with a number of pairs.
+/// Whether a pair with this hash of its name is kept at a locus with `pairs` pairs.
 fn is_pair_kept(name_hash: u64, pairs: u32) -> bool {
     name_hash.leading_zeros() >= downsampling_level(pairs)
 }

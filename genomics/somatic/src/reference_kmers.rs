@@ -1,7 +1,8 @@
 //! Finds which of a set of k-mers the reference contains, and how often.
 //!
-//! Where the normal has few reads, tumour sequence looks new: at a depth of 8 one k-mer in thirty. The reference
-//! contains four in five of these, so they are not new. The reference is streamed in chunks and never held in memory.
+//! If the normal has few reads, it lacks k-mers by chance: at a depth of 8 one tumour k-mer in thirty looks novel. The
+//! reference contains four in five of these, so they are not novel. The reference is read in chunks and never held in
+//! memory as a whole.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -13,13 +14,13 @@ use genuma_work::parallel::map_in_order;
 
 use crate::kmer_lookup::KmerLookup;
 
-/// Number of reference bases that are buffered before all threads search them, and number of bases that one thread
-/// takes at a time.
+/// Number of reference bases that are buffered before all threads search them.
 const BUFFER_BASES: usize = 32 << 20;
+/// Number of buffered bases that one thread searches at a time.
 const CHUNK_BASES: usize = 256 << 10;
 
-/// For each searched k-mer, by k-mer rank, whether the reference contains it on either strand. `meter` shows the number
-/// of bases read.
+/// Returns for each searched k-mer, by k-mer rank, whether the reference contains it on either strand. `meter` counts
+/// the bases read.
 ///
 /// # Errors
 /// The reference cannot be read.
@@ -32,8 +33,8 @@ pub fn find_reference_kmers(
     Ok(count_reference_copies(reference, lookup, threads, meter)?.into_iter().map(|copies| copies > 0).collect())
 }
 
-/// For each searched k-mer, by k-mer rank, how often the reference contains it on either strand: 0, 1, or 2 for two or
-/// more.
+/// Returns for each searched k-mer, by k-mer rank, the number of its occurrences in the reference on either strand: 0,
+/// 1, or 2 for two or more. `meter` counts the bases read.
 ///
 /// # Errors
 /// The reference cannot be read.

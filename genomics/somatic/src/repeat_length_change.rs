@@ -1,4 +1,4 @@
-//! Evidence for a length change of a tandem repeat, from the lengths that reads show.
+//! Evidence for a length change of a tandem repeat, from the repeat lengths that the reads show.
 
 use crate::aligned_contig::AlignedContig;
 use crate::change::Change;
@@ -11,43 +11,48 @@ use crate::slippage::{self, RepeatRange, SlippageRate};
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 use genuma_reads::NORMAL_SAMPLE;
 
-/// A change of a contig that lengthens or shortens a tandem repeat by whole units.
+/// A change of a contig that lengthens or shortens a tandem repeat by whole units, with the read counts of the repeat's
+/// lengths.
 #[derive(Debug, Clone)]
 pub(crate) struct RepeatLengthChange<'a> {
     contig: &'a [u8],
-    /// Range of the repeat on the contig.
+    /// Range of the repeat on the contig, with the tumour's length.
     pub repeat: RepeatRange,
     /// Length of the repeat in the tumour, in bases.
     pub tumour_len: usize,
-    /// Lengths in the normal (one or two alleles), and of other tumour alleles with more reads.
+    /// Lengths of the repeat in bases: those of the normal's alleles (one or two), and of other tumour alleles with
+    /// more reads.
     pub other_lens: Vec<usize>,
-    /// Numbers of the normal's reads that show a repeat length, and of the normal's reads with the tumour's length.
+    /// Number of the normal's reads that show a length of the repeat, and number of those that show the tumour's
+    /// length.
     normal_reads: [f64; 2],
     /// Share of the tumour's reads that show the tumour's length.
     tumour_share: f64,
-    /// Number of the normal's reads with a length that is none of its alleles.
+    /// Number of the normal's reads with a length that is none of the normal's alleles.
     normal_slipped_reads: f64,
-    /// Number of tumour reads with another allele's length, and with a length on the opposite side of the change.
+    /// Number of tumour reads with the length of another allele, and number of tumour reads whose length changed in the
+    /// opposite direction.
     tumour_other_reads: [f64; 2],
 }
 
-/// The shortest unit that, repeated a whole number of times, gives the bases; that of a minisatellite at most.
+/// Length of the shortest unit that gives the bases when it is repeated a whole number of times; `None` if that unit is
+/// longer than those of minisatellites.
 fn repeat_unit_len(bases: &[u8]) -> Option<usize> {
     (1..=MAX_MINISATELLITE_UNIT_BP.min(bases.len()))
         .find(|u| bases.len().is_multiple_of(*u) && bases.iter().zip(&bases[*u..]).all(|(a, b)| a == b))
 }
 
-/// Whether change `f` of a contig removes or adds whole units of a tandem repeat that has, before or after the change, enough
-/// copies of its unit to slip.
+/// Whether change `f` of a contig removes or adds whole units of a tandem repeat that has enough copies of its unit,
+/// before or after the change, for slippage.
 pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
     changed_units(contig, f).is_some_and(|(repeat, before)| {
         repeat.len().max(before) >= slippage::SLIPPAGE_MODEL_PARAMS.min_slipping_copies * repeat.unit
     })
 }
 
-/// The tandem repeat whose length change `f` of a contig alters, and the repeat's length before the change. `None` if
-/// the repeat is too short for evidence by length. Minisatellites slip so seldom that reads are compared with their
-/// haplotypes instead.
+/// The tandem repeat whose length change `f` of a contig alters, and the length of the repeat in bases before the
+/// change. `None` if the repeat is too short to use lengths as evidence. For minisatellites, in which slippage is rare,
+/// reads are compared with haplotypes instead.
 pub(crate) fn repeat_of_length_change(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
     let (repeat, before) = changed_units(contig, f)?;
     let long = repeat.len().max(before) / repeat.unit;
@@ -57,15 +62,15 @@ pub(crate) fn repeat_of_length_change(contig: &AlignedContig, f: usize) -> Optio
         .then_some((repeat, before))
 }
 
-/// The rate at which reads of another allele show change `f`, if it is a length change of a short homopolymer in a
-/// library with such errors.
+/// Rate at which reads of another allele show change `f`, if the change is a length change of a short homopolymer and
+/// the library has length errors there.
 pub(crate) fn short_homopolymer_rate(contig: &AlignedContig, f: usize, errors: &ErrorModel) -> Option<SlippageRate> {
     let (repeat, before) = changed_units(contig, f).filter(|(repeat, _)| repeat.unit == 1)?;
     errors.short_homopolymers.rate_of_change(before, repeat.len())
 }
 
-/// The tandem repeat from which change `f` removes units or to which it adds units, and the repeat's length before
-/// the change.
+/// The tandem repeat from which change `f` removes units or to which it adds units, and the length of the repeat in
+/// bases before the change.
 fn changed_units(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
     let contig_change = &contig.changes[f];
     if !matches!(contig_change.change, Change::Allele { .. }) {
@@ -94,7 +99,7 @@ fn changed_units(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize
 }
 
 impl<'a> RepeatLengthChange<'a> {
-    /// The length change of change `f`, if there is one, with the read counts of the repeat.
+    /// If change `f` is a length change of a tandem repeat, returns it with the read counts of the repeat's lengths.
     pub fn detect_length_change(
         contig: &'a AlignedContig,
         f: usize,
@@ -148,7 +153,8 @@ impl<'a> RepeatLengthChange<'a> {
         })
     }
 
-    /// Log-odds (natural) of a read for the tumour's length over the normal's; 0 if the read does not show a length.
+    /// Natural-log odds of a read for the tumour's repeat length over the normal's; 0 if the read does not show the
+    /// length.
     pub fn log_odds(&self, likelihoods: &ReadLikelihoods, offsets: &[i32], errors: &ErrorModel) -> f64 {
         let Some(shown) = self.length_in_read(likelihoods, offsets) else { return 0.0 };
         let of = |length: usize| errors.slippage.length_probability(self.repeat.unit, length, shown);

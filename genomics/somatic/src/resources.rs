@@ -22,7 +22,7 @@ pub struct CallParams {
     /// Minimum somatic quality (Phred) of a call that passes.
     #[serde(alias = "least_quality")]
     pub min_quality: f64,
-    /// The assay of all samples; `None` if the reads decide.
+    /// Assay of all samples (`--assay`); `None` if it is determined from the reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assay: Option<Assay>,
 }
@@ -34,16 +34,17 @@ pub struct Resources {
     pub threads: usize,
     /// Memory budget of the process in bytes.
     pub memory: u64,
-    /// Bytes of the work folder for spilled k-mers and packed reads.
+    /// Maximum number of bytes in the work folder for spilled k-mers and packed reads.
     pub scratch: u64,
-    /// GPUs and other devices of this process that count in addition to the threads. Not stored.
+    /// GPUs and other devices of this process that count in addition to the threads. Not stored in unit results.
     #[serde(skip)]
     pub devices: Devices,
 }
 
 impl Resources {
-    /// Parameters of the k-mer counter. `reference` is the number of reference bases. Memory is reserved for the
-    /// candidate k-mers and the k-mer sketch of each tumour. K-mers are spilled to `work`.
+    /// Parameters of the k-mer counter. `reference` is the number of reference bases. Part of the memory is reserved
+    /// for the candidate k-mers and the k-mer sketch of each tumour. K-mers that do not fit in memory are spilled to
+    /// `work`.
     pub fn count_params(
         &self,
         params: &CallParams,
@@ -65,14 +66,15 @@ impl Resources {
         }
     }
 
-    /// Bytes that may be allocated now: the budget less resident memory and a reserve for small allocations.
+    /// Number of bytes that may be allocated now: the memory budget minus resident memory and a reserve for small
+    /// allocations.
     pub fn allocatable_memory_bytes(&self) -> u64 {
         let resident = timeline::resident_bytes().unwrap_or(self.memory / 2);
         self.memory.saturating_sub(resident + RESERVED_BYTES)
     }
 }
 
-/// Bytes of a tumour's k-mer sketch, which is in memory while k-mers are counted.
+/// Bytes reserved for the k-mer sketch of a tumour, which is in memory while k-mers are counted.
 const SKETCH_BYTES: u64 = 112 << 20;
 
 /// Bytes reserved for allocations other than the counter and the candidates: batches of reads, tables.

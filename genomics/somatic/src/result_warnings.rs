@@ -1,5 +1,5 @@
-//! Warnings on the result of a call: the inputs are not what they should be, so the calls mean little. Most withhold the
-//! results until the user asks for them.
+//! Warnings on the result of a call: the inputs do not fit together, so the calls are not meaningful. Most of them
+//! withhold the results unless the user requests them.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::genotyping::FinishedCall;
 use crate::ledger::{Ledger, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE};
 use crate::tumour_alleles::OwnAlleleCounts;
 
-/// Topic of a warning. Its name is in `summary.json` and in the VCF header.
+/// Topic of a warning: what is wrong with the inputs. Its name is in `summary.json` and in the VCF header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningTopic {
@@ -19,20 +19,20 @@ pub enum WarningTopic {
     WrongReference,
     /// A file of aligned reads was made with another reference.
     OtherReference,
-    /// The samples are of two people.
+    /// The tumour and the normal come from two people.
     TwoPeople,
-    /// Tumour and normal are exchanged.
+    /// The tumour and the normal are exchanged.
     ExchangedSamples,
 }
 
-/// A reason not to trust the calls.
+/// A warning on the result of a call: why the calls are probably not meaningful.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultWarning {
     /// Topic of the warning.
     pub topic: WarningTopic,
-    /// Whether the results are withheld unless the user asks for them.
+    /// Whether the results are withheld unless the user requests them.
     pub withholds_results: bool,
-    /// Text of the warning in one line: the finding and the advice.
+    /// Text of the warning in one line: what was found, and what to do.
     pub message: String,
 }
 
@@ -43,22 +43,23 @@ const MAX_UNPLACED_SHARE: f64 = 0.3;
 /// Minimum number of contigs without a position for a warning. Chosen: fewer contigs may all lie in one gap of the
 /// reference.
 const MIN_UNPLACED_CONTIGS: u64 = 4;
-/// Standard deviations by which the share must exceed [`MAX_UNPLACED_SHARE`]: 97.5 % one-sided. A higher value lets more
-/// calls with few contigs pass.
+/// Number of standard deviations by which the share must exceed [`MAX_UNPLACED_SHARE`]: 97.5 % one-sided. With a higher
+/// value, more calls with few contigs get no warning.
 const UNPLACED_DEVIATIONS: f64 = 1.96;
 
-/// Minimum number of roots with an allele that only the normal has, for a warning that the samples are exchanged. A
-/// change is next to two roots. Chosen: a few changes of blood cells (clonal haematopoiesis) stay below.
+/// Minimum number of roots with an allele that only the normal has, for a warning that the samples are exchanged. Each
+/// change is next to two roots. Chosen: the few changes of blood cells (clonal haematopoiesis) stay below.
 const MIN_EXCHANGED_ROOTS: u64 = 20;
 /// Minimum ratio of the number of roots with an allele that only the normal has to that of roots with an allele that
 /// only the tumour has, for a warning that the samples are exchanged. Chosen: a lower ratio has other causes.
 const MIN_EXCHANGED_RATIO: u64 = 10;
-/// Minimum ratio of minor to balanced alleles of the normal's own. Germline alleles that the tumour lost are balanced in the
-/// normal: by the binomial distribution 0.18 of them at a depth of 15 look like minor ones, 0.05 at a depth of 30. Changes
-/// of a tumour of 80 % purity have 0.4. A higher value misses purer tumours.
+/// Minimum ratio of minor to balanced own alleles of the normal, for a warning that the samples are exchanged. Germline
+/// alleles that the tumour lost are balanced in the normal: by the binomial distribution 0.18 of them at a depth of 15
+/// look like minor alleles, 0.05 at a depth of 30. Changes of a tumour of 80 % purity have a ratio of 0.4. A higher
+/// value misses purer tumours.
 const MIN_MINOR_TO_BALANCED_RATIO: f64 = 0.25;
 
-/// Returns the warnings of a finished call.
+/// Determines the warnings on a finished call; empty if nothing is wrong.
 pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
     let reference = finished.on_reference.then(|| find_wrong_reference(&finished.ledger)).flatten();
     let identities = finished.sample_summaries.iter().filter_map(|summary| Some(summary.pair.as_ref()?.identity));
@@ -68,7 +69,7 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
     reference.into_iter().chain(people).chain(exchanged).collect()
 }
 
-/// Warns if too many contigs of the person's genome lie nowhere on the reference.
+/// Returns a warning if too many contigs with the person's own sequence have no position on the reference.
 fn find_wrong_reference(ledger: &Ledger) -> Option<ResultWarning> {
     let contigs = ledger.total_count("contigs");
     let unplaced = ledger.total_count(UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE);
@@ -83,7 +84,7 @@ fn find_wrong_reference(ledger: &Ledger) -> Option<ResultWarning> {
     Some(ResultWarning { topic: WarningTopic::WrongReference, withholds_results: true, message })
 }
 
-/// Lower end of the interval of a share (Wilson score).
+/// Lower end of the confidence interval of a share (Wilson score), with [`UNPLACED_DEVIATIONS`] standard deviations.
 fn lower_bound_of_share(found: u64, all: u64) -> f64 {
     let (found, all) = (found as f64, all.max(found).max(1) as f64);
     let (share, z2) = (found / all, UNPLACED_DEVIATIONS * UNPLACED_DEVIATIONS);
@@ -91,15 +92,17 @@ fn lower_bound_of_share(found: u64, all: u64) -> f64 {
     (share + z2 / (2.0 * all) - spread) / (1.0 + z2 / all)
 }
 
-/// Share of genotype mismatches from which the results are withheld, although the identity test is undecided. Chosen: two
-/// unrelated people have more, one pair of damaged fixed tissue without a reference had 1.3e-4. A lower value withholds
-/// more results.
+/// Minimum share of genotype mismatches at which the results are withheld although the identity test is undecided.
+/// Chosen: two unrelated people have more, one pair of damaged fixed tissue without a reference had 1.3e-4. A lower
+/// value withholds more results.
 const MIN_WITHHELD_MISMATCH_SHARE: f64 = 2.5e-4;
 
-/// Warns if the samples seem to be of two people. `identities` compares each tumour with the normal,
-/// `genotype_mismatch_share` is the share of the sites at which each sample has an allele that the other lacks, if it is
-/// more than one person has. The results are withheld if both tests show two unrelated people, or one of them clearly does:
-/// by the identity test alone, captures, amplicons and tumours with very many changes may look like relatives.
+/// Returns a warning if the samples seem to be of two people. `identities` has the comparison of each tumour with the
+/// normal. `genotype_mismatch_share` is the share of sites at which each sample has an allele that the other lacks;
+/// `None` if it is not higher than in one person. The results are withheld if the identity test shows two unrelated
+/// people, or if genotype mismatches are frequent and the identity test does not show one person. If the identity test
+/// alone shows relatives, the results are not withheld, because captures, amplicons and tumours with very many changes
+/// may look like relatives.
 fn find_two_people(identities: &[Identity], genotype_mismatch_share: Option<f64>) -> Option<ResultWarning> {
     let has = |relation| identities.iter().any(|identity| identity.relation == relation);
     let are_same = identities.iter().all(|identity| identity.relation == Relation::Same) && !identities.is_empty();
@@ -125,8 +128,8 @@ fn find_two_people(identities: &[Identity], genotype_mismatch_share: Option<f64>
     Some(ResultWarning { topic: WarningTopic::TwoPeople, withholds_results, message })
 }
 
-/// Warns if the normal has changes of its own, as a tumour has, and the tumour has hardly any. The results are withheld
-/// if it is known that these are not alleles of another person.
+/// Returns a warning if the normal has somatic changes, as a tumour has, and the tumour has hardly any. The results are
+/// withheld if the contamination of the normal is known, so that the changes are not alleles of another person.
 fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
     let [normal, tumour] = *finished.own_alleles.first()?;
     let pair = finished.sample_summaries.first().and_then(|summary| summary.pair.as_ref());
@@ -143,7 +146,7 @@ fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
     exchanged.then_some(ResultWarning { topic: WarningTopic::ExchangedSamples, withholds_results, message })
 }
 
-/// Whether the first sample has changes that only a tumour has, compared with the second.
+/// Whether the first sample has somatic changes, as a tumour has, that the second sample lacks.
 fn has_changes_of_tumour(first: OwnAlleleCounts, second: OwnAlleleCounts) -> bool {
     first.minor >= MIN_EXCHANGED_ROOTS
         && first.minor >= MIN_EXCHANGED_RATIO * second.minor

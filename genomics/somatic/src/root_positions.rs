@@ -14,7 +14,7 @@ const CHUNK_BASES: usize = 1 << 20;
 /// Number of roots looked up together, so that their cache lines are loaded in parallel.
 const LOOKUP_BATCH: usize = 128;
 
-/// Scratch memory of one thread, reused between sequences.
+/// Reusable buffers of one thread.
 #[derive(Default)]
 struct RootScratch {
     codes: BaseCodes,
@@ -24,7 +24,7 @@ struct RootScratch {
 }
 
 impl RootScratch {
-    /// Appends the rank and the position in a sequence of each root of `known` in the sequence.
+    /// Appends to `hits` the rank and the position in `seq` of each root of `known` that the sequence contains.
     fn find_roots(&mut self, known: &KmerMap, shape: SketchRootSampling, seq: &[u8], hits: &mut Vec<(u32, u32)>) {
         let RootScratch { codes, memory, fit, pending } = self;
         let bases = shape.root_bases as usize;
@@ -58,8 +58,8 @@ impl RootScratch {
     }
 }
 
-/// For each root (of shape `shape`; duplicates are allowed) its sequence index and 0-based position in the genome, or
-/// `None` if it does not occur exactly once.
+/// Finds each of `roots` in the genome: returns the index of its sequence and its 0-based position, or `None` if the
+/// root does not occur exactly once. `shape` is the length of the roots and their sampling; duplicates are allowed.
 pub fn locate_roots(
     genome: &Reference,
     roots: &[u64],

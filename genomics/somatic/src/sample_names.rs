@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleNames {
     names: Vec<String>,
-    /// Whether there is a normal. Without one, the reference stands in for it as sample 0.
+    /// Whether there is a normal. Without one, the reference takes its place as sample 0.
     has_normal: bool,
 }
 
@@ -27,14 +27,14 @@ impl Default for SampleNames {
 }
 
 impl SampleNames {
-    /// Sample names from the names of the tumours, at least one. `None` means the default name. The normal gets its
-    /// default name.
+    /// Builds sample names from the names of the tumours, at least one. `None` gives a tumour its default name. The
+    /// normal has its default name.
     pub fn from_tumour_names(tumours: impl IntoIterator<Item = Option<String>>) -> SampleNames {
         SampleNames::from_names(None, tumours)
     }
 
-    /// Sample names from the name of the normal and the names of the tumours, at least one. `None` means the default
-    /// name.
+    /// Builds sample names from the name of the normal and the names of the tumours, at least one. `None` gives a
+    /// sample its default name.
     pub fn from_names(normal: Option<String>, tumours: impl IntoIterator<Item = Option<String>>) -> SampleNames {
         let tumours: Vec<Option<String>> = tumours.into_iter().collect();
         let several = tumours.len() > 1;
@@ -46,7 +46,7 @@ impl SampleNames {
         SampleNames { names: std::iter::once(normal).chain(named).collect(), has_normal: true }
     }
 
-    /// The names without a normal sample, for a tumour-only call: the reference replaces the normal.
+    /// Returns the names for a tumour-only call: the reference takes the place of the normal.
     #[must_use]
     pub fn without_normal(self) -> SampleNames {
         let tumours = self.names.into_iter().skip(1);
@@ -58,12 +58,12 @@ impl SampleNames {
         self.has_normal
     }
 
-    /// Names of the samples whose columns the output has: the normal first, if there is one.
+    /// Names of the samples that have a column in the output: the normal first, if there is one.
     pub fn output_names(&self) -> &[String] {
         &self.names[usize::from(!self.has_normal)..]
     }
 
-    /// Names of all samples, the normal first.
+    /// Names of all samples, sample 0 (the normal or the reference) first.
     pub fn names(&self) -> &[String] {
         &self.names
     }
@@ -73,7 +73,7 @@ impl SampleNames {
         &self.names[1..]
     }
 
-    /// Number of samples, including the normal.
+    /// Number of samples, including sample 0 (the normal or the reference).
     pub fn num_samples(&self) -> usize {
         self.names.len()
     }
@@ -83,7 +83,7 @@ impl SampleNames {
         self.tumour_names().len() > 1
     }
 
-    /// The sample as messages name it: `normal`, `tumour`, or `tumour NAME` where there are several tumours.
+    /// Name of a sample in messages: `normal`, `reference`, `tumour`, or `tumour NAME` if there are several tumours.
     pub fn display_name(&self, sample: usize) -> String {
         match sample {
             0 if self.has_normal => "normal".to_owned(),

@@ -1,5 +1,5 @@
-//! Summary of a tumour sample after the call: the facts of the pair of samples, tumour in normal, mutational
-//! spectrum, mutation burden and microsatellite instability.
+//! Summary of a tumour sample after the call: properties of the sample pair, tumour in normal, mutational spectrum,
+//! mutation burden and microsatellite instability.
 
 use genuma_pair::interval::Estimate;
 use genuma_pair::library_model::LibraryModel;
@@ -23,35 +23,35 @@ use crate::target_depth::FinishedTargets;
 use crate::tumour_alleles::TumourAlleles;
 use crate::tumour_in_normal;
 
-/// Summary of a tumour and the normal after the call.
+/// Summary of one tumour and the normal after the call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleSummary {
-    /// Properties of the pair of samples, such as purity and contamination, estimated from a sample of roots and, for
-    /// the purity, from the calls.
+    /// Properties of the sample pair, such as purity and contamination. They are estimated from the k-mer sketch, and
+    /// the purity also from the calls.
     pub pair: Option<SamplePairSummary>,
-    /// Properties of the libraries of the normal and the tumour, by which the call was made.
+    /// Properties of the libraries of the normal and the tumour that the call used, such as error rates.
     pub libraries: LibraryModel,
     /// Tumour in normal: share of tumour cells in the normal sample.
     pub tumour_in_normal: Option<Estimate>,
     /// Why the tumour in normal is not estimated; `None` if there is an estimate.
     pub why_no_tumour_in_normal: Option<String>,
-    /// Numbers of passed SNVs by substitution and flanking bases, in the order of
+    /// Mutational spectrum: numbers of passed SNVs by mutation context, in the order of
     /// [`crate::mutation_context::mutation_contexts`]; empty without a reference.
     pub spectrum: Vec<u64>,
-    /// Exposures of the spectrum to given signatures; `None` if none were given.
+    /// Exposures of the tumour to the signatures of the given matrix; `None` if no matrix was given.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signatures: Option<SignatureExposures>,
-    /// Mutation burden: passed SNVs and indels per million callable bases. With targets, both are of the targets
-    /// without their padding.
+    /// Mutation burden: passed SNVs and indels per million callable bases. With targets, only changes and bases of the
+    /// targets without their padding count.
     pub burden: Option<Estimate>,
     /// Microsatellite instability; `None` without a reference.
     pub repeats: Option<RepeatInstability>,
 }
 
-/// Results of a call that the summaries of all its tumours are computed from.
+/// Results of a call from which the summaries of all its tumours are computed.
 #[derive(Clone, Copy)]
 pub(crate) struct TumourSummaryInputs<'a> {
-    /// Result of counting k-mers: spectra, alleles of the tumours, library properties.
+    /// Results of counting k-mers: spectra, tumour alleles, library properties.
     pub(crate) counts: &'a CallCounts,
     pub(crate) events: &'a [Event],
     /// The reference, if there is one.
@@ -67,7 +67,7 @@ pub(crate) struct TumourSummaryInputs<'a> {
 }
 
 impl<'a> TumourSummaryInputs<'a> {
-    /// Events that passed and that a tumour (number 0 is the first) has.
+    /// Events of a tumour that passed all filters. Tumour number 0 is the first.
     fn passed(self, tumour: usize) -> impl Iterator<Item = &'a Event> {
         let has = move |event: &&Event| {
             let genotype = &event.calls[0].genotype;
@@ -77,14 +77,14 @@ impl<'a> TumourSummaryInputs<'a> {
     }
 }
 
-/// Support of a tumour (number 0 is the first) for an event.
+/// Support of an event in one tumour. Tumour number 0 is the first.
 fn tumour_support(event: &Event, tumour: usize) -> AlleleSupport {
     let genotype = &event.calls[0].genotype;
     genotype.tumours.get(tumour).map_or(genotype.tumour, |own| own.support)
 }
 
 impl SampleSummary {
-    /// Summarises a tumour (number 0 is the first).
+    /// Computes the summary of one tumour. Tumour number 0 is the first.
     pub(crate) fn summarise_tumour(results: TumourSummaryInputs<'_>, tumour: usize) -> SampleSummary {
         let TumourSummaryInputs { counts, reference, slippage, targets, threads, .. } = results;
         let passed = || results.passed(tumour);
@@ -156,7 +156,7 @@ impl SampleSummary {
     }
 }
 
-/// Numbers of SNVs by mutation context.
+/// Numbers of SNVs by mutation context, in the order of [`crate::mutation_context::mutation_contexts`].
 fn mutation_spectrum<'a>(events: impl Iterator<Item = &'a Event>, genome: &Reference) -> Vec<u64> {
     let mut counts = vec![0; 96];
     for event in events.filter(|event| event.class == EventClass::Snv) {

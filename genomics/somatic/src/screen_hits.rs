@@ -1,8 +1,9 @@
-//! Finds calls whose new sequence is that of a screened sequence, for example the integration sites of a virus in the
+//! Finds calls whose inserted sequence comes from a screened sequence, for example integration sites of a virus in the
 //! tumour's genome.
 //!
-//! The screened sequences are streamed past the k-mers of the calls' inserted sequences, as the reference is streamed
-//! past the candidate k-mers ([`crate::reference_kmers`]).
+//! The FASTA file of the screened sequences is read once; its k-mers are looked up among the k-mers of the inserted
+//! sequences of all calls, in the same way as those of the reference among candidate k-mers
+//! ([`crate::reference_kmers`]).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,31 +18,34 @@ use crate::event::Event;
 use crate::kmer_lookup::{KmerHit, KmerLookup};
 use crate::vcf_record::{self, VcfRecord};
 
-/// A call whose new sequence is that of a screened sequence.
+/// A call whose inserted sequence comes from a screened sequence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScreenHit {
     /// ID of the call in the VCF.
     pub id: String,
-    /// Name of the reference sequence with the call.
+    /// Name of the reference sequence on which the call is.
     pub chrom: String,
     /// Position of the call (1-based).
     pub pos: u64,
     /// Name of the screened sequence: the first word of its FASTA header.
     pub name: String,
-    /// Position in the screened sequence (1-based) of the base next to `pos`.
+    /// Position in the screened sequence (1-based) of the first inserted base, which is next to `pos`.
     pub sequence_pos: u64,
-    /// Whether the new sequence continues along the given strand of the screened sequence.
+    /// Whether the inserted sequence continues along the forward strand of the screened sequence, as in the FASTA file.
     pub forward: bool,
-    /// Number of k-mers of the call that the screened sequence has, and of all k-mers of the call.
+    /// Number of k-mers of the inserted sequence that the screened sequence has, and number of all k-mers of the
+    /// inserted sequence.
     pub kmers: [u64; 2],
 }
 
-/// Minimum number of k-mers of a call that a screened sequence must have. Chosen; a higher value reports fewer hits.
+/// Minimum number of k-mers of the inserted sequence that a screened sequence must have. Chosen; a higher value reports
+/// fewer hits.
 const MIN_HIT_KMERS: usize = 8;
-/// Minimum share of the k-mers of a call that a screened sequence must have. Chosen; a higher value reports fewer hits.
+/// Minimum share of the k-mers of the inserted sequence that a screened sequence must have. Chosen; a higher value
+/// reports fewer hits.
 const MIN_HIT_KMER_SHARE: f64 = 0.3;
 
-/// The sequences that an event inserts, each read from the base that stays, with its change.
+/// The inserted sequences of an event, each read away from the retained bases, with its change.
 fn inserted_sequences(event: &Event) -> Vec<(Vec<u8>, &Change)> {
     let of = |change: &Change| match change {
         Change::Novel { sequence, .. } => Some(sequence.clone()),
@@ -53,7 +57,8 @@ fn inserted_sequences(event: &Event) -> Vec<(Vec<u8>, &Change)> {
     event.calls.iter().filter_map(|call| Some((of(&call.change)?, &call.change))).collect()
 }
 
-/// Position of a k-mer in the screened sequences: number of the sequence, position, and orientation of the canonical k-mer.
+/// Position of a k-mer in the screened sequences: number of the sequence, 0-based position, and whether the canonical
+/// k-mer is on the forward strand.
 type ScreenPosition = (u32, u64, bool);
 
 /// Searches the inserted sequences of all calls in a FASTA file of screened sequences. Returns the hits in the order of
@@ -91,7 +96,7 @@ pub fn find_screen_hits(events: &[Event], genome: &Reference, path: &Path, k: u3
     Ok(found.collect())
 }
 
-/// The first position of each searched k-mer in the screened sequences, and the names of these sequences.
+/// Returns the names of the screened sequences, and for each searched k-mer (by rank) its first position in them.
 fn locate_kmers(path: &Path, sought: &KmerLookup) -> Result<(Vec<String>, HashMap<u32, ScreenPosition>), Error> {
     let (mut names, mut places) = (Vec::<String>::new(), HashMap::new());
     let (mut looking, mut hits) = (sought.new_scratch(), Vec::<KmerHit>::new());
@@ -120,12 +125,13 @@ fn locate_kmers(path: &Path, sought: &KmerLookup) -> Result<(Vec<String>, HashMa
     Ok((names, places))
 }
 
-/// The screened sequence with most k-mers of an inserted sequence.
+/// The screened sequence that has the most k-mers of an inserted sequence.
 struct BestSequence {
     name: u32,
-    /// The first and the last k-mer: position in the inserted sequence, and position in the screened sequence.
+    /// For the first and the last shared k-mer: position in the inserted sequence, and position in the screened
+    /// sequence.
     ends: [(usize, u64); 2],
-    /// Whether both sequences have the same orientation.
+    /// Whether the inserted and the screened sequence have the same orientation.
     forward: bool,
     kmers: [u64; 2],
 }
@@ -155,8 +161,9 @@ fn find_best_sequence(
     Some(BestSequence { name, ends, forward: first.3, kmers: [n as u64, all as u64] })
 }
 
-/// The position (1-based) in the screened sequence next to the base that stays, and whether the new sequence
-/// continues along the given strand from there, in the reading direction of the genome.
+/// Position (1-based) in the screened sequence of the inserted base next to the retained bases, and whether the
+/// inserted sequence continues from there along the forward strand of the screened sequence, in the direction of the
+/// genome.
 fn position_next_to_end(best: &BestSequence, change: &Change, k: u32) -> (u64, bool) {
     let [first, _] = best.ends;
     // The sequence of a loose end is read away from it.
@@ -165,7 +172,7 @@ fn position_next_to_end(best: &BestSequence, change: &Change, k: u32) -> (u64, b
     (place + 1, best.forward != turned)
 }
 
-/// Adds the screened sequence of each hit to the records of its event.
+/// Adds to the records of each event the name of the screened sequence and the position of its hit.
 pub fn annotate_records(found: &[ScreenHit], records: &mut [VcfRecord]) {
     let by_id: HashMap<&str, &ScreenHit> = found.iter().map(|found| (&found.id[..], found)).collect();
     for record in records {

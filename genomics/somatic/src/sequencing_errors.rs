@@ -1,9 +1,9 @@
 //! Estimates error rates of reads from the samples' own reads.
 //!
 //! Reads of all samples are compared with the contig they are placed on, away from its changes. This gives the error
-//! rate of each base quality; the rate of each substitution by orientation of the pair, which separates damage of one
-//! strand (oxidised guanine reads as T, deaminated cytosine too) from sequencing errors; and the slippage of tandem
-//! repeats ([`crate::slippage`]).
+//! rate of each base quality, and the slippage of tandem repeats ([`crate::slippage`]). It also gives the rate of each
+//! substitution by orientation of the pair, which separates damage of one strand (oxidised guanine and deaminated
+//! cytosine are both read with T) from sequencing errors.
 
 use genuma_pair::assay::FragmentEnds;
 use genuma_pair::error_threshold::min_count_above_expected_errors;
@@ -21,18 +21,19 @@ pub(crate) struct ErrorModelParams {
     /// Minimum probability of a wrong base at any quality: damage, PCR errors (formula 1). Unit: probability. Source:
     /// empirical; not fitted. If higher: bases of high quality weigh less.
     pub(crate) min_error_probability: f64,
-    /// Minimum probability of a wrong base where the reads show fewer, as consensus reads do (formula 7). Unit:
-    /// probability. Source: chosen (errors before the first PCR cycle are not rarer). If higher: bases of consensus
-    /// reads weigh less.
+    /// Minimum probability of a wrong base where the reads show fewer wrong bases, as consensus reads do (formula 7).
+    /// Unit: probability. Source: chosen (errors before the first PCR cycle are not rarer). If higher: bases of
+    /// consensus reads weigh less.
     pub(crate) min_measured_error_probability: f64,
-    /// Number of wrong bases added to those found, so that few bases do not show a low rate (formula 7). Unit: bases.
-    /// Source: definition (upper 95 % limit of none found). If higher: more bases are needed to lower the rate.
+    /// Number of wrong bases added to those found, so that a small number of bases does not give a low rate (formula
+    /// 7). Unit: bases. Source: definition (upper 95 % limit if none is found). If higher: more bases are needed to
+    /// lower the rate.
     pub(crate) unseen_errors: f64,
     /// Maximum probability of a wrong base (formula 1). Unit: probability. Source: chosen (below the 0.75 of a random
     /// base). If higher: bases of quality 0 and 1 weigh less.
     pub(crate) max_error_probability: f64,
-    /// Number of bases that a wrong base may be (formula 2). Unit: bases. Source: definition. If higher: not to be
-    /// changed.
+    /// Number of different wrong bases that can be read instead of the correct base (formula 2). Unit: bases. Source:
+    /// definition. If higher: not to be changed.
     pub(crate) num_wrong_bases: f64,
     /// Minimum number of bases of one quality to estimate its error rate (formula 1). Unit: bases. Source: empirical;
     /// not fitted. If higher: reported qualities are used more often.
@@ -40,17 +41,18 @@ pub(crate) struct ErrorModelParams {
     /// Minimum number of reference bases of one kind to estimate the rate of a substitution (formula 3). Unit: bases.
     /// Source: empirical; not fitted. If higher: damage is estimated in fewer samples.
     pub(crate) min_bases_per_substitution: u64,
-    /// Quality from which a wrong base is damage of the molecule rather than a sequencing error (formula 3). Unit:
-    /// Phred. Source: empirical; not fitted. If higher: fewer bases, less sequencing error in the damage rates.
+    /// Minimum quality at which a wrong base counts as damage of the molecule rather than as a sequencing error
+    /// (formula 3). Unit: Phred. Source: empirical; not fitted. If higher: fewer bases, less sequencing error in the
+    /// damage rates.
     pub(crate) min_damage_quality: u8,
-    /// Quality of the bases whose error rate is measured before selection, and by which alleles of few reads are
-    /// recognised (formula 8). Unit: Phred. Source: chosen (that of the k-mer sketch). If higher: fewer bases, fewer
-    /// columns with such alleles.
+    /// Minimum quality of the bases whose error rate is measured before candidate selection, and by which alleles with
+    /// few reads are recognised (formula 8). Unit: Phred. Source: chosen (that of the k-mer sketch). If higher: fewer
+    /// bases, fewer columns with such alleles.
     pub(crate) min_good_quality: u8,
     /// Minimum damage rate; keeps its logarithm finite (formula 3). Unit: probability. Source: chosen (lower than any
     /// real rate). If higher: no effect unless rates are that low.
     pub(crate) min_damage_rate: f64,
-    /// Share of mismatches above which a read does not belong to the locus. Unit: share of the compared bases.
+    /// Share of mismatches above which a read is taken not to belong to the locus. Unit: share of the compared bases.
     /// Source: empirical; not fitted. If higher: more reads of other loci are admitted.
     pub(crate) max_mismatch_share: f64,
     /// Share of the reads of a column above which mismatches are an allele or a paralog, not errors. Unit: share of
@@ -105,26 +107,27 @@ pub(crate) const ERROR_MODEL_PARAMS: ErrorModelParams = ErrorModelParams {
     rare_error_probability: 1e-6,
 };
 
-/// Numbers of correct and wrong bases, by quality and by substitution.
+/// Numbers of compared bases and of wrong bases, by quality and by substitution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseErrorCounts {
-    /// By quality: number of bases, number of wrong bases.
+    /// For each Phred quality: number of bases, and number of wrong bases.
     by_quality: [[u64; 2]; 64],
-    /// High-quality bases by sample, orientation of the pair, contig base and read base.
+    /// For each sample the counts of its high-quality bases, by substitution.
     substitutions: Vec<SubstitutionCounts>,
 }
 
-/// Number of high-quality bases of a sample, by orientation of the pair, contig base and read base.
+/// Number of high-quality bases of a sample, by orientation of the pair (F2R1, F1R2), contig base and read base (base
+/// codes 0 to 3).
 type SubstitutionCounts = [[[u64; 4]; 4]; 2];
 
 impl Default for BaseErrorCounts {
-    /// Zero counts for a normal and one tumour.
+    /// Counts of 0 for a normal and one tumour.
     fn default() -> BaseErrorCounts {
         BaseErrorCounts::zero(2)
     }
 }
 
-/// A read placed on a sequence.
+/// A read placed on a contig or another sequence.
 #[derive(Debug, Clone)]
 pub struct ReadOnContig<'a> {
     /// Number of the sample that the read is from: 0 for the normal, 1 and up for tumours.
@@ -149,10 +152,10 @@ impl BaseErrorCounts {
         BaseErrorCounts { by_quality: [[0; 2]; 64], substitutions: vec![SubstitutionCounts::default(); samples] }
     }
 
-    /// Compares reads with the sequence that they are placed on, without the columns that are `left_out`. Columns in
-    /// which several reads differ contain a variant or a paralog, not errors; they do not count. In a deep library also
-    /// fewer reads are a variant: those that `error_rate` does not explain, the measured probability of one given wrong
-    /// base of good quality.
+    /// Counts wrong bases: compares reads with the sequence on which they are placed, except in the columns `left_out`.
+    /// Columns in which several reads differ from the sequence contain a variant or a paralog, not errors, and do not
+    /// count. `error_rate` is the measured probability of one given wrong base of good quality; if it is known, columns
+    /// with fewer differing reads than that do not count either, if errors do not explain these reads.
     pub fn count_errors(
         seq: &[u8],
         left_out: &[bool],
@@ -230,16 +233,16 @@ impl BaseErrorCounts {
         (all >= ERROR_MODEL_PARAMS.min_bases_per_quality).then(|| mismatches as f64 / all as f64)
     }
 
-    /// Share of high-quality bases of kind `from` that are read as `to` (base codes 0 to 3), in one sample and
-    /// orientation; `None` with fewer than 20,000 bases.
+    /// Share of high-quality bases `from` that are read as `to` (base codes 0 to 3), in one sample and one orientation
+    /// of the pair; `None` with fewer than 20,000 bases.
     pub fn substitution_rate(&self, sample: u8, first_forward: bool, from: u8, to: u8) -> Option<f64> {
         let by = &self.substitutions[usize::from(sample)][usize::from(first_forward)][usize::from(from)];
         let all = by.iter().sum::<u64>();
         (all >= ERROR_MODEL_PARAMS.min_bases_per_substitution).then(|| by[usize::from(to)] as f64 / all as f64)
     }
 
-    /// Probability that a molecule shows an allele that it does not have although its bases are good: the assumed one,
-    /// or less where the high-quality bases of each sample show fewer wrong bases.
+    /// Probability that a molecule shows an allele that it does not have although its bases are good: the assumed
+    /// probability, or less if the high-quality bases of every sample have fewer errors.
     fn common_error_probability(&self) -> f64 {
         let of_sample = |counts: &SubstitutionCounts| {
             let all = || counts.iter().flatten().enumerate();
@@ -250,7 +253,7 @@ impl BaseErrorCounts {
         self.substitutions.iter().map(of_sample).fold(0.0, f64::max)
     }
 
-    /// Adds counts of as many samples or fewer.
+    /// Adds counts of the same number of samples or fewer.
     pub fn merge_counts(&mut self, other: &BaseErrorCounts) {
         let add = |to: &mut u64, n: &u64| *to += n;
         self.by_quality.as_flattened_mut().iter_mut().zip(other.by_quality.as_flattened()).for_each(|(a, b)| add(a, b));
@@ -261,46 +264,46 @@ impl BaseErrorCounts {
     }
 }
 
-/// Lower bound of the probability of a wrong base, where `mismatches` of `bases` bases were wrong: the assumed bound, or
-/// less if the bases show it.
+/// Lower bound of the probability of a wrong base, if `mismatches` of `bases` bases were wrong: the assumed bound, or
+/// less if the bases show a lower rate.
 fn min_error_probability(mismatches: u64, bases: u64) -> f64 {
     // docs/model/error_model.md (7)
     let upper = (mismatches as f64 + ERROR_MODEL_PARAMS.unseen_errors) / bases.max(1) as f64;
     upper.clamp(ERROR_MODEL_PARAMS.min_measured_error_probability, ERROR_MODEL_PARAMS.min_error_probability)
 }
 
-/// Measured error rate of one base quality.
+/// Measured error rate of the bases with one Phred quality.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct QualityErrorRate {
-    /// Phred quality that the sequencer gave to the bases.
+    /// Phred quality that the sequencer assigned to the bases.
     pub quality: u8,
     /// Share of the bases with this quality that differ from the contig.
     pub share: f64,
 }
 
-/// Measured rate of one substitution in one sample and orientation.
+/// Measured rate of one substitution in one sample and one orientation of the pair.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SubstitutionRate {
     /// Number of the sample: 0 for the normal, 1 for the first tumour.
     pub sample: u8,
-    /// Whether read 1 of the pair has the reference's orientation (F1R2), or read 2 (F2R1).
+    /// Orientation of the pair: true if read 1 has the contig's orientation (F1R2), false if read 2 has (F2R1).
     pub first_forward: bool,
     /// The base that the molecule has, according to the contig.
     pub from: char,
     /// The base that the reads show.
     pub to: char,
-    /// Share of high-quality bases with this substitution.
+    /// Share of the high-quality bases `from` that are read as `to`.
     pub share: f64,
 }
 
-/// Error rates estimated from the samples, for the report. Rates with too few bases or repeats are left out.
+/// Error rates estimated from the samples, for the report. Rates based on too few bases or repeats are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EstimatedErrorRates {
     /// Error rates by base quality, sorted by quality.
     pub by_quality: Vec<QualityErrorRate>,
-    /// Substitution rates by sample, orientation of the pair, and bases.
+    /// Substitution rates, sorted by sample, orientation of the pair, and bases.
     pub substitutions: Vec<SubstitutionRate>,
-    /// Slippage rates by unit length and number of copies, ascending.
+    /// Slippage rates of tandem repeats, sorted by unit length and number of copies.
     pub slippage: Vec<RepeatSlippage>,
 }
 
@@ -325,37 +328,39 @@ impl EstimatedErrorRates {
     }
 }
 
-/// Natural logarithms of the probabilities of read bases, given the base of the molecule.
+/// Natural-log probabilities of read bases, given the base of the molecule, and rates of length errors in repeats.
 #[derive(Debug, Clone)]
 pub struct ErrorModel {
     /// For each Phred quality, the natural-log probability that a base is read correctly.
     pub(crate) log_correct: [f64; 64],
     /// For each Phred quality, the natural-log probability that one particular wrong base is read.
     log_wrong: [f64; 64],
-    /// Natural-log probabilities of substitutions by damage, indexed by sample, orientation, base of the molecule and
-    /// base in the read.
+    /// Natural-log probabilities of substitutions by damage, indexed by sample, orientation of the pair (F2R1, F1R2),
+    /// base of the molecule and base in the read.
     log_damage: Vec<[[[f64; 4]; 4]; 2]>,
     /// Slippage rates of tandem repeats.
     pub slippage: SlippageModel,
-    /// Rates of length errors of homopolymers that are too short to be repeats.
+    /// Rates of length errors of homopolymers that are too short to count as tandem repeats.
     pub(crate) short_homopolymers: ShortHomopolymerRates,
     /// Probability that a molecule shows an allele that it does not have although its bases are good, for substitutions
     /// and length changes of repeats.
     pub(crate) common_error_probability: f64,
     /// Probability of one given wrong base of good quality, of the most frequent substitution, as measured before
-    /// selection; `None` if the samples are too shallow.
+    /// candidate selection; `None` if the samples are too shallow.
     pub(crate) measured_error_rate: Option<f64>,
-    /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0: none are known.
+    /// Upper bound of the ratio of the allele fraction in the normal to that in the tumour, because of tumour cells in
+    /// the normal; 0 if none are known.
     pub(crate) tumour_in_normal_ratio: f64,
-    /// For each sample where its fragments end, which decides what pairs are of one molecule. Empty: anywhere.
+    /// For each sample whether its fragments end at fixed or at random positions, which determines which pairs are
+    /// duplicates. If empty, all ends are random.
     pub fragment_ends: Vec<FragmentEnds>,
     /// The estimated rates, for the report.
     pub estimated_rates: EstimatedErrorRates,
 }
 
 impl ErrorModel {
-    /// Builds the model. Uses the reported qualities, unless bases of a quality, or in an orientation, have a higher
-    /// measured error rate.
+    /// Builds the model. The error probability of a base is that of its reported quality, or the measured error rate of
+    /// its quality or orientation if that is higher.
     pub fn from_counts(error_counts: &BaseErrorCounts, slippage: SlippageModel) -> ErrorModel {
         let error = |q: usize| {
             // docs/model/error_model.md (1)
@@ -403,14 +408,14 @@ impl ErrorModel {
         self.log_damage.len()
     }
 
-    /// Natural logarithms of the substitution rates of a sample in one orientation: [base of the molecule][base in the
-    /// read].
+    /// Natural logarithms of the substitution rates of a sample in one orientation of the pair: `[base of the
+    /// molecule][base in the read]`.
     pub(crate) fn damage_log_probabilities(&self, sample: u8, first_forward: bool) -> &[[f64; 4]; 4] {
         &self.log_damage[usize::from(sample)][usize::from(first_forward)]
     }
 
-    /// Probability that a molecule of a sample in one orientation shows `read` for the base `molecule` in both mates
-    /// and all duplicates; at least `floor`.
+    /// Probability that a molecule of a sample in one orientation of the pair shows the base `read` instead of the base
+    /// `molecule` in both mates and all duplicates; at least `floor`.
     pub(crate) fn damage_probability(
         &self,
         sample: u8,
@@ -423,7 +428,8 @@ impl ErrorModel {
         rate.map_or(floor, |ln| ln.exp().max(floor))
     }
 
-    /// Natural-log probability of the wrong base `read` at a base quality, or by damage, whichever is larger.
+    /// Natural-log probability of the wrong base `read`: by a sequencing error at the base quality or by damage,
+    /// whichever is larger.
     pub(crate) fn wrong_base_log_probability(
         &self,
         quality: u8,

@@ -1,5 +1,5 @@
-//! Length errors of short homopolymers. Platforms that read a homopolymer as one signal (Ion Torrent) lose or gain bases
-//! also in runs of two to five bases, in which other platforms hardly ever do.
+//! Length errors of short homopolymers. Platforms that measure a whole homopolymer as one signal (Ion Torrent) also
+//! lose or gain bases in runs of two to five bases, where other platforms hardly ever do.
 
 use std::ops::RangeInclusive;
 
@@ -10,12 +10,13 @@ const SHORT_LENGTHS: RangeInclusive<usize> = 2..=5;
 /// Number of homopolymer lengths that are counted.
 const NUM_SHORT_LENGTHS: usize = 4;
 
-/// Numbers of reads of short homopolymers, by length: with the expected length, a shorter and a longer one.
+/// Numbers of reads of short homopolymers, by length of the homopolymer: reads with the expected length, with a shorter
+/// length, and with a longer length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ShortHomopolymerCounts([[u64; 3]; NUM_SHORT_LENGTHS]);
 
 impl ShortHomopolymerCounts {
-    /// Homopolymers of a contig whose reads are counted: a few of each length, outside the columns that are
+    /// Chooses the homopolymers of a contig whose reads are counted: a few of each length, outside the columns
     /// `left_out`.
     pub(crate) fn choose_homopolymers_to_count(seq: &[u8], left_out: &[bool]) -> Vec<RepeatRange> {
         let mut num_chosen = [0; NUM_SHORT_LENGTHS];
@@ -37,8 +38,8 @@ impl ShortHomopolymerCounts {
         chosen
     }
 
-    /// Counts the reads of one homopolymer of `expected` bases by their `lengths`. If another length is as frequent as
-    /// an allele, the homopolymer is not counted.
+    /// Counts the reads of one homopolymer of `expected` bases by the `lengths` that they show. If a different length
+    /// is so frequent that it may be an allele, the homopolymer is not counted.
     pub(crate) fn count_reads(&mut self, expected: usize, lengths: &[usize]) {
         let shorter = lengths.iter().filter(|&&length| length < expected).count();
         let longer = lengths.iter().filter(|&&length| length > expected).count();
@@ -54,9 +55,9 @@ impl ShortHomopolymerCounts {
         self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()).for_each(|(sum, n)| *sum += n);
     }
 
-    /// The rates at which homopolymers of each length are read shorter, and longer. None are known if reads of all lengths
-    /// are too few, or have so few errors that other causes explain them. A length with too few reads has the rates of the
-    /// nearest length.
+    /// Estimates the rates at which homopolymers of each length are read shorter, and longer. No rates are known if all
+    /// lengths have too few reads, or so few errors that other causes explain them. A length with too few reads gets
+    /// the rates of the nearest length.
     pub(crate) fn estimate_rates(&self) -> ShortHomopolymerRates {
         let p = &SLIPPAGE_MODEL_PARAMS;
         let num_reads = |counts: &[u64; 3]| counts.iter().sum::<u64>();
@@ -84,19 +85,20 @@ impl ShortHomopolymerCounts {
     }
 }
 
-/// Rates at which short homopolymers are read shorter and longer, by length.
+/// For each homopolymer length the rates at which it is read shorter, and longer; `None` if the library has hardly any
+/// length errors.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ShortHomopolymerRates([Option<[SlippageRate; 2]>; NUM_SHORT_LENGTHS]);
 
 impl ShortHomopolymerRates {
-    /// Whether reads have so many such errors that their rates could be measured.
+    /// Whether length errors of short homopolymers are so frequent that their rates were measured.
     pub(crate) fn has_frequent_errors(&self) -> bool {
         self.0.iter().any(Option::is_some)
     }
 
-    /// The rate at which a homopolymer of `before` bases is read as `after` bases; `None` if the library has hardly any
-    /// such errors, or the lengths are not those of a short homopolymer that loses or gains one base. A single base
-    /// counts as a homopolymer of two.
+    /// Rate at which a homopolymer of `before` bases is read as `after` bases. `None` if the library has hardly any
+    /// length errors, or if the change is not a loss or gain of one base in a short homopolymer. A single base counts
+    /// as a homopolymer of two bases.
     pub(crate) fn rate_of_change(&self, before: usize, after: usize) -> Option<SlippageRate> {
         if before.abs_diff(after) != 1 || !(1..=*SHORT_LENGTHS.end()).contains(&before) {
             return None;

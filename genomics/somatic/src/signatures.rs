@@ -21,21 +21,21 @@ const NUM_CONTEXTS: usize = 96;
 const NUM_TRINUCLEOTIDES: usize = 32;
 /// Maximum size of a matrix file in bytes. Chosen: a hundred times that of COSMIC v3.4, to refuse wrong files early.
 const MAX_MATRIX_BYTES: u64 = 16 << 20;
-/// Maximum number of signatures of a matrix. Chosen: ten times that of COSMIC v3.4, to bound the time of a fit.
+/// Maximum number of signatures of a matrix. Chosen: ten times that of COSMIC v3.4, to limit the time of a fit.
 const MAX_SIGNATURES: usize = 1_000;
-/// Maximum number of rounds of the least squares for each column (Lawson and Hanson 1974, chapter 23).
+/// Maximum number of rounds of the least-squares fit per column (Lawson and Hanson 1974, chapter 23).
 const MAX_ROUNDS_PER_COLUMN: usize = 3;
-/// Names of the first column: in COSMIC's files, and in those of SigProfiler.
+/// Accepted names of the first column: `Type` in files of COSMIC, `MutationType` in files of SigProfiler.
 const CONTEXT_COLUMN_NAMES: [&str; 2] = ["Type", "MutationType"];
 
-/// Parameters of the fit of signatures.
+/// Parameters of the fit of mutational signatures.
 #[derive(Debug)]
 pub(crate) struct SignatureModelParams {
-    /// Minimum number of SNVs for a fit. Unit: SNVs. Source: fitted on made mixtures (with 500 SNVs and 80 signatures
-    /// about 54 of 60 intervals have the true share). If higher: fewer samples get exposures.
+    /// Minimum number of SNVs for a fit. Unit: SNVs. Source: fitted on simulated mixtures of signatures (with 500 SNVs
+    /// and 80 signatures about 54 of 60 intervals contain the true share). If higher: fewer samples get exposures.
     pub(crate) min_snvs: u64,
-    /// Largest difference of the sum of a column from 1. Unit: probability. Source: derived (96 numbers rounded to four
-    /// digits). If higher: matrices in other units may be accepted.
+    /// Maximum difference between 1 and the sum of a signature's probabilities. Unit: probability. Source: derived (96
+    /// numbers rounded to four digits). If higher: matrices in other units may be accepted.
     pub(crate) max_sum_error: f64,
     /// Number of resampled spectra for the intervals. Unit: spectra. Source: chosen (25 spectra beyond each end of an
     /// interval). If higher: more stable intervals, more time.
@@ -44,14 +44,14 @@ pub(crate) struct SignatureModelParams {
     /// spectra beyond the lower end of an interval). If higher: a more stable selection, more time.
     pub(crate) num_selection_resamples: usize,
     /// Cosine similarity of the spectrum and the explained spectrum below which the report says that the fit is poor.
-    /// Unit: none. Source: chosen, below the similarity of all made mixtures with `min_snvs` SNVs. If higher: fits
+    /// Unit: none. Source: chosen, below the similarity of all simulated mixtures with `min_snvs` SNVs. If higher: fits
     /// are also called poor because of chance alone.
     pub(crate) min_cosine_similarity: f64,
-    /// Rate above which a Poisson number is drawn from the normal distribution. Unit: SNVs. Source: chosen (skewness
-    /// below 0.15). If higher: more random numbers are drawn.
+    /// Mean above which a Poisson random number is approximated by the normal distribution. Unit: SNVs. Source: chosen
+    /// (skewness below 0.15). If higher: more random numbers are drawn.
     pub(crate) max_exact_poisson_rate: f64,
-    /// Smallest improvement for which a signature is added, as a share of the largest projection. Unit: none. Source:
-    /// derived (rounding errors of 96 products). If higher: tiny exposures become 0.
+    /// Minimum improvement (gradient) at which a signature is added to the fit, as a share of the largest projection.
+    /// Unit: none. Source: derived (rounding errors of 96 products). If higher: tiny exposures become 0.
     pub(crate) min_relative_gradient: f64,
 }
 
@@ -66,28 +66,28 @@ pub(crate) const SIGNATURE_MODEL_PARAMS: SignatureModelParams = SignatureModelPa
     min_relative_gradient: 1e-10,
 };
 
-/// A matrix of signatures cannot be used.
+/// Why a file cannot be used as a matrix of signatures.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
     #[error("{}: cannot read", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The content is not a matrix of signatures.
+    /// The content of the file is not a matrix of signatures.
     #[error("{}: {fault}; expected is the text format of COSMIC: tab-separated, first column Type as A[C>A]A, one column per signature", path.display())]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with the content, and where.
         fault: String,
     },
 }
 
-/// Mutational signatures: probabilities of the 96 mutation contexts.
+/// A matrix of mutational signatures: for each signature the probabilities of the 96 mutation contexts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SignatureMatrix {
     path: PathBuf,
@@ -97,30 +97,31 @@ pub struct SignatureMatrix {
 #[derive(Debug, Clone, PartialEq)]
 struct Signature {
     name: String,
-    /// Probability of each context, in the order of [`mutation_contexts`]; their sum is 1.
+    /// Probability of each mutation context, in the order of [`mutation_contexts`]; their sum is 1.
     probabilities: Vec<f64>,
 }
 
-/// Exposures of a tumour to the signatures of a matrix.
+/// Exposures of a tumour to the signatures of a matrix, or why they were not estimated.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SignatureExposures {
-    /// Path of the matrix.
+    /// Path of the matrix file.
     pub matrix: String,
-    /// Number of signatures of the matrix.
+    /// Number of signatures in the matrix.
     pub num_signatures: u64,
     /// Number of SNVs that were fitted: those that passed and have a mutation context.
     pub num_snvs: u64,
-    /// Whether the signatures were normalised by the trinucleotides of the targets.
+    /// Whether the signatures were adjusted to the frequencies of trinucleotides in the targets.
     pub is_normalised_to_targets: bool,
-    /// Cosine similarity of the spectrum and the spectrum that the exposures explain; `None` without a fit.
+    /// Cosine similarity between the spectrum of the tumour and the spectrum that the exposures explain; `None` without
+    /// a fit.
     pub cosine_similarity: Option<f64>,
-    /// Exposures to the signatures that the SNVs support, by falling share.
+    /// Exposures to the signatures that the SNVs support, sorted by descending share.
     pub exposures: Vec<SignatureExposure>,
-    /// Why there is no fit; `None` if there is one.
+    /// Why the exposures were not estimated; `None` if they were.
     pub why_no_exposures: Option<String>,
 }
 
-/// Exposure to a signature.
+/// Exposure of a tumour to one signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SignatureExposure {
     /// Name of the signature.
@@ -129,12 +130,13 @@ pub struct SignatureExposure {
     pub share: Estimate,
 }
 
-/// How often the trinucleotides of each context are in the targets, relative to the whole genome.
+/// For each of the 96 mutation contexts, the frequency of its trinucleotide in the targets divided by that in the whole
+/// genome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContextRatios(Vec<f64>);
 
 impl SignatureMatrix {
-    /// Reads a matrix in the text format of COSMIC.
+    /// Reads a matrix of signatures in the text format of COSMIC.
     ///
     /// # Errors
     /// The file cannot be read, or is not such a matrix.
@@ -156,7 +158,7 @@ impl SignatureMatrix {
         }
     }
 
-    /// Path of the file.
+    /// Path of the matrix file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -166,8 +168,8 @@ impl SignatureMatrix {
         self.signatures.len()
     }
 
-    /// The exposures of a tumour with these numbers of SNVs by mutation context. With `ratios` the signatures are first
-    /// normalised (formula 2).
+    /// Estimates the exposures of a tumour from its numbers of SNVs by mutation context (`spectrum`). With `ratios` the
+    /// signatures are first adjusted to the targets (formula 2).
     pub fn fit_exposures(&self, spectrum: &[u64], ratios: Option<&ContextRatios>) -> SignatureExposures {
         let num_snvs = spectrum.iter().sum();
         let without_fit =
@@ -207,12 +209,12 @@ impl SignatureMatrix {
         }
     }
 
-    /// The result without a fit, with the reason.
+    /// The result if no fit is made, with the reason `why`.
     pub fn without_fit(&self, num_snvs: u64, why: String) -> SignatureExposures {
         SignatureExposures { why_no_exposures: Some(why), ..self.no_exposures(num_snvs) }
     }
 
-    /// Matrix and number of SNVs, as in each result.
+    /// The result without exposures: only the matrix and the number of SNVs.
     fn no_exposures(&self, num_snvs: u64) -> SignatureExposures {
         SignatureExposures {
             matrix: self.path.display().to_string(),
@@ -224,13 +226,13 @@ impl SignatureMatrix {
 }
 
 impl SignatureExposures {
-    /// Whether there is a fit and the signatures explain the spectrum poorly.
+    /// Whether there is a fit, but the signatures explain the spectrum poorly.
     pub fn is_poor_fit(&self) -> bool {
         self.cosine_similarity.is_some_and(|similarity| similarity < SIGNATURE_MODEL_PARAMS.min_cosine_similarity)
     }
 }
 
-/// Parses the text of a matrix. The error says what is wrong and where.
+/// Parses the text of a matrix. The error describes what is wrong and where.
 fn parse_signatures(text: &str) -> Result<Vec<Signature>, String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let (_, header) = lines.next().ok_or("is empty")?;
@@ -294,7 +296,7 @@ fn parse_signatures(text: &str) -> Result<Vec<Signature>, String> {
 }
 
 impl Signature {
-    /// The probabilities of the contexts where they occur `ratios` times as often as in the genome (formula 2).
+    /// Probabilities of the contexts in a genome in which they are `ratios` times as frequent (formula 2).
     fn normalised(&self, ratios: Option<&ContextRatios>) -> Vec<f64> {
         let Some(ContextRatios(ratios)) = ratios else { return self.probabilities.clone() };
         let weighted: Vec<f64> = self.probabilities.iter().zip(ratios).map(|(p, ratio)| p * ratio).collect();
@@ -305,7 +307,8 @@ impl Signature {
 }
 
 impl ContextRatios {
-    /// Compares the trinucleotides of the targets, with their padding, with those of the genome.
+    /// Compares the frequencies of trinucleotides in the targets, extended by `padding_bp` on both sides, with those in
+    /// the whole genome.
     pub fn of_targets(genome: &Reference, targets: &Targets, padding_bp: usize, threads: usize) -> ContextRatios {
         let padded = targets.intervals.iter().map(|target| {
             let end = genome.contigs[target.contig].seq.len().min(target.end + padding_bp);
@@ -330,7 +333,7 @@ fn trinucleotide_of_context(context: usize) -> usize {
     context / 48 * 16 + context % 16
 }
 
-/// Numbers of the trinucleotides of a sequence, on the strand with C or T in the middle.
+/// Counts the trinucleotides of a sequence, each on the strand with C or T in the middle.
 fn count_trinucleotides(seq: &[u8]) -> [u64; NUM_TRINUCLEOTIDES] {
     let mut counts = [0; NUM_TRINUCLEOTIDES];
     let indices = seq.windows(3).filter_map(|three| trinucleotide_index([three[0], three[1], three[2]]));
@@ -342,10 +345,10 @@ fn sum_counts(all: impl IntoIterator<Item = [u64; NUM_TRINUCLEOTIDES]>) -> [u64;
     all.into_iter().fold([0; NUM_TRINUCLEOTIDES], |sum, counts| std::array::from_fn(|at| sum[at] + counts[at]))
 }
 
-/// Least squares without negative solutions (formula 3), for several right sides.
+/// Non-negative least squares (formula 3) for several right-hand sides with the same columns.
 struct LeastSquares<'a> {
     columns: &'a [Vec<f64>],
-    /// Products of all columns.
+    /// Scalar products of all pairs of columns.
     products: Vec<Vec<f64>>,
 }
 
@@ -359,9 +362,10 @@ impl<'a> LeastSquares<'a> {
         LeastSquares { columns, products }
     }
 
-    /// The coefficients of the columns: the method of Lawson and Hanson (1974, chapter 23) on the products of the
-    /// columns (Bro and de Jong 1997). A column is added while the fit improves; a column whose coefficient would become
-    /// negative is removed. The number of rounds is bounded, as Lawson and Hanson do.
+    /// Fits the columns to `counts` and returns their coefficients, which are not negative: the method of Lawson and
+    /// Hanson (1974, chapter 23) on the products of the columns (Bro and de Jong 1997). A column is added while the fit
+    /// improves; a column whose coefficient would become negative is removed. The number of rounds is limited, as in
+    /// Lawson and Hanson.
     fn solve(&self, counts: &[f64]) -> Vec<f64> {
         let projections: Vec<f64> = self.columns.iter().map(|column| dot(column, counts)).collect();
         let min_gradient =
@@ -407,8 +411,8 @@ impl<'a> LeastSquares<'a> {
         solution
     }
 
-    /// The coefficients of some columns without limits, by Cholesky decomposition; `None` if the columns depend on each
-    /// other.
+    /// Coefficients of the `active` columns without the restriction to non-negative values, by Cholesky decomposition;
+    /// `None` if the columns are linearly dependent.
     fn solve_active(&self, active: &[usize], projections: &[f64]) -> Option<Vec<f64>> {
         let n = active.len();
         let mut lower = vec![vec![0.0; n]; n];
@@ -438,9 +442,9 @@ impl<'a> LeastSquares<'a> {
     }
 }
 
-/// The columns of the signatures that the SNVs support (formula 5): from those with a positive exposure, one that
-/// resampling does not support is removed in each round. At most 96 columns have a positive exposure, because they are
-/// independent, so there are at most 96 rounds.
+/// Indices of the signatures that the SNVs support (formula 5). Starts with those that have a positive exposure. In
+/// each round one signature is removed whose share resampling does not show to be positive. At most 96 columns have a
+/// positive exposure, because they are linearly independent, so there are at most 96 rounds.
 fn select_signatures(columns: &[Vec<f64>], counts: &[f64]) -> Vec<usize> {
     let exposures = LeastSquares::new(columns).solve(counts);
     let mut selected: Vec<usize> = (0..columns.len()).filter(|&at| exposures[at] > 0.0).collect();
@@ -453,13 +457,13 @@ fn select_signatures(columns: &[Vec<f64>], counts: &[f64]) -> Vec<usize> {
     }
 }
 
-/// The shares of the SNVs that these exposures are (formula 3).
+/// Converts exposures (in SNVs) into shares of all SNVs (formula 3).
 fn shares_of_snvs(exposures: Vec<f64>, counts: &[f64]) -> Vec<f64> {
     let total = counts.iter().sum::<f64>().max(exposures.iter().sum());
     exposures.into_iter().map(|exposure| if total > 0.0 { exposure / total } else { 0.0 }).collect()
 }
 
-/// Share of a signature in fits of resampled spectra.
+/// Distribution of the share of one signature in fits of resampled spectra.
 struct ResampledShare {
     mean: f64,
     /// The 2.5 % quantile.
@@ -468,7 +472,7 @@ struct ResampledShare {
     high: f64,
 }
 
-/// The shares of all signatures in fits of resampled spectra (formula 4).
+/// Fits resampled spectra and returns the distribution of the share of each signature (formula 4).
 fn resample_shares(problem: &LeastSquares<'_>, counts: &[f64], num_resamples: usize) -> Vec<ResampledShare> {
     let mut random = Random(0);
     let mut shares: Vec<Vec<f64>> = vec![Vec::with_capacity(num_resamples); problem.columns.len()];
@@ -488,18 +492,18 @@ fn resample_shares(problem: &LeastSquares<'_>, counts: &[f64], num_resamples: us
         .collect()
 }
 
-/// Random numbers that are the same in each run.
+/// Deterministic random number generator: the same numbers in each run.
 struct Random(u64);
 
 impl Random {
-    /// A number above 0 and up to 1.
+    /// A uniformly distributed random number, above 0 and at most 1.
     fn uniform_number(&mut self) -> f64 {
         self.0 += 1;
         ((mix_bits(self.0 ^ mix_bits(self.0 << 32 | 1)) >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A Poisson number: exact for low rates (Knuth 1969), from the normal distribution for high ones (Box and Muller
-    /// 1958).
+    /// A Poisson-distributed random number with mean `rate`: exact for low means (Knuth 1969), approximated by the
+    /// normal distribution for high means (Box and Muller 1958).
     fn poisson_number(&mut self, rate: f64) -> f64 {
         if rate > SIGNATURE_MODEL_PARAMS.max_exact_poisson_rate {
             let radius = (-2.0 * self.uniform_number().ln()).sqrt();

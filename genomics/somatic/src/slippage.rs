@@ -1,22 +1,22 @@
 //! Slippage of tandem repeats: the probability that a read shows a repeat with a different length, and the length of
 //! a repeat in a read.
 //!
-//! A polymerase that slips in a repeat inserts or omits a unit; long repeats slip more often. The rates are estimated
-//! from the samples' own reads: repeats next to the changes are measured in the normal. A prior counts like 100
-//! reads: the rates of PCR-free libraries, scaled by how much more this library slips.
+//! A polymerase that slips in a repeat inserts or omits a unit; this is more frequent in long repeats. The rates are
+//! estimated from the samples' own reads: those of the normal at repeats next to the changes. A prior weighs as much as
+//! 100 reads: the rates of PCR-free libraries, scaled by the factor by which this library slips more.
 
 use serde::{Deserialize, Serialize};
 
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
-/// Largest number of copies with a rate of its own. Longer repeats use the rate of this number.
+/// Largest number of copies with a slippage rate of its own. Repeats with more copies have the rate of this number.
 const MAX_COPIES: usize = 40;
 
 /// Parameters of the slippage model. The formulas are those of `docs/model/slippage.md`.
 #[derive(Debug)]
 pub(crate) struct SlippageModelParams {
-    /// Weight of the prior rate (formula 3). Unit: reads. Source: chosen (a repeat class with more than 100 reads is
-    /// dominated by its own counts). If higher: the prior is trusted more.
+    /// Weight of the prior rate, as a number of reads (formula 3). Unit: reads. Source: chosen (a repeat class with
+    /// more than 100 reads is dominated by its own counts). If higher: the prior is trusted more.
     pub(crate) prior_weight_reads: f64,
     /// Slippage rate of PCR-free libraries at the number of copies `pcr_free_copies` and below: of units of 1 bp, of 2
     /// bp, and longer ones (formula 1). Unit: share of reads. Source: empirical; not fitted. If higher: more length
@@ -41,17 +41,17 @@ pub(crate) struct SlippageModelParams {
     /// Probability that a read shows a length that no slip explains (formula 6). Unit: probability. Source: empirical;
     /// not fitted. If higher: single reads weigh less.
     pub(crate) unexplained_length_probability: f64,
-    /// Maximum slippage rate of a library in one direction (formula 2). Unit: share of reads. Source: empirical; not
-    /// fitted. If higher: very long repeats slip more often.
+    /// Maximum slippage rate of a library in one direction, shorter or longer (formula 2). Unit: share of reads.
+    /// Source: empirical; not fitted. If higher: very long repeats slip more often.
     pub(crate) max_rate: f64,
     /// Number of expected slips that the default scale factor 1 of a library counts for (formula 2). Unit: slips.
     /// Source: empirical; not fitted. If higher: more slips are needed to change the factor.
     pub(crate) scale_prior_slips: f64,
-    /// Minimum and maximum ratio of the slippage rate of a library to that of PCR-free libraries (formula 2). Unit:
+    /// Minimum and maximum of the factor by which a library slips more than PCR-free libraries (formula 2). Unit:
     /// ratio. Source: empirical; not fitted. If higher: libraries that slip more often are modelled.
     pub(crate) scale_range: [f64; 2],
-    /// Rate of shortening in PCR-free libraries from which a repeat is a long one (formula 2). Unit: share of reads.
-    /// Source: empirical; not fitted. If higher: fewer repeats count as long.
+    /// Rate at which PCR-free libraries shorten a repeat, from which the repeat counts as long (formula 2). Unit: share
+    /// of reads. Source: empirical; not fitted. If higher: fewer repeats count as long.
     pub(crate) min_long_repeat_rate: f64,
     /// Standard deviation of the natural logarithm of the true rate around the prior rate (formula 4). Unit:
     /// natural-log units. Source: empirical; not fitted. If higher: rates of rare repeats are more uncertain, calls
@@ -63,8 +63,8 @@ pub(crate) struct SlippageModelParams {
     /// Maximum standard deviation of the natural logarithm of the rates of repeats of one class (formula 5). Unit:
     /// natural-log units. Source: empirical; not fitted. If higher: rates may be more uncertain.
     pub(crate) max_site_spread: f64,
-    /// Probability of the slips of a site below which the site is an outlier of its class and left out. Unit:
-    /// probability. Source: empirical; not fitted. If higher: more sites are left out.
+    /// Probability of the number of slips of a repeat below which the repeat is an outlier of its class and is left
+    /// out. Unit: probability. Source: empirical; not fitted. If higher: more sites are left out.
     pub(crate) min_site_probability: f64,
     /// Share of the reads of a repeat with one other length above which this length is an allele, not slippage. Unit:
     /// share of reads. Source: chosen (below the 0.5 of a heterozygous allele). If higher: more reads count as slips.
@@ -75,17 +75,18 @@ pub(crate) struct SlippageModelParams {
     /// Minimum number of bases of each flank that a read must have to show the length of a repeat. Unit: bases.
     /// Source: empirical; not fitted. If higher: fewer reads show a length.
     pub(crate) min_read_flank_bases: usize,
-    /// Maximum number of bases of each flank that are compared. Unit: bases. Source: chosen (for speed). If higher:
-    /// slower.
+    /// Maximum number of bases of each flank that are compared with a read. Unit: bases. Source: chosen (for speed). If
+    /// higher: slower.
     pub(crate) max_compared_flank_bases: usize,
-    /// Largest length change that is recognised in a read. Unit: units. Source: empirical; not fitted. If higher:
-    /// larger changes are recognised, slower.
+    /// Maximum length change of a repeat that is recognised in a read. Unit: units. Source: empirical; not fitted. If
+    /// higher: larger changes are recognised, slower.
     pub(crate) max_unit_change: i32,
-    /// Minimum number of copies of a homopolymer, and of a repeat of longer units, for evidence by length. Unit:
-    /// copies. Source: empirical; not fitted. If higher: short repeats are compared by haplotype.
+    /// Minimum number of copies of a homopolymer, and of a repeat of longer units, for which the lengths that reads
+    /// show are used as evidence. Unit: copies. Source: empirical; not fitted. If higher: short repeats are compared by
+    /// haplotype.
     pub(crate) min_evidence_copies: [usize; 2],
-    /// Minimum number of copies of a unit from which polymerases slip. Unit: copies. Source: empirical; not fitted.
-    /// If higher: fewer changes count as length changes of repeats.
+    /// Minimum number of copies of a unit for slippage. Unit: copies. Source: empirical; not fitted. If higher: fewer
+    /// changes count as length changes of repeats.
     pub(crate) min_slipping_copies: usize,
     /// Minimum share of the reads of the normal with the length of a germline allele. Unit: share of reads. Source:
     /// chosen (below the 0.5 of a heterozygous allele). If higher: more lengths count as slips.
@@ -93,7 +94,7 @@ pub(crate) struct SlippageModelParams {
     /// Maximum number of homopolymers of each length from 2 to 5 bases of which reads are counted, by contig (formula
     /// 9). Unit: homopolymers. Source: chosen (for speed). If higher: slower, more reads.
     pub(crate) max_short_homopolymers_per_contig: usize,
-    /// Maximum number of reads of a short homopolymer that are counted (formula 9). Unit: reads. Source: chosen (for
+    /// Maximum number of reads of one short homopolymer that are counted (formula 9). Unit: reads. Source: chosen (for
     /// speed). If higher: slower, more reads.
     pub(crate) max_reads_per_short_homopolymer: usize,
     /// Minimum number of reads of homopolymers of one length to estimate its rates (formula 9). Unit: reads. Source:
@@ -141,15 +142,15 @@ pub(crate) const SLIPPAGE_MODEL_PARAMS: SlippageModelParams = SlippageModelParam
     general_rate_weight_reads: 20.0,
 };
 
-/// Read counts of one tandem repeat in the normal.
+/// Numbers of reads of one tandem repeat by the length that they show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RepeatSiteCounts {
     cell: u16,
-    /// Number of reads with the expected length, with a shorter length, with a longer length.
+    /// Number of reads with the expected length, with a shorter length, and with a longer length.
     counts: [u32; 3],
 }
 
-/// Numbers of reads by the difference of a repeat's length in the read from its expected length.
+/// Numbers of reads of all counted tandem repeats, by whether they show the expected, a shorter or a longer length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepeatLengthCounts {
     sites: Vec<RepeatSiteCounts>,
@@ -160,8 +161,8 @@ fn repeat_class(unit: usize, copies: usize) -> usize {
 }
 
 impl RepeatLengthCounts {
-    /// Counts the reads of one repeat of `expected` bases by their `lengths`. If another length is as frequent as an
-    /// allele, the repeat is not counted.
+    /// Counts the reads of one repeat of `expected` bases, with units of `unit` bases, by the `lengths` that they show.
+    /// If a different length is so frequent that it may be an allele, the repeat is not counted.
     pub fn count_repeat_reads(&mut self, unit: usize, expected: usize, lengths: &[usize]) {
         let mut others: Vec<usize> = lengths.iter().copied().filter(|&l| l != expected).collect();
         others.sort_unstable();
@@ -174,13 +175,14 @@ impl RepeatLengthCounts {
         self.sites.push(RepeatSiteCounts { cell: repeat_class(unit, expected / unit) as u16, counts });
     }
 
-    /// Adds the counts that another thread collected.
+    /// Adds the counts of other repeats, which another thread collected.
     pub fn merge_counts(&mut self, other: &RepeatLengthCounts) {
         self.sites.extend_from_slice(&other.sites);
     }
 
-    /// Sums the counts of each repeat class (unit, copies), the library's scale factors, and the dispersion of rates.
-    /// Leaves out sites whose slips are so many that they contain an allele with few reads.
+    /// Sums the counts of each repeat class (unit length, number of copies). Also returns the scale factors of the
+    /// library, and the spread of the rates of repeats of one class. Leaves out repeats with so many slips that they
+    /// probably contain an allele with few reads.
     fn sum_by_class(&self) -> (Vec<[f64; 3]>, LibraryScale, f64) {
         let cells = MAX_REPEAT_UNIT_BP * (MAX_COPIES + 1);
         let mut all = vec![[0u64; 3]; cells];
@@ -210,12 +212,12 @@ impl RepeatLengthCounts {
     }
 }
 
-/// Slippage of a library relative to PCR-free libraries. Gives the prior of lengths with few reads. Short and long
-/// repeats have separate factors: most apparent slips of short repeats have other causes and do not increase with the
-/// length.
+/// Factors by which a library slips more than PCR-free libraries. They give the prior rates, which matter for repeat
+/// classes with few reads. Short and long repeats have separate factors: most apparent slips of short repeats have
+/// other causes, which do not increase with the length.
 #[derive(Debug, Clone, Copy)]
 struct LibraryScale {
-    /// Ratios by unit (homopolymers, longer units), length (short, long) and direction (shorter, longer).
+    /// Factors by unit length (homopolymers, longer units), length (short, long) and direction (shorter, longer).
     ratios: [[[f64; 2]; 2]; 2],
 }
 
@@ -227,7 +229,7 @@ struct SlipCounts {
 }
 
 impl SlipCounts {
-    /// Ratio of observed to expected slips, with the prior ratio `before`, clamped to `SLIPPAGE_MODEL_PARAMS.scale_range`.
+    /// Ratio of observed to expected slips with a prior ratio `before`, limited to `SLIPPAGE_MODEL_PARAMS.scale_range`.
     fn ratio(&self, before: f64) -> f64 {
         // docs/model/slippage.md (2)
         ((SLIPPAGE_MODEL_PARAMS.scale_prior_slips * before + self.observed)
@@ -237,7 +239,8 @@ impl SlipCounts {
 }
 
 impl LibraryScale {
-    /// Estimates the factors from the counts of each repeat class: expected length, shorter, longer.
+    /// Estimates the factors from the counts of each repeat class: reads with the expected length, a shorter length,
+    /// and a longer length.
     fn estimate(all: &[[u64; 3]]) -> LibraryScale {
         // Short repeats by unit; there are few long repeats, so all units are combined.
         let (mut short, mut long) = ([[SlipCounts::default(); 2]; 2], [SlipCounts::default(); 2]);
@@ -261,7 +264,7 @@ impl LibraryScale {
         LibraryScale { ratios: [0, 1].map(times) }
     }
 
-    /// Prior rates of this library for `copies` of a unit: shorter, longer.
+    /// Prior slippage rates of this library for a repeat of `copies` copies of a unit of `unit` bases: shorter, longer.
     fn prior_rates(&self, unit: usize, copies: usize) -> [f64; 2] {
         let [shorter, longer] = self.ratios[usize::from(unit > 1)][usize::from(is_long_repeat(unit, copies))];
         let guess = pcr_free_rates(unit, copies);
@@ -272,12 +275,13 @@ impl LibraryScale {
     }
 }
 
-/// Estimates how much the slippage rates of repeats of one class differ, for example by their flanks: the variance of
-/// the logarithm of their rates. Each site contributes an estimate with a weight that increases with its expected
-/// slips. A prior counts too.
+/// Estimates how much the slippage rates of repeats of one class differ, for example because of their flanks: the
+/// variance of the natural logarithm of their rates. Each repeat contributes an estimate with a weight that increases
+/// with its expected number of slips. A prior contributes, too.
 #[derive(Debug, Clone, Copy)]
 struct RateDispersion {
-    /// Weighted sum of the sites' variances; the weights are reciprocal variances of these estimates.
+    /// Weighted sum of the variance estimates of all repeats; the weights are the reciprocal variances of these
+    /// estimates.
     weighted_variance: f64,
     weights: f64,
 }
@@ -292,8 +296,8 @@ impl Default for RateDispersion {
 }
 
 impl RateDispersion {
-    /// Adds a site with `slips` observed and `expected` expected slips. A Poisson variable's variance is its mean;
-    /// the excess is the variance of the rate.
+    /// Adds a repeat with `slips` observed and `expected` expected slips. The variance of a Poisson variable is its
+    /// mean; any excess is variance of the rate.
     fn add_site(&mut self, expected: f64, slips: f64) {
         let weight = expected.powi(3) / (1.0 + 2.0 * expected);
         if weight > 0.0 {
@@ -308,7 +312,7 @@ impl RateDispersion {
     }
 }
 
-/// Approximate probability of `k` or more of `n` at a rate: Poisson tail from its largest term.
+/// Approximate probability that `k` or more of `n` reads slip at a given rate: Poisson tail, from its largest term.
 fn poisson_tail(n: u64, k: u64, rate: f64) -> f64 {
     let mean = n as f64 * rate;
     if k == 0 || k as f64 <= mean {
@@ -322,7 +326,7 @@ fn poisson_tail(n: u64, k: u64, rate: f64) -> f64 {
     term / (1.0 - mean / (k + 1) as f64)
 }
 
-/// Slippage rate of a repeat in one direction.
+/// Slippage rate of a repeat in one direction, shorter or longer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SlippageRate {
     /// Probability that a read of the repeat has slipped in this direction.
@@ -331,12 +335,12 @@ pub struct SlippageRate {
     pub log_spread: f64,
 }
 
-/// Slippage rates of all repeat classes of a pair of samples.
+/// Slippage rates of all repeat classes (unit length, number of copies) in a pair of samples.
 #[derive(Debug, Clone)]
 pub struct SlippageModel {
     /// Rates at which a repeat is read too short, and too long; indexed by repeat class (unit length, copies).
     rates: Vec<[SlippageRate; 2]>,
-    /// Number of reads of the normal from which these rates were estimated; indexed by repeat class.
+    /// Number of reads of the normal from which the rates of each repeat class were estimated.
     reads: Vec<u64>,
 }
 
@@ -349,14 +353,14 @@ pub struct RepeatSlippage {
     pub copies: u8,
     /// Number of reads of the normal that were counted.
     pub reads: u64,
-    /// Share of the reads over the repeat that show fewer units than the allele has.
+    /// Slippage rate: share of the reads over a repeat that show fewer units than the allele has.
     pub shorter: f64,
-    /// Share of the reads over the repeat that show more units than the allele has.
+    /// Slippage rate: share of the reads over a repeat that show more units than the allele has.
     pub longer: f64,
 }
 
-/// Slippage rates of a PCR-free library for `copies` of a unit: shorter, longer (share of reads). Empirical:
-/// exponential in the number of copies, 70% of the slips shorten.
+/// Slippage rates of a PCR-free library for a repeat of `copies` copies of a unit of `unit` bases: shorter, longer
+/// (share of reads). Empirical: exponential in the number of copies, 70 % of the slips shorten the repeat.
 fn pcr_free_rates(unit: usize, copies: usize) -> [f64; 2] {
     let n = copies as f64;
     // docs/model/slippage.md (1)
@@ -372,13 +376,14 @@ fn pcr_free_rates(unit: usize, copies: usize) -> [f64; 2] {
     SLIPPAGE_MODEL_PARAMS.direction_shares.map(|share| share * rate.min(SLIPPAGE_MODEL_PARAMS.pcr_free_max_rate))
 }
 
-/// Whether a PCR-free library shortens this repeat often.
+/// Whether the repeat counts as long, because PCR-free libraries often shorten it.
 fn is_long_repeat(unit: usize, copies: usize) -> bool {
     pcr_free_rates(unit, copies)[0] >= SLIPPAGE_MODEL_PARAMS.min_long_repeat_rate
 }
 
 impl SlippageModel {
-    /// Estimates the rates from counts, with the prior. Repeats with one copy more or less contribute to a rate.
+    /// Estimates the slippage rates of all repeat classes from counts and the prior. Counts of repeats with one copy
+    /// more or less are included in the rate of a class.
     pub fn estimate_rates(length_counts: &RepeatLengthCounts) -> SlippageModel {
         let (sums, library, apart) = length_counts.sum_by_class();
         let rate = |unit: usize, copies: usize| {
@@ -409,7 +414,7 @@ impl SlippageModel {
         }
     }
 
-    /// Rates of all repeat classes for which the normal has reads.
+    /// Slippage rates of the repeat classes for which reads were counted, for the report.
     pub fn observed_rates(&self) -> Vec<RepeatSlippage> {
         let seen = (0..self.rates.len()).filter(|&c| self.reads[c] > 0);
         seen.map(|c| {
@@ -420,7 +425,7 @@ impl SlippageModel {
         .collect()
     }
 
-    /// Probability that a repeat of `length` bases is read as `shown` bases.
+    /// Probability that a repeat of `length` bases with units of `unit` bases is read as `shown` bases.
     pub fn length_probability(&self, unit: usize, length: usize, shown: usize) -> f64 {
         let [shorter, longer] = self.rates[repeat_class(unit, length / unit)];
         let off = shown.abs_diff(length);
@@ -438,7 +443,7 @@ impl SlippageModel {
         .max(SLIPPAGE_MODEL_PARAMS.unexplained_length_probability)
     }
 
-    /// Rates at which a repeat of `length` bases is read shorter, and longer.
+    /// Rates at which a repeat of `length` bases with units of `unit` bases is read shorter, and longer.
     pub fn rates_by_length(&self, unit: usize, length: usize) -> [SlippageRate; 2] {
         self.rates[repeat_class(unit, length / unit)]
     }
@@ -462,7 +467,7 @@ pub struct RepeatRange {
 }
 
 impl RepeatRange {
-    /// The repeat with the given unit length around position `at`: extended in both directions as long as each base
+    /// The repeat with units of `unit` bases around position `at`, extended in both directions as long as each base
     /// equals the base one unit away.
     pub fn repeat_around(seq: &[u8], at: usize, unit: usize) -> RepeatRange {
         let mut start = at.min(seq.len());
@@ -476,7 +481,7 @@ impl RepeatRange {
         RepeatRange { start, end: last + unit, unit }
     }
 
-    /// All repeats of a sequence that are long enough to be counted, by unit and start.
+    /// Finds all repeats of a sequence that have enough copies to be counted, sorted by unit length and start.
     pub fn find_repeats(seq: &[u8]) -> Vec<RepeatRange> {
         let mut found: Vec<RepeatRange> = Vec::new();
         for unit in 1..=MAX_REPEAT_UNIT_BP {
@@ -495,7 +500,7 @@ impl RepeatRange {
         found
     }
 
-    /// Number of bases between start and end of the repeat.
+    /// Length of the repeat in bases.
     pub fn len(&self) -> usize {
         self.end - self.start
     }
@@ -505,8 +510,9 @@ impl RepeatRange {
         self.start == self.end
     }
 
-    /// Length in bases of this repeat of `seq` in a read whose first base may be at any of `offsets` of `seq`. `None`
-    /// if the read does not show both flanks. One mismatch in each flank and one in the repeat are allowed.
+    /// Length in bases of this repeat of the contig `seq` in a read whose first base is at one of the `offsets` on
+    /// `seq`. `None` if the read does not show both flanks. One mismatch in each flank and one in the repeat are
+    /// allowed.
     pub(crate) fn length_in_read(&self, seq: &[u8], read: &[u8], offsets: &[i32]) -> Option<usize> {
         let unit = &seq[self.start..self.start + self.unit];
         let left = &seq[self.start.saturating_sub(SLIPPAGE_MODEL_PARAMS.max_compared_flank_bases)..self.start];

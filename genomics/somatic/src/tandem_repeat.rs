@@ -2,8 +2,9 @@
 //!
 //! A length change inside a repeat of k bases or more makes no new k-mer. Only the distance between the two flanks
 //! changes. So each read that contains a repeat and both of its flanks adds one artificial k-mer to the count. The
-//! middle of this k-mer (its root) is a hash of the flanks; its first and last base encode the length. The 16
-//! extensions of the root are 16 lengths, and the counter compares the samples at this root as at any other.
+//! middle of this k-mer (its root) is a hash of the flanks; its first and last base encode the length. The 16 k-mers
+//! with one root (first base, last base) are 16 lengths, and the counter compares the samples at this root as at any
+//! other root.
 
 use genuma_kmers::encode::{kmer_mask, pack, reverse_complement_kmer, unpack};
 use genuma_kmers::run_with_widest_simd;
@@ -18,19 +19,20 @@ pub const MAX_REPEAT_UNIT_BP: usize = 6;
 /// Minimum length in bp of a repeat that gets an artificial k-mer. The value is well below k, because k-mers that are
 /// mostly repeat do not identify a locus.
 const MIN_REPEAT_BP: usize = 16;
-/// Minimum number of copies of the repeat unit.
+/// Minimum number of copies of the repeat unit in a repeat that gets an artificial k-mer.
 const MIN_REPEAT_UNITS: usize = 3;
-/// Number of bases at each end of a repeat that identify it, with its unit and the bases beyond whole units.
+/// Number of bases at each end by which an artificial k-mer identifies the repeat, in addition to the unit length and
+/// the number of bases beyond whole units. For short units these bases are flanks.
 const REPEAT_ANCHOR_BP: usize = 15;
-/// Length in bp of each flank of a minisatellite that a read must hold. The rest of [`REPEAT_ANCHOR_BP`] is in the
-/// repeat. Chosen: with long flanks few reads would hold a long minisatellite, and a short repeat alone does not tell
-/// where it is.
+/// Length in bp of each flank of a minisatellite that a read must contain. The remaining bases of [`REPEAT_ANCHOR_BP`]
+/// are in the repeat. Chosen: with longer flanks few reads would contain a long minisatellite, and bases of the repeat
+/// alone do not identify its position.
 const MINISATELLITE_FLANK_BP: usize = 8;
-/// Number of repeat lengths, in units, that get different k-mers: one for each extension of a root. Lengths are taken
-/// modulo this number.
+/// Number of repeat lengths, in units, that have different artificial k-mers: one for each k-mer of a root. Lengths are
+/// taken modulo this number.
 const NUM_REPEAT_LENGTHS: usize = 16;
 
-/// A tandem repeat in a read, extended in both directions as far as the bases repeat.
+/// A tandem repeat in a read, extended in both directions as far as its units continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TandemRepeat {
     /// Position of the first base (0-based).
@@ -47,12 +49,12 @@ impl TandemRepeat {
         self.end - self.start
     }
 
-    /// Length in bp of each flank that a read must hold.
+    /// Length in bp of each flank that a read must contain so that the repeat gets an artificial k-mer.
     fn flank_bp(&self) -> usize {
         if self.unit_bp <= MAX_REPEAT_UNIT_BP { REPEAT_ANCHOR_BP } else { MINISATELLITE_FLANK_BP }
     }
 
-    /// A number for the unit length and for the bases beyond whole units.
+    /// A number that combines the unit length and the number of bases beyond whole units, for the hash of the repeat.
     fn unit_and_remainder(&self) -> u64 {
         let unit_weight =
             if self.unit_bp <= MAX_REPEAT_UNIT_BP { MAX_REPEAT_UNIT_BP } else { MINISATELLITE_UNIT_WEIGHT };
@@ -60,27 +62,27 @@ impl TandemRepeat {
     }
 }
 
-/// Weight of the unit length in the number of a minisatellite. Numbers of different units differ, and differ from
-/// those of short units.
+/// Factor of a minisatellite's unit length in [`TandemRepeat::unit_and_remainder`]. Numbers of different unit lengths
+/// differ, and differ from those of short units.
 const MINISATELLITE_UNIT_WEIGHT: usize = 64;
 const _: () =
     assert!(MAX_MINISATELLITE_UNIT_BP < MINISATELLITE_UNIT_WEIGHT && MAX_REPEAT_UNIT_BP < MIN_MINISATELLITE_UNIT_BP);
 
-/// Number of bases that are compared at once.
+/// Number of bases that are compared at once when a read is scanned for repeats.
 const BLOCK_BP: usize = 4;
 
-/// Minimum number of consecutive bases in any repeat that equal the bases one unit before them: [`MIN_REPEAT_BP`]
-/// less a unit of 5 bp.
+/// Minimum number of consecutive bases in any repeat that equal the base one unit before: [`MIN_REPEAT_BP`] less a unit
+/// of 5 bp.
 const MIN_RUN_BP: usize = 11;
-/// Distance in bp between the 32-base windows of packed bases. Each run, with the unit before it, is contained in one
-/// window.
+/// Distance in bp between the tested 32-base windows of a read. Each run of [`MIN_RUN_BP`] bases, with the unit before
+/// it, is contained in one window.
 const WINDOW_STEP_BP: usize = WORD_BASES / 2;
 const _: () = assert!(WINDOW_STEP_BP - 1 + MIN_RUN_BP + MAX_REPEAT_UNIT_BP <= WORD_BASES);
 /// Number of windows that are tested together.
 const WINDOWS_PER_STEP: usize = 8;
 
-/// Tests a window of packed bases of a read for [`MIN_RUN_BP`] consecutive bases that equal the bases one unit before
-/// them. `bases` is the number of valid bases. The result is nonzero if there are such bases.
+/// Tests a window of packed bases of a read for [`MIN_RUN_BP`] consecutive bases that equal the base one unit before.
+/// `bases` is the number of valid bases in the window. The result is not 0 if there are such bases.
 #[inline(always)]
 fn find_periodic_runs(window: u64, bases: usize) -> u64 {
     let mut runs_found = 0;
@@ -98,8 +100,8 @@ fn find_periodic_runs(window: u64, bases: usize) -> u64 {
     runs_found
 }
 
-/// Whether the first `bases` bases may contain a tandem repeat. This is a fast test, as most reads have no repeat.
-/// False positives are possible, false negatives are not.
+/// Whether the first `bases` bases of a read may contain a short tandem repeat: a fast test, because most reads have
+/// none. False positives are possible, false negatives are not.
 #[inline(always)]
 fn may_contain_repeat_scalar(read: PackedBases<'_>, bases: usize) -> bool {
     let mut runs_found = [0; WINDOWS_PER_STEP];
@@ -116,7 +118,8 @@ fn may_contain_repeat_scalar(read: PackedBases<'_>, bases: usize) -> bool {
     runs_found != [0; WINDOWS_PER_STEP]
 }
 
-/// Whether the first `bases` bases may contain a tandem repeat, tested with the widest vector instructions of this CPU.
+/// Whether the first `bases` bases of a read may contain a short tandem repeat, tested with the widest vector
+/// instructions of this CPU.
 fn may_contain_repeat(read: PackedBases<'_>, bases: usize) -> bool {
     let mut may_repeat = false;
     run_with_widest_simd(
@@ -126,8 +129,8 @@ fn may_contain_repeat(read: PackedBases<'_>, bases: usize) -> bool {
     may_repeat
 }
 
-/// Calls `each` with every short tandem repeat of at least [`MIN_REPEAT_BP`], in order of start, and then with every
-/// minisatellite. `read` is the packed form of `seq`.
+/// Calls `each` with every short tandem repeat of at least [`MIN_REPEAT_BP`] in a read, in order of start, and then
+/// with every minisatellite. `read` is the packed form of `seq`.
 pub fn for_each_repeat(seq: &[u8], read: PackedBases<'_>, mut each: impl FnMut(TandemRepeat)) {
     if may_contain_repeat(read, seq.len()) {
         scan_for_repeats(seq, &mut each);
@@ -137,7 +140,7 @@ pub fn for_each_repeat(seq: &[u8], read: PackedBases<'_>, mut each: impl FnMut(T
     });
 }
 
-/// Finds repeats by comparing each block of [`BLOCK_BP`] bases with the block one unit after it.
+/// Finds short tandem repeats by comparing each block of [`BLOCK_BP`] bases with the bases one unit after it.
 fn scan_for_repeats(seq: &[u8], mut each: impl FnMut(TandemRepeat)) {
     let word = |at: usize| seq.get(at..at + BLOCK_BP).and_then(|b| b.first_chunk()).map(|b| u32::from_ne_bytes(*b));
     let mut done = 0;
@@ -157,8 +160,8 @@ fn scan_for_repeats(seq: &[u8], mut each: impl FnMut(TandemRepeat)) {
     }
 }
 
-/// Bounds of the repeat with units of `unit` bp that contains the block at `at`: as far as bases equal those one unit
-/// away.
+/// The repeat with units of `unit` bp that contains the block at `at`: extended as far as each base equals the base one
+/// unit away.
 fn extend_repeat(seq: &[u8], at: usize, unit: usize) -> TandemRepeat {
     let mut start = at;
     while start > 0 && seq[start - 1] == seq[start - 1 + unit] {
@@ -176,16 +179,16 @@ fn extend_repeat(seq: &[u8], at: usize, unit: usize) -> TandemRepeat {
 pub struct RepeatKmer {
     /// Position of the first base of the left flank in the read.
     pub start: usize,
-    /// Length in bp from the start of the left flank to the end of the right flank.
+    /// Length in bp from the start of the left flank to the end of the right flank in the read.
     pub span_bp: usize,
-    /// The canonical artificial k-mer, made from the hash of the flanks and the repeat length.
+    /// The canonical artificial k-mer, which encodes the hash of the flanks and the length of the repeat.
     pub kmer: u64,
-    /// Whether the read has the orientation in which the flanks were hashed.
+    /// Whether the flanks were hashed in the orientation of the read, rather than reverse-complemented.
     pub forward: bool,
 }
 
-/// Computes the artificial k-mer of a tandem repeat. Returns `None` if the read does not contain both flanks without
-/// N, or if both strands would give the same k-mer.
+/// Computes the artificial k-mer of a tandem repeat in a read. Returns `None` if the read does not contain both flanks
+/// without N, or if both strands would give the same k-mer.
 pub fn encode_repeat(seq: &[u8], repeat: TandemRepeat, k: u32) -> Option<RepeatKmer> {
     let at = repeat.start.checked_sub(repeat.flank_bp())?;
     let end = repeat.end + repeat.flank_bp();
@@ -208,14 +211,14 @@ pub fn encode_repeat(seq: &[u8], repeat: TandemRepeat, k: u32) -> Option<RepeatK
     Some(RepeatKmer { start: at, span_bp: end - at, kmer, forward })
 }
 
-/// Whether bases are a minisatellite with the flanks that belong to its artificial k-mer.
+/// Whether the bases are a minisatellite together with the flanks from which its artificial k-mer is made.
 pub(crate) fn is_minisatellite_with_flanks(bases: &[u8]) -> bool {
     let inner = bases.len().checked_sub(MINISATELLITE_FLANK_BP).and_then(|end| bases.get(MINISATELLITE_FLANK_BP..end));
     inner.is_some_and(minisatellite::is_whole_minisatellite)
 }
 
-/// Appends to `out` the bases of the artificial k-mer of every tandem repeat in a read, k bases each. `read` is the
-/// packed form of `seq`.
+/// Computes the artificial k-mer of every tandem repeat in a read, and appends its bases to `out` (ASCII, k bases
+/// each). `read` is the packed form of `seq`.
 pub fn append_repeat_kmers(seq: &[u8], read: PackedBases<'_>, k: u32, out: &mut Vec<u8>) {
     for_each_repeat(seq, read, |repeat| {
         if let Some(encoded) = encode_repeat(seq, repeat, k) {

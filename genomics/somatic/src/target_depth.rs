@@ -1,9 +1,9 @@
 //! Depth of target intervals (exomes, panels) from marker k-mers, without alignment.
 //!
-//! A sample of the k-mers of each target is counted where the counter passes each root once, as for the marker k-mers
-//! of contigs ([`genuma_pair::marker_kmers`]). A k-mer belongs to the target that contains its middle base, so targets
-//! shorter than k have markers too. A k-mer is a marker only if the reference has it once. The cost is linear in the
-//! bases of targets and reference and in the number of roots.
+//! A sample of the k-mers of each target (target markers) is counted when the k-mer counter passes each root, as for
+//! the marker k-mers of contigs ([`genuma_pair::marker_kmers`]). A k-mer belongs to the target that contains its middle
+//! base, so targets shorter than k have markers too. A k-mer is a marker only if the reference has it once. The cost is
+//! linear in the bases of targets and reference and in the number of roots.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ use crate::kmer_lookup::KmerLookup;
 use crate::kmer_map::KmerMap;
 use crate::reference_kmers::count_reference_copies;
 
-/// The option `--targets`.
+/// The option `--targets`: the file with target intervals, and their padding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetsOption {
-    /// Path of the targets: BED or an interval list.
+    /// Path of the file with target intervals: BED or interval list.
     pub path: PathBuf,
-    /// Number of bases by which targets are extended on both sides when calls are written.
+    /// Number of bases by which targets are extended on both sides to decide which calls are written.
     pub padding_bp: usize,
 }
 
@@ -42,7 +42,7 @@ impl TargetsOption {
         Targets::read_file(&self.path, &contigs)
     }
 
-    /// Reads the targets and checks them against a reference file, which is not kept in memory.
+    /// Reads the targets and checks them against a reference file, which is read but not kept in memory.
     ///
     /// # Errors
     /// A file cannot be read, or the targets are invalid or do not fit the reference.
@@ -56,28 +56,28 @@ impl TargetsOption {
     }
 }
 
-/// Number of marker k-mers of all targets above which the markers are sampled by their hash. Chosen: a panel of 2 Mbp
-/// uses all its k-mers, an exome one in ten, and they take about 110 MB of memory for two samples.
+/// Maximum number of marker k-mers of all targets together; if the targets have more k-mers, these are sampled by their
+/// hash. Chosen: a panel of 2 Mbp uses all its k-mers, an exome one in ten, and they take about 110 MB of memory for
+/// two samples.
 const MAX_SAMPLED_MARKERS: u64 = 1 << 22;
-/// Minimum number of k-mers that are taken from a target, if it has as many. Chosen: the median of fewer counts is
-/// imprecise.
+/// Number of marker k-mers that are taken from each target even if k-mers are sampled, if it has as many. Chosen: the
+/// median of fewer counts is imprecise.
 const MIN_MARKERS_PER_TARGET: usize = 16;
 
-/// Depth from which a base counts as well covered. Usual in reports on exomes (Picard CollectHsMetrics
+/// Minimum depth at which a base counts as well covered: that of usual reports on exomes (Picard CollectHsMetrics
 /// PCT_TARGET_BASES_20X).
 pub const MIN_WELL_COVERED_DEPTH: f64 = 20.0;
-/// Depth of a k-mer in both samples from which its base is callable: as for k-mers that are not errors in calls without
-/// targets.
+/// Minimum depth of a k-mer in both samples at which its base is callable: the same as in calls without targets.
 pub(crate) const MIN_CALLABLE_KMER_DEPTH: u16 = 8;
-/// A target has nearly no coverage in a sample if its depth is below this. Chosen: no call is possible with fewer
-/// than two molecules.
+/// Depth below which a target has nearly no coverage in a sample. Chosen: no call is possible with fewer than two
+/// molecules.
 pub const MIN_COVERED_DEPTH: f64 = 2.0;
 
-/// Largest error rate that the depth is corrected for. Chosen: with higher rates errors are in some reads, not evenly
-/// spread.
+/// Maximum error rate for which the depth is corrected. Chosen: if the rate is higher, the errors are concentrated in
+/// some reads.
 const MAX_CORRECTED_ERROR_RATE: f64 = 0.01;
 
-/// Bytes of a marker in memory, without its counts: a k-mer, up to four slots and four filter bytes of the map, a
+/// Bytes of a marker in memory without its counts: a k-mer, up to four slots and four filter bytes of the map, and a
 /// counter slot.
 const MARKER_BYTES: usize = 8 + 16 + 4 + 1;
 
@@ -86,13 +86,13 @@ fn hash_kmer(kmer: u64) -> u64 {
     (x ^ (x >> 29)).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-/// A k-mer of a target that may become a marker.
+/// A k-mer of a target that becomes a marker if it occurs once in the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct CandidateMarker {
     target: u32,
     hash: u64,
     kmer: u64,
-    /// The marker's k-mer key: its root, with the first and last base in the lowest four bits.
+    /// k-mer key of the marker: its root, with the first and the last base in the lowest four bits.
     key: u64,
 }
 
@@ -101,15 +101,15 @@ struct CandidateMarker {
 pub struct TargetMarkers {
     /// The root of each marker, by k-mer rank.
     roots: KmerMap,
-    /// The counter slot of each marker, by k-mer rank.
+    /// For each marker, by k-mer rank, which of the 16 counters of its root is that of the marker.
     slots: Vec<u8>,
-    /// Counts by sample and marker; markers are numbered by k-mer rank.
+    /// Counts by sample, then by k-mer rank of the marker.
     counts: Vec<Vec<AtomicU16>>,
-    /// Number of markers of each target. Ranks are in the order of the targets.
+    /// Number of markers of each target. The k-mer ranks are in the order of the targets.
     markers_per_target: Vec<u32>,
 }
 
-/// Counts of the marker k-mers of all targets, in one or several partitions.
+/// Counts of the target markers in one partition of the k-mer space, or in several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetTally {
     markers_per_target: Vec<u32>,
@@ -118,7 +118,7 @@ pub struct TargetTally {
 }
 
 impl TargetTally {
-    /// Adds the counts of another partition of the same k-mers. Returns false, without adding, if the markers differ.
+    /// Adds the counts of another partition. Returns false, and adds nothing, if the markers differ.
     #[must_use]
     pub(crate) fn merge_partition_counts(&mut self, other: &TargetTally) -> bool {
         if self.markers_per_target != other.markers_per_target || self.counts.len() != other.counts.len() {
@@ -131,7 +131,7 @@ impl TargetTally {
 }
 
 impl TargetMarkers {
-    /// Selects the markers of the targets for counting in `num_samples` samples.
+    /// Selects the marker k-mers of the targets, with counters for `num_samples` samples.
     ///
     /// # Errors
     /// The reference cannot be read.
@@ -169,12 +169,12 @@ impl TargetMarkers {
         })
     }
 
-    /// Approximate size in memory, in bytes.
+    /// Approximate memory of the markers and counts in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.slots.len() * (MARKER_BYTES + 2 * self.counts.len())) as u64
     }
 
-    /// Records the counts at a root, if it belongs to a marker. Each root must be passed once.
+    /// Stores the counts of a root if it is that of a marker. Each root must be passed once.
     #[inline]
     pub(crate) fn record_root<const S: usize>(&self, root: &RootCounters<S>) {
         if let Some(rank) = self.roots.rank_of_kmer(root.root) {
@@ -185,7 +185,7 @@ impl TargetMarkers {
         }
     }
 
-    /// Returns the counts recorded since the last call and resets them.
+    /// Returns the counts stored since the last call and sets them to 0.
     pub(crate) fn take_recorded_counts(&self) -> TargetTally {
         let take = |counts: &Vec<AtomicU16>| counts.iter().map(|count| count.swap(0, Relaxed)).collect();
         TargetTally {
@@ -195,7 +195,7 @@ impl TargetMarkers {
     }
 }
 
-/// Reads the sampled k-mers of all targets. One contig at a time is in memory.
+/// Reads the sampled k-mers of all targets from the reference file. One contig at a time is in memory.
 fn read_candidates(targets: &Targets, reference: &Path, k: u32) -> Result<Vec<CandidateMarker>, Error> {
     let share = (MAX_SAMPLED_MARKERS as f64 / targets.num_bases().max(1) as f64).min(1.0);
     let sampler = MarkerSampler { k, max_hash: (share * u64::MAX as f64) as u64 };
@@ -224,15 +224,15 @@ fn read_candidates(targets: &Targets, reference: &Path, k: u32) -> Result<Vec<Ca
     Ok(candidates)
 }
 
-/// Rule by which k-mers of targets are sampled.
+/// Rule by which the k-mers of targets are sampled.
 struct MarkerSampler {
     k: u32,
-    /// Largest hash of a sampled k-mer.
+    /// Maximum hash of a sampled k-mer.
     max_hash: u64,
 }
 
 impl MarkerSampler {
-    /// Adds the sampled k-mers of a target on the contig `seq`, in any order.
+    /// Appends the sampled k-mers of target number `number` on the contig `seq` to `out`, in any order.
     fn add_target(&self, number: u32, target: &Target, seq: &[u8], out: &mut Vec<CandidateMarker>) {
         let before = out.len();
         self.add_kmers(number, target, seq, self.max_hash, out);
@@ -261,7 +261,7 @@ impl MarkerSampler {
     }
 }
 
-/// Properties of the reads of a sample that relate the depth of k-mers to that of bases.
+/// Properties of a sample's reads that determine the ratio of base depth to k-mer depth.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadDepthProperties {
     /// Mean length of the reads after trimming, in bases.
@@ -270,38 +270,39 @@ pub(crate) struct ReadDepthProperties {
     pub(crate) error_rate: f64,
 }
 
-/// Depth of one target. Vectors are by sample, the normal first.
+/// Depth of one target in all samples. The vectors are indexed by sample, the normal first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetDepth {
-    /// Number of markers. With 0 the depth is unknown: the reference has all k-mers of the target several times.
+    /// Number of marker k-mers. If it is 0, the depth is unknown, because each k-mer of the target occurs several times
+    /// in the reference.
     pub num_markers: u32,
-    /// Base depth: the median k-mer depth, converted. Duplicates count.
+    /// Base depth in each sample: the median k-mer depth of the markers, converted. Duplicates count.
     pub depths: Vec<f64>,
-    /// Number of markers with a base depth of at least [`MIN_WELL_COVERED_DEPTH`].
+    /// For each sample the number of markers with a base depth of at least [`MIN_WELL_COVERED_DEPTH`].
     num_well_covered: Vec<u32>,
-    /// For each tumour, number of markers with enough depth in it and in the normal.
+    /// For each tumour the number of markers that are callable: deep enough in this tumour and in the normal.
     num_callable: Vec<u32>,
 }
 
 impl TargetDepth {
-    /// Whether a sample has nearly no read of the target. False if the depth is unknown.
+    /// Whether at least one sample has nearly no coverage of the target. False if the depth is unknown.
     pub fn is_uncovered(&self) -> bool {
         self.num_markers > 0 && self.depths.iter().any(|&depth| depth < MIN_COVERED_DEPTH)
     }
 }
 
-/// Depth of each target in each sample, and the callable bases.
+/// Depth of each target in each sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetDepths {
-    /// The depth of each target, in the order of the targets.
+    /// Depth of each target, in the order of the targets.
     pub targets: Vec<TargetDepth>,
-    /// Base depth for each k-mer depth, by sample: reads of L bases have L - k + 1 k-mers, and k bases without an error
-    /// make a k-mer of the target.
+    /// For each sample, the ratio of base depth to k-mer depth: reads of L bases have L - k + 1 k-mers, and only k
+    /// bases without an error are a k-mer of the target.
     pub base_per_kmer_depth: Vec<f64>,
 }
 
 impl TargetDepths {
-    /// Evaluates the counts in samples with these reads.
+    /// Computes the depths from the counts of the markers and the properties of each sample's reads.
     pub(crate) fn from_tally(tally: &TargetTally, reads: &[ReadDepthProperties], k: u32) -> TargetDepths {
         let factor = |&ReadDepthProperties { bases, error_rate }: &ReadDepthProperties| {
             let intact_share = (1.0 - error_rate.clamp(0.0, MAX_CORRECTED_ERROR_RATE)).powi(k as i32);
@@ -332,7 +333,7 @@ impl TargetDepths {
         TargetDepths { targets: tally.markers_per_target.iter().map(depth_of_target).collect(), base_per_kmer_depth }
     }
 
-    /// Number of target bases with enough depth for a call in a tumour (number 0 is the first) and in the normal.
+    /// Number of target bases that are callable in one tumour and the normal. Tumour number 0 is the first.
     pub(crate) fn num_callable_bases(&self, targets: &Targets, tumour: usize) -> u64 {
         let callable = |(depth, bases): (&TargetDepth, f64)| {
             depth.num_callable.get(tumour).map_or(0.0, |&n| f64::from(n) / f64::from(depth.num_markers) * bases)
@@ -340,7 +341,7 @@ impl TargetDepths {
         self.assessed(targets).map(callable).fold(0.0, |sum, bases| sum + bases).round() as u64
     }
 
-    /// The median base depth of a sample over the bases of the assessed targets.
+    /// Median base depth of a sample over the bases of the targets with a known depth.
     pub(crate) fn median_depth(&self, targets: &Targets, sample: usize) -> f64 {
         let mut depths: Vec<(f64, f64)> =
             self.assessed(targets).map(|(depth, bases)| (depth.depths[sample], bases)).collect();
@@ -353,7 +354,7 @@ impl TargetDepths {
         middle.map_or(0.0, |(depth, _)| *depth)
     }
 
-    /// Summary of the depth of a sample.
+    /// Summary of the depth of all targets in one sample.
     pub(crate) fn summarise_target_depths(&self, targets: &Targets, sample: usize) -> TargetCoverage {
         let mut coverage =
             TargetCoverage { median_depth: self.median_depth(targets, sample), ..TargetCoverage::default() };
@@ -375,7 +376,7 @@ impl TargetDepths {
         coverage
     }
 
-    /// The targets with a known depth, with their numbers of bases.
+    /// The targets with a known depth, each with its number of bases.
     fn assessed<'a>(&'a self, targets: &'a Targets) -> impl Iterator<Item = (&'a TargetDepth, f64)> + 'a {
         let all = self.targets.iter().zip(&targets.intervals);
         all.filter(|(depth, _)| depth.num_markers > 0).map(|(depth, target)| (depth, target.num_bases() as f64))
@@ -393,13 +394,13 @@ fn median(counts: &[u16]) -> f64 {
     }
 }
 
-/// Depth of the targets in one sample. Depths are base depths from k-mers, with duplicates; shares are from 0 to 1, of
-/// the bases of targets with a known depth.
+/// Depth of all targets in one sample. Depths are base depths computed from k-mers, with duplicates. Shares are from 0
+/// to 1, relative to the bases of the targets with a known depth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct TargetCoverage {
-    /// Mean over the bases of the median depth of their target.
+    /// Mean depth over all target bases; each base has the median depth of its target.
     pub mean_depth: f64,
-    /// Median over the bases of the median depth of their target.
+    /// Median depth over all target bases; each base has the median depth of its target.
     pub median_depth: f64,
     /// Share of the target bases with a depth of at least 20.
     pub share_at_20x: f64,
@@ -409,7 +410,7 @@ pub struct TargetCoverage {
     pub uncovered_share: f64,
 }
 
-/// Summary of the targets of a call.
+/// Summary of the targets of a call, for `summary.json` and the report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TargetSummary {
     /// Path of the BED file or interval list, as the user gave it.
@@ -422,9 +423,9 @@ pub struct TargetSummary {
     pub targets: u64,
     /// Number of bases of the targets, without padding.
     pub bases: u64,
-    /// Number of targets with an unknown depth, because the reference has each of their k-mers several times.
+    /// Number of targets with an unknown depth, because each of their k-mers occurs several times in the reference.
     pub not_assessed: u64,
-    /// For each tumour, number of bases with enough depth in it and in the normal for a call.
+    /// For each tumour, number of target bases that are callable in it and in the normal.
     pub callable_bases: Vec<u64>,
     /// Number of calls that were not written because they are outside the extended targets.
     pub calls_outside: u64,
@@ -433,7 +434,7 @@ pub struct TargetSummary {
 }
 
 impl TargetSummary {
-    /// Returns the summary restricted to the normal and the tumour with sample number `sample`.
+    /// The summary for the normal and the tumour with sample number `sample` only.
     pub(crate) fn summary_of_pair(&self, sample: usize) -> TargetSummary {
         let callable = sample.checked_sub(TUMOUR_SAMPLE.into()).and_then(|tumour| self.callable_bases.get(tumour));
         TargetSummary {
@@ -444,7 +445,7 @@ impl TargetSummary {
     }
 }
 
-/// The targets of a finished call.
+/// The targets of a finished call, with their depths.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedTargets {
     /// The targets on the reference, without padding.
@@ -456,7 +457,8 @@ pub struct FinishedTargets {
 }
 
 impl FinishedTargets {
-    /// Summarises the targets of a call from which `calls_outside` calls were removed.
+    /// Summarises the targets of a call. `calls_outside` is the number of calls that were not written because they are
+    /// outside the targets.
     pub(crate) fn summarise_targets(
         option: &TargetsOption,
         targets: Targets,

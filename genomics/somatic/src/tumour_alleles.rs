@@ -1,11 +1,11 @@
 //! Alleles that the tumour clearly has and the normal nearly lacks, found at single roots while k-mers are counted.
 //! They are used to estimate tumour in normal (TiN).
 //!
-//! Calls cannot be used for that. K-mers that the normal has more often than slight contamination explains are not
-//! selected, and a change is more likely to be called if few of its molecules happen to be in the normal. So the more
-//! tumour there is in the normal, the more of the informative changes are missing among the calls. Here alleles are
-//! selected by their count in the tumour only, and their counts in the normal are kept up to a bound that the
-//! likelihood includes.
+//! Calls cannot be used for this estimate. K-mers that the normal has more often than slight contamination explains are
+//! not selected as candidates, and a change is more likely to be called if few of its molecules happen to be in the
+//! normal. So the more tumour cells are in the normal, the more of the informative changes are missing among the calls.
+//! Here alleles are selected by their count in the tumour only. Their counts in the normal are kept up to a bound,
+//! which the likelihood takes into account.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,79 +14,81 @@ use genuma_kmers::encode::reverse_complement_kmer;
 use genuma_pair::site_tally::{ends_in_tandem_repeat, substitution_class_index};
 use serde::{Deserialize, Serialize};
 
-/// Counts of a root and of the tumour's own allele at it, in both samples.
+/// Numbers of occurrences of one root and of the tumour's own allele at it, in both samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TumourAlleleCounts {
-    /// In the normal: occurrences of the allele, and of the root.
+    /// In the normal: number of occurrences of the allele, and of the root.
     pub normal: [u32; 2],
-    /// In the tumour: occurrences of the allele, and of the root.
+    /// In the tumour: number of occurrences of the allele, and of the root.
     pub tumour: [u32; 2],
     /// Class of the substitution (index into [`genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES`]).
     pub substitution: u8,
 }
 
-/// Number of roots at which one sample clearly has an allele that the other lacks.
+/// Numbers of roots at which one sample has an own allele: an allele that it clearly has and the other sample lacks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnAlleleCounts {
-    /// Roots at which the allele has at most a third of the reads. Somatic changes of a tumour with normal cells are
-    /// often such, germline alleles seldom.
+    /// Number of roots at which the own allele has at most a third of the reads. Many somatic changes of a tumour with
+    /// normal cells are minor, few germline alleles are.
     pub minor: u64,
-    /// Roots at which the allele has a larger share of the reads. Besides somatic changes, germline alleles are such that the
-    /// other sample lost.
+    /// Number of roots at which the own allele has more than a third of the reads. Besides somatic changes these are
+    /// germline alleles that the other sample lost.
     pub balanced: u64,
 }
 
-/// Statistics of roots for the estimate of tumour in normal.
+/// Alleles of the tumour and error statistics, collected at single roots, from which the tumour in normal is estimated.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TumourAlleles {
-    /// Distinct counts of the tumour's own alleles, sorted, each with the number of roots that have these counts.
+    /// Distinct counts of the tumour's alleles, sorted, each with the number of roots that have these counts.
     pub alleles: Vec<(TumourAlleleCounts, u64)>,
-    /// At roots where both samples have one allele: number of other bases in the normal, by substitution class.
+    /// At sampled roots where both samples have the same single allele: number of other bases in the normal, by
+    /// substitution class.
     pub error_counts: [u64; 6],
-    /// Number of all bases of the normal at these roots: C or G, and A or T.
+    /// Number of all bases of the normal at the roots of `error_counts`: C or G, and A or T.
     pub base_counts: [u64; 2],
-    /// At roots where the normal has two alleles, by depth: number of roots, and sum of the squared differences of
-    /// the counts of the two alleles.
+    /// For each depth of the normal, at roots where the normal has two alleles: number of roots, and sum of the squared
+    /// differences between the counts of the two alleles.
     pub allele_imbalance: Vec<[u64; 2]>,
-    /// Roots with an allele of the normal that the tumour lacks, and of the tumour that the normal lacks. Unlike
-    /// [`Self::alleles`] both have the same rule.
+    /// Numbers of roots with an own allele of the normal, and with an own allele of the tumour. Unlike for
+    /// [`Self::alleles`], the same rule applies to both samples.
     pub own_alleles: [OwnAlleleCounts; 2],
 }
 
 /// Minimum number of occurrences of a root in each sample.
 const MIN_ROOT_COUNT: u32 = 8;
-/// Minimum number of occurrences of the tumour's own allele. Empirical.
+/// Minimum number of occurrences of an allele of the tumour. Empirical.
 pub const MIN_TUMOUR_ALLELE_COUNT: u32 = 5;
-/// Maximum number of occurrences of the root for each occurrence of the tumour's own allele. Empirical.
+/// Maximum number of occurrences of the root in the tumour per occurrence of the tumour's allele. Empirical.
 pub const MAX_ROOT_COUNT_PER_ALLELE_COUNT: u32 = 12;
-/// Minimum number of occurrences of a root for each occurrence with neither of its two alleles. A root with more of
-/// them is taken for a repeat.
+/// Minimum number of occurrences of a root per occurrence with neither of its two most frequent alleles. A root with
+/// more such occurrences is probably in a repeat.
 const MIN_ROOT_COUNT_PER_OTHER_BASE: u32 = 8;
-/// Number of occurrences of a root in one sample for each read there that may show an allele which counts as specific
-/// to the other sample; one such read is always allowed. Chosen: more reads are seldom errors. A lower value counts
-/// repeats, whose copies are in both samples.
+/// Number of occurrences of a root in one sample per occurrence there of an allele that nevertheless counts as the
+/// other sample's own; one is always allowed. Chosen: more occurrences are seldom errors. A lower value counts repeats,
+/// whose copies are in both samples.
 const MIN_ROOT_COUNT_PER_SHARED_BASE: u32 = 32;
-/// Binary logarithm of the number of roots of which one, chosen by hash, is used to measure errors.
+/// Binary logarithm of n, if one root in n, chosen by hash, is used to measure errors.
 const ERROR_SAMPLING_BITS: u32 = 6;
-/// Depth limit of the statistics of allele imbalance.
+/// Depth from which roots do not count in [`TumourAlleles::allele_imbalance`].
 const MAX_IMBALANCE_DEPTH: usize = 1024;
 
-/// Maximum number of occurrences in the normal of an allele that is taken for the tumour's own: a quarter of the
-/// root's occurrences, and half of what the normal would have at the allele fraction of the tumour. A more frequent
-/// allele is germline or in a repeat.
+/// Maximum number of occurrences in the normal of an allele that is counted as the tumour's: a quarter of the root's
+/// occurrences, and half of the number expected in the normal at the tumour's allele fraction. A more frequent allele
+/// is germline or in a repeat. `all_of_normal` is the number of occurrences of the root in the normal; `tumour` are
+/// those of the allele and of the root in the tumour.
 pub fn max_normal_count_of_tumour_allele(all_of_normal: u32, tumour: [u32; 2]) -> u32 {
     let alike = u64::from(tumour[0]) * u64::from(all_of_normal) / (2 * u64::from(tumour[1].max(1)));
     (all_of_normal / 4).min(alike as u32)
 }
 
-/// Minimum number of occurrences in the tumour of an allele that is taken for its own, where the root has
-/// `all_of_tumour` occurrences.
+/// Minimum number of occurrences in the tumour of an allele that is counted as the tumour's, if the root has
+/// `all_of_tumour` occurrences there.
 pub fn min_tumour_allele_count(all_of_tumour: u32) -> u32 {
     MIN_TUMOUR_ALLELE_COUNT.max(all_of_tumour.div_ceil(MAX_ROOT_COUNT_PER_ALLELE_COUNT))
 }
 
-/// The bases (codes) by which two extensions of a root differ if they differ on one side only: the base of the first,
-/// the base of the second, and whether they follow the root. `None` if they differ on both sides.
+/// The base by which two k-mers with the same root differ, if they differ in either the first or the last base only:
+/// the base code in `from`, the base code in `to`, and whether it is the last base. `None` if both bases differ.
 fn find_differing_base(from: usize, to: usize) -> Option<(usize, usize, bool)> {
     match (from >> 2 == to >> 2, from & 3 == to & 3) {
         (true, false) => Some((from & 3, to & 3, true)),
@@ -95,14 +97,14 @@ fn find_differing_base(from: usize, to: usize) -> Option<(usize, usize, bool)> {
     }
 }
 
-/// Whether a root is in the sample of roots that measure errors.
+/// Whether a root belongs to the sample of roots at which errors are measured.
 fn is_sampled_for_errors(root: u64) -> bool {
     root.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - ERROR_SAMPLING_BITS) == 0
 }
 
-/// Whether [`TumourAlleleCollector::add_root`] may find anything at a root: both samples are deep enough, and a
-/// second extension is not rare in the normal or clear in one of the samples, or the root measures errors. This test is fast,
-/// as most roots of a genome have one extension. `counts` iterates over the counts of all extensions.
+/// Whether [`TumourAlleleCollector::add_root`] may find anything at a root: both samples are deep enough, and more than
+/// one of its 16 k-mers is frequent, or the root is used to measure errors. This test is fast, because most roots of a
+/// genome have one frequent k-mer. `counts` iterates over the counts of the 16 k-mers.
 #[inline(always)]
 pub(crate) fn may_have_two_alleles<I: Iterator<Item = [u32; 2]>>(
     root: u64,
@@ -123,18 +125,19 @@ pub(crate) fn may_have_two_alleles<I: Iterator<Item = [u32; 2]>>(
     (plausible, germline) != (1, 1) || is_sampled_for_errors(root)
 }
 
-/// An own allele: one that a single sample has at a root. By its share of the reads of the sample at the root.
+/// An own allele of a sample at a root (an allele that the other sample lacks), by its share of the sample's reads at
+/// the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnAllele {
-    /// At most a third of the reads.
+    /// At most a third of the sample's reads at the root have the allele.
     Minor,
     /// More than a third of the sample's reads at the root have the allele.
     Balanced,
 }
 
-/// Finds the allele that `sample` (0: normal, 1: tumour) clearly has and the other sample lacks: a base that has at least
-/// the count of [`min_tumour_count`] there, while all but few reads of the other sample have another base. `reverse` is
-/// the reverse complement of `root`; `all` are the counts of the root.
+/// Finds the own allele of `sample` (0: normal, 1: tumour) at a root: a base that has at least the count of
+/// [`min_tumour_allele_count`] there, while all but few reads of the other sample have another base. `reverse` is the
+/// reverse complement of `root`; `all` are the counts of the root.
 fn find_own_allele(
     root: u64,
     reverse: u64,
@@ -165,17 +168,18 @@ fn find_own_allele(
 }
 
 impl OwnAlleleCounts {
-    /// Counts an allele that only one of the two samples has at a root (an own allele), by its share of the reads.
+    /// Counts an own allele of a sample as minor or balanced; `None` counts nothing.
     fn add_allele(&mut self, allele: Option<OwnAllele>) {
         self.minor += u64::from(allele == Some(OwnAllele::Minor));
         self.balanced += u64::from(allele == Some(OwnAllele::Balanced));
     }
 }
 
-/// Number of parts with a lock each, so that threads hardly ever wait for each other.
+/// Number of parts of the collector, each with its own lock, so that threads hardly ever wait for each other.
 const NUM_LOCKS: usize = 64;
 
-/// Collects the tumour's own alleles from roots while k-mers are counted. Thread-safe.
+/// Collects the tumour's alleles and error statistics from roots while k-mers are counted. Threads may add roots at the
+/// same time.
 #[derive(Debug)]
 pub struct TumourAlleleCollector([Mutex<CollectedAlleles>; NUM_LOCKS]);
 
@@ -192,13 +196,14 @@ struct CollectedAlleles {
 }
 
 impl TumourAlleleCollector {
-    /// The locked part of the collector for a root.
+    /// Locks the part of the collector to which a root belongs.
     fn lock_for_root(&self, root: u64) -> MutexGuard<'_, CollectedAlleles> {
         let part = root.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 58;
         self.0[part as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a root of `bases` bases: the counts in the normal and the tumour of each extension, and of the root.
+    /// Adds a root of `bases` bases. `counts` are the counts of its 16 k-mers in the normal and the tumour; the last
+    /// argument has the counts of the root.
     pub fn add_root(&self, root: u64, bases: u32, counts: &[[u32; 2]; 16], [normal, tumour]: [u32; 2]) {
         if normal < MIN_ROOT_COUNT || tumour < MIN_ROOT_COUNT {
             return;
@@ -271,7 +276,7 @@ impl TumourAlleleCollector {
         }
     }
 
-    /// The tumour alleles that all threads collected, equal ones merged.
+    /// Merges what all threads have collected so far, with equal counts combined.
     pub fn collected_alleles(&self) -> TumourAlleles {
         let (mut all, mut seen) = (TumourAlleles::default(), Vec::new());
         for part in &self.0 {
@@ -286,7 +291,7 @@ impl TumourAlleleCollector {
 }
 
 impl TumourAlleles {
-    /// Adds the statistics of other roots.
+    /// Adds the alleles and statistics of other roots.
     pub fn merge_alleles(&mut self, other: &TumourAlleles) {
         self.alleles.extend_from_slice(&other.alleles);
         self.merge_equal_alleles();
@@ -313,7 +318,7 @@ impl TumourAlleles {
         });
     }
 
-    /// Error rate of the normal by substitution class.
+    /// Measured error rate of the normal, by substitution class.
     pub fn substitution_error_rates(&self) -> [f64; 6] {
         std::array::from_fn(|class| self.error_counts[class] as f64 / self.base_counts[class / 3].max(1) as f64)
     }

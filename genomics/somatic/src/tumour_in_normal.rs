@@ -1,11 +1,11 @@
 //! Estimates the tumour in normal (TiN): the share of tumour cells in the normal sample, from alleles that the tumour
 //! clearly has ([`crate::tumour_alleles`]).
 //!
-//! The tumour's counts give the allele fractions there: a mixture of fractions, observed only above a minimum count.
-//! In the normal an allele has `ratio` times this fraction, plus the normal's error rate, and is observed only up to
-//! a known bound, above which it may be inherited. Alleles that are equally frequent in both samples for other
-//! reasons, such as repeats, are a second mixture component if it improves the fit. The maximum-likelihood ratio
-//! times the tumour's purity is the tumour in normal.
+//! The counts in the tumour give the allele fractions there: a mixture of fractions, of which only alleles above a
+//! minimum count are observed. In the normal an allele has this fraction times `ratio`, plus the error rate of the
+//! normal. It is observed only up to a known bound, because an allele above it may be inherited. Alleles that are
+//! equally frequent in both samples for other reasons, such as repeats, are a second mixture component if it improves
+//! the fit. The maximum-likelihood ratio times the tumour's purity is the tumour in normal.
 
 use std::collections::HashMap;
 
@@ -19,16 +19,16 @@ use crate::tumour_alleles::{
 /// Reason why the tumour in normal is not estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotEstimatedReason {
-    /// The tumour has too few alleles that the normal clearly lacks.
+    /// Too few alleles of the tumour are clearly missing in the normal.
     TooFewAlleles,
     /// The tumour's purity is unknown.
     UnknownPurity,
-    /// The normal has so many tumour cells that the tumour's alleles look inherited.
+    /// The normal has so many tumour cells that alleles of the tumour cannot be distinguished from inherited alleles.
     TooMuchTumour,
 }
 
 impl NotEstimatedReason {
-    /// Description of the reason, for reports.
+    /// Text of the reason, for reports.
     pub fn reason_text(self) -> &'static str {
         match self {
             NotEstimatedReason::TooFewAlleles => "too few changes that the normal clearly lacks",
@@ -47,28 +47,28 @@ pub(crate) struct TumourInNormalModelParams {
     /// Minimum number of alleles, each observed at two roots, for an estimate. Unit: alleles. Source: empirical; not
     /// fitted. If higher: more tumours without an estimate.
     pub(crate) min_alleles: u64,
-    /// Number of roots that count as one observation: both roots of an allele are on mostly the same reads (formula 4).
-    /// Unit: roots. Source: definition. If higher: wider interval.
+    /// Number of roots that count as one observation: the two roots of an allele are mostly in the same reads (formula
+    /// 4). Unit: roots. Source: definition. If higher: wider interval.
     pub(crate) roots_per_observation: f64,
-    /// Overdispersion up to which each count is one molecule (formula 5). Unit: ratio of observed to binomial standard
-    /// deviation. Source: empirical; not fitted. If higher: counts are divided less often.
+    /// Overdispersion below which each occurrence counts as one molecule (formula 5). Unit: ratio of observed to
+    /// binomial standard deviation. Source: empirical; not fitted. If higher: counts are divided less often.
     pub(crate) max_single_molecule_overdispersion: f64,
-    /// Maximum depth of a root that occurs once in the genome. Unit: multiples of the modal depth of the normal.
-    /// Source: empirical; not fitted. If higher: more repeats are used.
+    /// Maximum depth of a root in the normal at which the root is taken to occur once in the genome. Unit: multiples of
+    /// the modal depth of the normal. Source: empirical; not fitted. If higher: more repeats are used.
     pub(crate) max_single_copy_depth_ratio: f64,
-    /// Smallest and largest depth at which the balance of inherited alleles is measured (formula 5). Unit: multiples of
-    /// the modal depth of the normal. Source: chosen (in repeats the alleles are not balanced). If higher: first value:
-    /// fewer sites; second value: more repeats.
+    /// Minimum and maximum depth of the roots at which the balance of inherited alleles is measured (formula 5). Unit:
+    /// multiples of the modal depth of the normal. Source: chosen (in repeats the alleles are not balanced). If higher:
+    /// first value: fewer sites; second value: more repeats.
     pub(crate) single_copy_range: [f64; 2],
-    /// Number of steps of the ratio on the grid, and the largest ratio: half of that of an inherited allele, beyond
-    /// which no counts are collected (formula 2). Unit: steps; ratio. Source: empirical; not fitted. If higher: finer
-    /// grid.
+    /// Number of steps of the grid on which the likelihood of the ratio is computed, and the largest ratio on it: half
+    /// of the ratio of an inherited allele, beyond which no counts are collected (formula 2). Unit: steps; ratio.
+    /// Source: empirical; not fitted. If higher: finer grid.
     pub(crate) ratio_grid: (usize, f64),
     /// Exponent of the spacing of the ratios on the grid: above 1 they are denser near 0 (formula 2). Unit: none.
     /// Source: empirical; not fitted. If higher: denser near 0.
     pub(crate) ratio_grid_exponent: f64,
-    /// Largest ratio that is reported: above it the normal has too much tumour. Unit: ratio. Source: empirical; not
-    /// fitted. If higher: higher tumour in normal is reported.
+    /// Maximum ratio that is reported; above it the normal has too many tumour cells. Unit: ratio. Source: empirical;
+    /// not fitted. If higher: higher tumour in normal is reported.
     pub(crate) max_ratio: f64,
     /// Number of allele fractions of the tumour on the grid (formula 1). Unit: fractions. Source: empirical; not
     /// fitted. If higher: finer and slower.
@@ -85,14 +85,14 @@ pub(crate) struct TumourInNormalModelParams {
     /// Number of expectation–maximisation rounds of the second component at each ratio (formula 3). Unit: rounds.
     /// Source: empirical; not fitted. If higher: slower.
     pub(crate) num_component_rounds: usize,
-    /// First value of the share of the second component (formula 3). Unit: share of alleles. Source: empirical; not
+    /// Initial value of the share of the second component (formula 3). Unit: share of alleles. Source: empirical; not
     /// fitted. If higher: no visible effect.
     pub(crate) first_component_share: f64,
     /// Smallest and largest share of the second component (formula 3). Unit: share of alleles. Source: chosen (keeps
     /// the likelihood finite). If higher: a larger share may be the second component.
     pub(crate) component_share_limits: [f64; 2],
-    /// Gain of the log-likelihood from which the second component is used (formula 3). Unit: natural-log units. Source:
-    /// empirical; not fitted. If higher: the second component is used less often.
+    /// Minimum gain of the log-likelihood at which the second component is used (formula 3). Unit: natural-log units.
+    /// Source: empirical; not fitted. If higher: the second component is used less often.
     pub(crate) min_component_log_gain: f64,
     /// Largest expected allele fraction in the normal (formula 2). Unit: share of reads. Source: chosen (keeps the
     /// likelihood finite). If higher: no visible effect.
@@ -106,19 +106,20 @@ pub(crate) struct TumourInNormalModelParams {
     /// Number of rounds that estimate the overdispersion (formula 5). Unit: rounds. Source: empirical; not fitted. If
     /// higher: slower.
     pub(crate) num_overdispersion_rounds: usize,
-    /// Minimum number of roots for the ratio of the sums (formula 7). Unit: roots. Source: chosen (four alleles). If
-    /// higher: fewer small samples get a ratio.
+    /// Minimum number of roots at which the ratio of the sums is computed (formula 7). Unit: roots. Source: chosen
+    /// (four alleles). If higher: fewer small samples get a ratio.
     pub(crate) min_few_roots: f64,
-    /// Share of the inherited alleles at the depth of usual normals that look like the tumour's own (formula 7). Unit:
-    /// share of alleles. Source: binomial probability at a depth of 20. If higher: fewer samples get a ratio.
+    /// Share of the inherited alleles that look like alleles of the tumour by chance, at the usual depth of a normal
+    /// (formula 7). Unit: share of alleles. Source: binomial probability at a depth of 20. If higher: fewer samples get
+    /// a ratio.
     pub(crate) inherited_leak: f64,
-    /// Share of the alleles that may be inherited ones for the ratio of the sums (formula 7). Unit: share of alleles.
-    /// Source: chosen. If higher: more samples get a ratio, with more bias.
+    /// Maximum share of inherited alleles among all alleles at which the ratio of the sums is computed (formula 7).
+    /// Unit: share of alleles. Source: chosen. If higher: more samples get a ratio, with more bias.
     pub(crate) max_inherited_share_of_few: f64,
-    /// Width of the interval of the ratio of the sums (formula 7). Unit: standard deviations. Source: definition (95
-    /// %). If higher: wider interval.
+    /// Half width of the confidence interval of the ratio of the sums (formula 7). Unit: standard deviations. Source:
+    /// definition (95 %). If higher: wider interval.
     pub(crate) few_alleles_deviations: f64,
-    /// Share of the observed alleles that may be inherited alleles with few reads in the normal by chance. Unit:
+    /// Maximum share of the observed alleles that are inherited alleles with few reads in the normal by chance. Unit:
     /// share of alleles. Source: empirical; not fitted. If higher: more alleles of low depth are used.
     pub(crate) max_inherited_share: f64,
 }
@@ -152,20 +153,26 @@ pub(crate) const TUMOUR_IN_NORMAL_MODEL_PARAMS: TumourInNormalModelParams = Tumo
     max_inherited_share: 0.002,
 };
 
-/// Roots with equal counts and error rate.
+/// Roots with equal counts and an equal error rate.
 struct AlleleCounts {
-    /// Reads of the normal with the allele, and all reads, in units of independent molecules.
+    /// Number of reads of the normal with the allele, and of all its reads at the root, in units of independent
+    /// molecules.
     normal: [f64; 2],
-    /// Maximum number of reads with the allele that is collected, and all reads, of the normal (whole numbers).
+    /// Maximum number of reads of the normal with the allele that is collected, and number of all its reads at the
+    /// root, as whole numbers of molecules.
     bound: [usize; 2],
-    /// Expected allele fraction in the tumour, and the observed one.
+    /// Expected allele fraction in the tumour.
     fraction: f64,
+    /// Observed allele fraction in the tumour.
     observed_fraction: f64,
+    /// Error rate of the normal for the substitution of the allele.
     error_rate: f64,
+    /// Number of roots with these counts.
     num_roots: f64,
 }
 
-/// Estimates the tumour in normal of a tumour. `modal_depth` is the modal depth of the normal's k-mers.
+/// Estimates the tumour in normal: the ratio of the allele fractions, times the purity of the tumour and corrected for
+/// its ploidy. `modal_depth` is the modal depth of the normal's k-mers.
 pub fn estimate_tumour_in_normal(
     alleles: &TumourAlleles,
     modal_depth: f64,
@@ -191,8 +198,9 @@ pub fn estimate_tumour_in_normal(
     Ok(Estimate { value, low: low.max(0.0), high: high.min(1.0) })
 }
 
-/// Ratio of the allele fraction in the normal to that in the tumour before calls are made. With too few alleles for the
-/// model it is the ratio of the sums of counts, unless inherited alleles may be among them.
+/// Ratio of the allele fraction in the normal to that in the tumour, estimated before calls are made. If there are too
+/// few alleles for the model, it is the ratio of the sums of counts, unless inherited alleles may be among them. `None`
+/// if it cannot be estimated.
 pub(crate) fn fraction_ratio_before_calls(alleles: &TumourAlleles, modal_depth: f64) -> Option<Estimate> {
     match estimate_fraction_ratio(alleles, modal_depth) {
         Ok(ratio) => return Some(ratio),
@@ -224,7 +232,7 @@ pub(crate) fn fraction_ratio_before_calls(alleles: &TumourAlleles, modal_depth: 
     (high < params.ratio_grid.1).then_some(Estimate { value, low: low.max(0.0), high })
 }
 
-/// Ratio of the allele fraction in the normal to that in the tumour.
+/// Estimates the ratio of the allele fraction in the normal to that in the tumour (formulas 2 to 5).
 fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<Estimate, NotEstimatedReason> {
     let overdispersion = estimate_overdispersion(alleles, modal_depth);
     // Counts of single molecules, of which a few count twice, are used as they are; only the interval is widened.
@@ -301,7 +309,7 @@ fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<
 
 impl AlleleCounts {
     /// Natural-log likelihood of the normal's count at an allele fraction, given that only counts up to the bound are
-    /// collected; without terms that do not depend on the fraction.
+    /// collected. Terms that do not depend on the fraction are left out.
     fn log_likelihood(&self, fraction: f64, logs: &[f64]) -> f64 {
         let [of, all] = self.normal;
         // docs/model/tumor_in_normal.md (2)
@@ -309,14 +317,16 @@ impl AlleleCounts {
     }
 }
 
-/// Binomial probability of at most `most` successes in `all` trials.
+/// Binomial probability of at most `most` successes in `all` trials. `logs` are the natural logarithms of the
+/// factorials.
 fn binomial_cdf([most, all]: [usize; 2], share: f64, logs: &[f64]) -> f64 {
     let (yes, no) = (share.ln(), (1.0 - share).ln());
     let log = |k: usize| logs[all] - logs[k] - logs[all - k] + k as f64 * yes + (all - k) as f64 * no;
     (0..=most.min(all)).map(|k| log(k).exp()).sum::<f64>().clamp(MIN_PROBABILITY_FOR_LOG, 1.0)
 }
 
-/// Groups the alleles by their counts. `overdispersion` counts are one molecule.
+/// Groups the alleles by their counts. `overdispersion` is the number of occurrences that count as one molecule. Leaves
+/// out alleles in repeats, and alleles above the bound.
 fn group_alleles(alleles: &TumourAlleles, modal_depth: f64, overdispersion: f64) -> Vec<AlleleCounts> {
     let errors = alleles.substitution_error_rates();
     let single = |seen: &TumourAlleleCounts| {
@@ -368,8 +378,8 @@ fn group_alleles(alleles: &TumourAlleles, modal_depth: f64, overdispersion: f64)
     seen.iter().map(cell).collect()
 }
 
-/// For each pair of tumour counts the expected allele fraction, from the maximum-likelihood mixture of fractions.
-/// Only alleles above the minimum count are observed.
+/// For each distinct pair of tumour counts, the expected allele fraction in the tumour, from the maximum-likelihood
+/// mixture of fractions. Takes into account that only alleles above the minimum count are observed.
 fn expected_fractions(counts: &[([u32; 2], f64)], overdispersion: f64) -> Vec<f64> {
     let grid: Vec<f64> = (1..=TUMOUR_IN_NORMAL_MODEL_PARAMS.num_fractions)
         .map(|i| i as f64 / TUMOUR_IN_NORMAL_MODEL_PARAMS.num_fractions as f64)
@@ -415,8 +425,9 @@ fn expected_fractions(counts: &[([u32; 2], f64)], overdispersion: f64) -> Vec<f6
     likely.iter().map(expected).collect()
 }
 
-/// Numbers of roots at which the normal has two alleles, by depth; only depths of single-copy sequence, because in
-/// repeats the alleles are not balanced.
+/// For each depth, at roots where the normal has two alleles: number of roots, and sum of the squared differences
+/// between the counts of the alleles. Only depths of single-copy sequence are included, because in repeats the alleles
+/// are not balanced.
 fn inherited_allele_balance(alleles: &TumourAlleles, modal_depth: f64) -> impl Iterator<Item = (usize, [u64; 2])> + '_ {
     let single = move |depth: usize| {
         depth as f64 >= TUMOUR_IN_NORMAL_MODEL_PARAMS.single_copy_range[0] * modal_depth
@@ -425,8 +436,8 @@ fn inherited_allele_balance(alleles: &TumourAlleles, modal_depth: f64) -> impl I
     alleles.allele_imbalance.iter().copied().enumerate().filter(move |(depth, of)| of[0] > 0 && single(*depth))
 }
 
-/// Overdispersion: how many counts correspond to one molecule, because both mates and duplicates count; at least 1.
-/// Estimated from the balance of inherited alleles.
+/// Estimates the overdispersion: the mean number of occurrences that come from one molecule, because both mates and
+/// duplicates count; at least 1. The estimate is based on the balance of inherited alleles.
 fn estimate_overdispersion(alleles: &TumourAlleles, modal_depth: f64) -> f64 {
     let logs = log_factorials(alleles.allele_imbalance.len());
     // Expected squared imbalance, given that the rarer allele has more than a quarter of the reads.

@@ -1,6 +1,6 @@
-//! Tells germline variants from somatic ones in a call without a normal: by the frequency of the allele in the population,
-//! and by its fraction in the tumours. How far the fractions of germline variants are from one half in this tumour, because
-//! copy numbers changed, is learned from the variants that are common in the population.
+//! Distinguishes germline from somatic variants in a call without a normal: by the frequency of the allele in the
+//! population, and by its fraction in the tumours. The fractions of germline variants differ from one half where copy
+//! numbers changed. How much they differ in this tumour is learned from variants that are common in the population.
 
 use crate::genotype::{Filter, Genotype};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
@@ -8,30 +8,30 @@ use crate::known_variants::PopulationFrequency;
 use crate::locus::VariantCall;
 use crate::mixture;
 
-/// Distribution of the fraction of heterozygous germline alleles in the tumours: a normal distribution around one half
-/// and, where copy numbers changed, any fraction.
+/// Distribution of the fractions of heterozygous germline alleles in the tumours: a normal distribution around one
+/// half, mixed with a uniform distribution for alleles whose copy number changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct GermlineFractions {
     /// Index of the standard deviation of the normal distribution in `germline_fraction_sds`.
     sd: usize,
-    /// Share of the germline alleles whose fraction copy-number changes may have shifted to any value.
+    /// Share of the germline alleles whose fraction may have any value, because copy numbers changed.
     shifted_share: f64,
 }
 
-/// Likelihoods of the read counts of an allele, relative to that of an unknown fraction with a uniform distribution, which
-/// is the likelihood of a somatic allele.
+/// Likelihoods of the read counts of an allele as a germline allele, relative to the likelihood with a uniformly
+/// distributed fraction, which is that of a somatic allele.
 #[derive(Debug, Clone, Copy)]
 struct FractionLikelihoods {
-    /// For a fraction near one half, by standard deviation.
+    /// Relative likelihood of a heterozygous allele with a fraction near one half, for each standard deviation.
     near_half: [f64; NUM_SDS],
-    /// Expected allele fraction of a homozygous germline allele.
+    /// Relative likelihood of a homozygous allele.
     homozygous: f64,
 }
 
 const NUM_SDS: usize = GENOTYPE_MODEL_PARAMS.germline_fraction_sds.len();
 
 impl FractionLikelihoods {
-    /// The likelihoods for `alternative` of `depth` molecules.
+    /// Computes the likelihoods for `alternative` of `depth` molecules with the allele.
     fn from_counts(alternative: u32, depth: u32) -> FractionLikelihoods {
         let p = &GENOTYPE_MODEL_PARAMS;
         let (k, others) = (f64::from(alternative), f64::from(depth - alternative));
@@ -52,8 +52,8 @@ impl FractionLikelihoods {
         FractionLikelihoods { near_half, homozygous }
     }
 
-    /// The likelihoods for the tumours of a call. Of several tumours the one in which the fraction is the least like that of
-    /// a germline allele counts.
+    /// Computes the likelihoods for the tumours of a call. With several tumours, the smallest likelihoods count: those
+    /// of the tumour whose fraction is least like that of a germline allele.
     fn from_genotype(genotype: &Genotype) -> FractionLikelihoods {
         let one = [genotype.tumour];
         let several: Vec<_> = genotype.tumours.iter().map(|tumour| tumour.support).collect();
@@ -66,7 +66,7 @@ impl FractionLikelihoods {
         each.reduce(smaller).unwrap_or(FractionLikelihoods { near_half: [1.0; NUM_SDS], homozygous: 1.0 })
     }
 
-    /// Likelihood of the counts if the allele is germline.
+    /// Relative likelihood of the counts if the allele is germline, heterozygous or homozygous.
     fn germline(&self, fractions: GermlineFractions) -> f64 {
         // docs/model/genotype.md (18)
         let heterozygous = (1.0 - fractions.shifted_share) * self.near_half[fractions.sd] + fractions.shifted_share;
@@ -75,7 +75,7 @@ impl FractionLikelihoods {
 }
 
 impl GermlineFractions {
-    /// Learns the distribution from heterozygous germline alleles.
+    /// Learns the distribution from alleles that are probably heterozygous germline alleles.
     fn learn(alleles: &[FractionLikelihoods]) -> GermlineFractions {
         let p = &GENOTYPE_MODEL_PARAMS;
         let heterozygous: Vec<_> = alleles.iter().filter(|own| own.homozygous < own.near_half[NUM_SDS - 1]).collect();
@@ -98,8 +98,9 @@ impl GermlineFractions {
     }
 }
 
-/// Natural logarithm of the odds that an allele is germline rather than somatic, learned from the likelihood of each
-/// allele as germline, relative to 1 as somatic. `prior` holds without alleles.
+/// Natural logarithm of the odds that an allele is germline rather than somatic, learned from all alleles. `germline`
+/// has the likelihood of each allele as germline, relative to that as somatic. `prior` is the natural logarithm of the
+/// prior odds, which are the result without alleles.
 fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
     let log_ratios: Vec<f64> = germline.iter().map(|likelihood| likelihood.ln()).collect();
     let prior_share = 1.0 / (1.0 + (-prior).exp());
@@ -107,8 +108,8 @@ fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
     mixture::learn_log_odds(&log_ratios, prior_share, GENOTYPE_MODEL_PARAMS.germline_prior_weight)
 }
 
-/// Sets the quality of all calls from the evidence against an error and against a germline variant, and the filters that
-/// follow from it. `min_quality` is the minimum quality of a call that passes.
+/// Sets the quality of all calls without a normal: the evidence against an error and against a germline variant,
+/// whichever is lower. Adds the filters `germline` and `low quality` to calls with a quality below `min_quality`.
 pub(crate) fn set_tumour_only_qualities(calls: &mut [VariantCall], min_quality: f64) {
     let p = &GENOTYPE_MODEL_PARAMS;
     let likelihoods: Vec<FractionLikelihoods> =

@@ -1,4 +1,4 @@
-//! Results of the units between counting and genotyping, and how they are made. Used by calls in one process and by
+//! Results of the units between counting and genotyping, and how they are computed. Used by calls in one process and by
 //! distributed calls.
 
 use genuma_reads::fasta::Reference;
@@ -14,17 +14,17 @@ use crate::ledger::Ledger;
 use crate::recruit::RecruitingKmers;
 use crate::variant_trace::VariantTracer;
 
-/// Stored result of the unit `assemble`: the contigs and its ledger lines.
+/// Stored result of the unit `assemble`: the contigs of all groups, and its ledger lines.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ContigAssemblyResult {
     /// The contigs, in the order of their groups.
     pub contigs: Vec<Contig>,
-    /// Counts of what was produced and skipped.
+    /// Ledger lines of the unit: what was produced and skipped.
     pub ledger: Ledger,
 }
 
 impl ContigAssemblyResult {
-    /// Collects the contigs of all groups and writes the ledger lines of the assembly.
+    /// Collects the contigs of all groups, and computes the ledger lines of the assembly.
     pub fn from_assembly(gathered: GroupAssemblyResult) -> ContigAssemblyResult {
         let GroupAssemblyResult {
             pairs,
@@ -57,18 +57,18 @@ impl ContigAssemblyResult {
     }
 }
 
-/// Stored result of placing contigs: contigs with changes, and their recruiting k-mers.
+/// Stored result of the unit `place`: the aligned contigs with their changes, and their recruiting k-mers.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ContigPlacementResult {
     /// Contigs for which reads are recruited, with their changes.
     pub contigs: Vec<AlignedContig>,
     /// k-mers by which the reads of these contigs are recruited.
     pub recruiting_kmers: RecruitingKmers,
-    /// Counts of what was produced and skipped.
+    /// Ledger lines of the unit: what was produced and skipped.
     pub ledger: Ledger,
 }
 
-/// Inputs for placing contigs on the reference.
+/// Inputs for placing contigs on the reference and finding their changes.
 pub(crate) struct PlacementInputs<'a> {
     /// The reference; without one the contigs get no placement.
     pub genome: Option<&'a Reference>,
@@ -78,9 +78,9 @@ pub(crate) struct PlacementInputs<'a> {
     pub threads: usize,
     /// Memory budget (bytes) for seeds and alignments.
     pub memory_bytes: u64,
-    /// Thresholds that depend on the libraries.
+    /// Thresholds for changes that depend on the properties of the libraries.
     pub thresholds: CallThresholds,
-    /// Shows the number of reference bases that were scanned.
+    /// Counts the reference bases that were scanned.
     pub meter: &'a ProgressCounters,
 }
 

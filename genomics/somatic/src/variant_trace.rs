@@ -1,4 +1,5 @@
-//! Traces given variants through a call: reports what each stage found of a variant, and why it went no further.
+//! Traces given variants (`--why`) through a call: reports what each stage found of a variant, and at which stage and
+//! why it was dropped.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -28,7 +29,7 @@ use crate::tandem_repeat;
 pub struct TracedVariant {
     /// The variant as the user wrote it.
     pub description: String,
-    /// The differences of the variant from the reference: two junctions for an inversion, otherwise one change.
+    /// The differences between the variant and the reference: two junctions for an inversion, otherwise one change.
     pub changes: Vec<Change>,
 }
 
@@ -37,27 +38,29 @@ pub struct TracedVariant {
 pub struct TraceReport {
     /// The variant as the user wrote it.
     pub variant: String,
-    /// One line per result, in the order of the stages.
+    /// One line per finding, in the order of the stages.
     pub lines: Vec<String>,
 }
 
-/// Length in bp of the flanks of a change from which its k-mers are made.
+/// Length in bp of the reference flanks of a change that are included in the sequences from which its k-mers are made.
 const FLANK_BP: usize = 150;
-/// Maximum distance (bp) between the breakends of two junctions that count as the same junction.
+/// Maximum distance in bp between the breakends of two junctions that count as the same junction, and between a variant
+/// and a call near it.
 const MAX_END_DISTANCE_BP: usize = 20;
 
 /// A variant while it is traced.
 struct VariantTrace {
     variant: TracedVariant,
     lines: Vec<String>,
-    /// Ranks of the k-mers of the changed sequence only, and of the unchanged sequence only.
+    /// k-mer ranks of the k-mers that only the changed sequence has.
     changed_kmers: Vec<u32>,
+    /// k-mer ranks of the k-mers that only the unchanged sequence has.
     unchanged_kmers: Vec<u32>,
-    /// Index numbers of the assembled contigs that contain k-mers of the changed sequence. Set after the assembly.
+    /// Numbers of the assembled contigs that contain k-mers of the changed sequence. Set after the assembly.
     contig_numbers: Vec<usize>,
 }
 
-/// Traces all given variants.
+/// Traces all given variants: receives the results of each stage of the call and collects a report on each variant.
 pub struct VariantTracer {
     k: u32,
     traces: Vec<VariantTrace>,
@@ -66,7 +69,7 @@ pub struct VariantTracer {
     counts: Vec<[AtomicU32; 2]>,
 }
 
-/// Bases before a breakend, in reading direction towards the junction.
+/// The `n` bases before a breakend, read towards the junction.
 fn sequence_towards_end(end: &Breakend, genome: &Reference, n: usize) -> Vec<u8> {
     let seq = &genome.contigs[end.chrom].seq;
     match end.side {
@@ -75,7 +78,7 @@ fn sequence_towards_end(end: &Breakend, genome: &Reference, n: usize) -> Vec<u8>
     }
 }
 
-/// The changed sequence with its flanks, and the unchanged sequences at the same loci.
+/// Returns the changed sequence with its flanks, and the sequences of the reference at the same loci.
 fn changed_and_unchanged_sequences(change: &Change, genome: &Reference) -> (Vec<u8>, Vec<Vec<u8>>) {
     match change {
         Change::Allele { chrom, pos, reference, alternative } => {
@@ -104,7 +107,7 @@ fn changed_and_unchanged_sequences(change: &Change, genome: &Reference) -> (Vec<
     }
 }
 
-/// Canonical k-mers of a sequence, including the artificial k-mers of its tandem repeats.
+/// Canonical k-mers of a sequence, including the artificial k-mers of its tandem repeats ([`tandem_repeat`]).
 fn canonical_kmers(seq: &[u8], k: u32) -> HashSet<u64> {
     let mut all: HashSet<u64> = kmers(seq, k).map(|(_, kmer)| kmer.canonical()).collect();
     let mut read = BaseCodes::default();
@@ -115,14 +118,14 @@ fn canonical_kmers(seq: &[u8], k: u32) -> HashSet<u64> {
     all
 }
 
-/// Text of the range of some counts: `1` if all are equal, `1-5` if they are from 1 to 5.
+/// Formats the range of some counts: `5` if all are equal to 5, `1-5` if they are from 1 to 5.
 fn format_range(counts: impl Iterator<Item = u32>) -> String {
     let (low, high) = counts.fold((u32::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
     if low >= high { format!("{high}") } else { format!("{low}-{high}") }
 }
 
 impl VariantTracer {
-    /// A tracer for `variants`; `None` if there are no variants to trace.
+    /// Creates a tracer for `variants`; `None` if `variants` is empty.
     pub fn for_variants(variants: &[TracedVariant], genome: &Reference, k: u32) -> Option<VariantTracer> {
         if variants.is_empty() {
             return None;
@@ -164,7 +167,7 @@ impl VariantTracer {
         Some(VariantTracer { k, traces: trace, kmers, lookup, counts })
     }
 
-    /// Counts the traced k-mers in one pair.
+    /// Counts the k-mers of all traced variants in one read pair.
     pub fn count_kmers_in_pair(
         &self,
         pair: ReadPair<'_>,
@@ -185,7 +188,8 @@ impl VariantTracer {
         format_range(ranks.iter().map(|&r| self.counts[r as usize][usize::from(sample)].load(Relaxed)))
     }
 
-    /// After counting: reports how often the k-mers occur and which are candidates.
+    /// After counting: adds to the reports how often each sample has the variants' k-mers, and which of them are
+    /// candidate k-mers.
     pub fn record_candidates(&mut self, candidates: &[CandidateKmer]) {
         let mut lines_by_trace = Vec::with_capacity(self.traces.len());
         for trace in &self.traces {
@@ -237,7 +241,7 @@ impl VariantTracer {
         self.traces.iter().map(|trace| trace.changed_kmers.iter().filter_map(rank).collect()).collect()
     }
 
-    /// After grouping: reports the labelled pairs with the variant's k-mers and their groups.
+    /// After grouping: adds to the reports the labelled pairs with the variants' k-mers, and their groups.
     pub fn record_groups(&mut self, followed: &[TracedVariantPairs]) {
         let lines_by_trace = followed.iter().map(|TracedVariantPairs { pairs, groups }| {
             let mut lines = vec![format!("label: {pairs} pairs of the tumour contain them, without recurrent errors")];
@@ -253,7 +257,7 @@ impl VariantTracer {
         self.append_lines(lines_by_trace);
     }
 
-    /// After assembly: reports the contigs with the variant's k-mers.
+    /// After assembly: adds to the reports the contigs with the variants' k-mers.
     pub fn record_contigs(&mut self, contigs: &[Contig]) {
         for (c, contig) in contigs.iter().enumerate() {
             let here: HashSet<u64> = canonical_kmers(&contig.seq, self.k);
@@ -282,7 +286,8 @@ impl VariantTracer {
         self.traces.iter().flat_map(|trace| &trace.contig_numbers).copied().collect()
     }
 
-    /// After alignment: reports the changes found on the variant's contigs. `placed` are all placed contigs.
+    /// After placement: adds to the reports the changes found on the variants' contigs. `placed` are all placed
+    /// contigs.
     pub fn record_placements(&mut self, placed: &[PlacedContig], genome: &Reference) {
         for trace in &mut self.traces {
             for &c in &trace.contig_numbers {
@@ -304,7 +309,7 @@ impl VariantTracer {
         }
     }
 
-    /// Before recruiting: reports contigs for which no reads are recruited.
+    /// Before recruiting: adds to the reports that no reads are recruited for `contigs`.
     pub fn record_skipped_contigs(&mut self, contigs: impl Iterator<Item = usize>) {
         for c in contigs {
             for trace in self.traces.iter_mut().filter(|trace| trace.contig_numbers.contains(&c)) {
@@ -315,7 +320,7 @@ impl VariantTracer {
         }
     }
 
-    /// After genotyping: reports the calls that are the variant or near to it.
+    /// After genotyping: adds to the reports the calls that are the variants, contain them or are near them.
     pub fn record_calls(&mut self, loci: &[Locus], events: &[Event], genome: &Reference) {
         for trace in &mut self.traces {
             let mut none = true;
@@ -350,8 +355,8 @@ impl VariantTracer {
         }
     }
 
-    /// Notes the variants that are outside the targets, extended by `padding_bp` on both sides. Their calls are not
-    /// written.
+    /// Adds to the reports which variants are outside the targets, extended by `padding_bp` on both sides. Calls of
+    /// these variants are not written.
     pub fn record_outside_targets(&mut self, targets: &Targets, padding_bp: usize) {
         for trace in &mut self.traces {
             if !trace.variant.changes.iter().any(|change| is_on_target(change, targets, padding_bp)) {
@@ -384,7 +389,7 @@ fn format_call(e: usize, call: &VariantCall, locus: &Locus, words: &str, genome:
     )
 }
 
-/// A change in notation close to VCF, for messages.
+/// Formats a change in a notation close to VCF, for messages.
 pub fn format_change(change: &Change, genome: &Reference) -> String {
     let name = |chrom: usize| &genome.contigs[chrom].name;
     let cut = |bases: &[u8]| match bases.len() {
@@ -419,7 +424,8 @@ fn change_ends(change: &Change) -> Vec<(usize, usize)> {
     }
 }
 
-/// Whether a call is the traced variant. A long deletion may be an allele or a junction.
+/// Whether a call is the traced variant. A long deletion counts as the same whether it was called as an allele or as a
+/// junction.
 fn is_same_change(trace: &Change, call: &Change) -> bool {
     if matches!((trace, call), (Change::Allele { .. }, Change::Allele { .. })) {
         return trace == call;
@@ -430,7 +436,7 @@ fn is_same_change(trace: &Change, call: &Change) -> bool {
         && a.iter().zip(&b).all(|(x, y)| x.0 == y.0 && x.1.abs_diff(y.1) <= MAX_END_DISTANCE_BP)
 }
 
-/// Whether a traced substitution is part of a call of several neighbouring substitutions.
+/// Whether the traced substitution is one of several neighbouring substitutions that were called together.
 fn is_part_of_call(trace: &Change, call: &Change) -> bool {
     let (
         Change::Allele { chrom, pos, reference, alternative },

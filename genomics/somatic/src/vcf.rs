@@ -10,24 +10,24 @@ use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
 use crate::vcf_record::{self, RecordAnnotation, StructuralVariantFields, VcfRecord};
 
-/// Content of a VCF header.
+/// What a VCF header contains besides the fixed lines.
 #[derive(Debug, Clone, Copy)]
 pub struct VcfHeaderContent<'a> {
-    /// The reference sequences on which the records are.
+    /// The reference sequences to which the positions of the records refer.
     pub genome: &'a Reference,
-    /// Names of normal and tumours, in the order of the columns.
+    /// Names of the normal and the tumours, in the order of the sample columns.
     pub samples: &'a SampleNames,
     /// URL, assembly and MD5 sums of the reference, for `##reference` and `##contig`.
     pub reference: &'a ReferenceIdentity,
-    /// The parameters that the records depend on: equal for equal calls.
+    /// Text of the parameters on which the records depend (`##genumaCommand`): equal for equal calls.
     pub settings: &'a str,
-    /// Command line and input files.
+    /// Command line and input files, which are written to the header.
     pub provenance: &'a Provenance,
-    /// Whether records can have the field SCREEN.
+    /// Whether records may have the INFO field SCREEN.
     pub has_screen: bool,
 }
 
-/// The VCF header (section 1.2) including the `#CHROM` line.
+/// Formats the VCF header (section 1.2) including the `#CHROM` line.
 pub fn format_vcf_header(content: &VcfHeaderContent<'_>) -> String {
     let samples = content.samples;
     let mut h = String::from("##fileformat=VCFv4.3\n");
@@ -100,8 +100,8 @@ pub fn format_vcf_header(content: &VcfHeaderContent<'_>) -> String {
     h
 }
 
-/// Adds the lines that say what the call was made from, and the contigs. Only `##genumaCommandLine`, `##genumaInput` and
-/// `##reference` differ between calls with equal results.
+/// Adds the lines that show from what the call was made, and the `##contig` lines. Only `##genumaCommandLine`,
+/// `##genumaInput` and `##reference` differ between calls with equal results.
 fn write_provenance(h: &mut String, content: &VcfHeaderContent<'_>) {
     let VcfHeaderContent { genome, reference, settings, provenance, .. } = content;
     let _ = writeln!(h, "##source=genuma {}", env!("CARGO_PKG_VERSION"));
@@ -123,26 +123,26 @@ fn write_provenance(h: &mut String, content: &VcfHeaderContent<'_>) {
     }
 }
 
-/// A value of a structured header line in quotes (section 1.4). Control characters become spaces.
+/// Quotes a value of a structured header line (section 1.4). Control characters become spaces.
 fn quote(text: &str) -> String {
     let printable: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("\"{}\"", printable.replace('\\', r"\\").replace('"', "\\\""))
 }
 
-/// Inserts lines into a VCF header, before the line of the column names.
+/// Inserts lines into a VCF header before the `#CHROM` line.
 fn insert_header_lines(header: &mut String, lines: &str) {
     let columns = header.find("#CHROM").unwrap_or(header.len());
     header.insert_str(columns, lines);
 }
 
-/// Adds a line `##genumaWarning=` for each warning to a VCF header, before the line of the column names.
+/// Adds a line `##genumaWarning=` for each warning to a VCF header.
 pub fn add_warning_lines(header: &mut String, warnings: &[ResultWarning]) {
     let lines: String = warnings.iter().map(|warning| format!("##genumaWarning={}\n", warning.message)).collect();
     insert_header_lines(header, &lines);
 }
 
-/// Adds the lines of the annotation with genes to a VCF header, before the line of the column names. `gff_name`: the name
-/// of the GFF3 file.
+/// Adds the lines that declare the INFO fields of the gene annotation to a VCF header. `gff_name` is the name of the
+/// GFF3 file.
 pub fn add_annotation_lines(header: &mut String, gff_name: &str) {
     // bcftools +split-vep finds the fields after "Format: ".
     let lines = format!(
@@ -158,7 +158,7 @@ pub fn add_annotation_lines(header: &mut String, gff_name: &str) {
     insert_header_lines(header, &lines);
 }
 
-/// The VCF line of a record, without the line end. `has_normal`: whether the normal has a column.
+/// Formats a record as a line of VCF text, without the line end. `has_normal` is set if the normal has a column.
 pub fn format_vcf_record(record: &VcfRecord, genome: &Reference, has_normal: bool) -> String {
     let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
     let filter = if filters.is_empty() {
@@ -206,7 +206,8 @@ pub fn format_vcf_record(record: &VcfRecord, genome: &Reference, has_normal: boo
     )
 }
 
-/// Lowest population frequency that is written; a frequency of 0 has no logarithm.
+/// Minimum population frequency that is written; lower ones, and 0, which has no logarithm, are written as this
+/// frequency.
 const MIN_WRITTEN_FREQUENCY: f64 = 1e-9;
 
 fn info_field(record: &VcfRecord, has_normal: bool) -> String {

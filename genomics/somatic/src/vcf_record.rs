@@ -1,6 +1,6 @@
-//! Converts events into VCF records as typed values. They are formatted as VCF text ([`crate::vcf`]) and as tables
+//! Converts events into VCF records with typed values. They are formatted as VCF text ([`crate::vcf`]) and as tables
 //! ([`crate::export_tables`]). The summary and the report show the first record of each event. Sections in comments are
-//! those of VCF 4.3.
+//! those of the VCF 4.3 specification.
 
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
@@ -14,15 +14,15 @@ use crate::locus::VariantCall;
 /// One VCF record. Positions are 1-based.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VcfRecord {
-    /// Index of the event in the events of the call, from 0.
+    /// Index of the event among the events of the call, from 0.
     pub event: usize,
-    /// VCF ID: that of the event, or of one of its breakends.
+    /// VCF ID: the ID of the event, or of one of its breakends.
     pub id: String,
-    /// Index (CHROM) of the reference sequence.
+    /// CHROM: index of the reference sequence.
     pub chrom: usize,
     /// POS: 1-based position of the first base of REF.
     pub pos: usize,
-    /// Last reference position that the record covers.
+    /// Last reference position that the record covers, 1-based.
     pub end: usize,
     /// REF: bases of the reference allele.
     pub reference: String,
@@ -30,32 +30,33 @@ pub struct VcfRecord {
     pub alternative: AltAllele,
     /// INFO/CLASS: SNV, MNV, indel or kind of structural variant.
     pub class: EventClass,
-    /// Fields of structural variants; `None` for other records.
+    /// INFO fields of structural variants; `None` for other records.
     pub structural: Option<StructuralVariantFields>,
-    /// Index of the locus with the evidence. The contig is named `tN`, where N is this index plus 1.
+    /// Index of the locus of the call. The contig in `contigs.fa` is named `tN`, where N is this index plus 1.
     pub locus: usize,
     /// Genotypes, quality and filters.
     pub genotype: Genotype,
     /// Frequency of the allele in the population; `None` if it is not among the known variants.
     pub population_frequency: Option<f64>,
-    /// Number of normals of the panel that have the change; `None` without a panel.
+    /// Number of normals of the panel that have the change; `None` without a panel, or if the panel does not apply to
+    /// the change.
     pub panel: Option<u32>,
-    /// Position of the first record on the same haplotype, if several records are known to be on it.
+    /// Position (1-based) of the first record on the same haplotype; `None` if no other record is known to be on it.
     pub phase_set: Option<usize>,
-    /// The screened sequence that the new sequence is from, and the position in it.
+    /// Name of the screened sequence from which the inserted sequence comes, and the position in it.
     pub screen: Option<(String, u64)>,
     /// Genes and consequences; `None` without a GFF3 file.
     pub annotation: Option<RecordAnnotation>,
 }
 
-/// Genes and consequences of a record, as values of INFO fields.
+/// Genes and consequences of a record, as values of its INFO fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordAnnotation {
-    /// BCSQ: consequences for all transcripts, in the format of `bcftools csq`.
+    /// BCSQ: consequences in all transcripts, in the format of `bcftools csq`.
     pub bcsq: Vec<String>,
-    /// HGVS: names of the change in all transcripts.
+    /// HGVS: HGVS names of the change in all transcripts.
     pub hgvs: Vec<String>,
-    /// FUSION: fusions of genes.
+    /// FUSION: gene fusions that the change makes.
     pub fusions: Vec<String>,
     /// EXONS: exons that are deleted or duplicated.
     pub exons: Vec<String>,
@@ -66,17 +67,17 @@ pub struct RecordAnnotation {
 /// The effect of a record on one gene, for tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GeneEffect {
-    /// Symbol of the gene; of a fusion both, joined by `::`.
+    /// Symbol of the gene; for a fusion the symbols of both genes, joined by `::`.
     pub gene: String,
     /// Name of the transcript with its version, such as `ENST00000269305.9`.
     pub transcript: String,
-    /// Sequence Ontology terms, joined by `&`.
+    /// Consequence: Sequence Ontology terms, joined by `&`.
     pub consequence: String,
-    /// Variant_Classification of the MAF specification (Genomic Data Commons).
+    /// Variant_Classification as in the MAF specification (Genomic Data Commons).
     pub classification: String,
-    /// HGVS name in the transcript, if there is one.
+    /// HGVS name of the change in the transcript, if there is one.
     pub hgvs_c: Option<String>,
-    /// HGVS name in the protein, if there is one.
+    /// HGVS name of the change in the protein, if there is one.
     pub hgvs_p: Option<String>,
 }
 
@@ -85,49 +86,50 @@ pub struct GeneEffect {
 pub enum AltAllele {
     /// Bases of the alternative allele.
     Bases(String),
-    /// A symbolic allele such as `<DEL>`; other fields describe the change.
+    /// A symbolic allele such as `<DEL>`; INFO fields describe the change.
     Symbolic(EventClass),
-    /// A breakend: the reference base at this end, joined to another end.
+    /// A breakend: the reference base at this end, joined to the mate breakend.
     Breakend {
-        /// The side of this breakend on which the bases stay.
+        /// Side of this breakend on which the bases are retained.
         side: RetainedSide,
         /// Index of the reference sequence of the mate breakend.
         chrom: usize,
-        /// Position of the mate breakend, 1-based.
+        /// Position of the mate breakend (1-based).
         pos: usize,
-        /// The side of the mate on which the bases stay.
+        /// Side of the mate breakend on which the bases are retained.
         mate_side: RetainedSide,
     },
 }
 
-/// Fields of a structural variant in addition to its alleles.
+/// INFO fields of a structural variant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StructuralVariantFields {
     /// SVLEN: length difference of the alleles in bp, if known.
     pub len: Option<i64>,
-    /// END: last base of the event, if it has one end.
+    /// END: last position of the event (1-based), if it has one end.
     pub end: Option<usize>,
     /// MATEID: ID of the mate breakend.
     pub mate_id: Option<String>,
-    /// HOMLEN: length in bp of the microhomology, by which the junction may be shifted.
+    /// HOMLEN: length in bp of the microhomology, within which the position of the junction is ambiguous.
     pub homology: usize,
     /// HOMSEQ: bases of the microhomology on the forward strand, if the reference has them at both ends.
     pub homology_bases: Option<Vec<u8>>,
     /// SVINSSEQ: bases inserted at the junction, on the forward strand.
     pub inserted: Vec<u8>,
-    /// The junctions of the event, each once; of two mate breakends only the first has it. Positions are 0-based.
+    /// The junctions of the event, each once: of two mate breakend records only the first contains the junction.
+    /// Positions are 0-based.
     pub junctions: Vec<[Breakend; 2]>,
-    /// LEFT_SVINSSEQ and RIGHT_SVINSSEQ: known left and right part of an insertion.
+    /// LEFT_SVINSSEQ and RIGHT_SVINSSEQ: known left and right part of an insertion that is not completely known.
     pub sides: [Option<Vec<u8>>; 2],
 }
 
-/// VCF ID of the event with an index.
+/// VCF ID of the event with index `event`: `g1` for the first.
 pub fn event_id(event: usize) -> String {
     format!("g{}", event + 1)
 }
 
 impl VcfRecord {
-    /// The other end of a structural event, if it is at another position: index of the sequence and position.
+    /// Position of the other end of a structural event, if it is not `pos`: index of the sequence and 1-based position.
     pub fn position_of_other_end(&self) -> Option<(usize, usize)> {
         if let AltAllele::Breakend { chrom, pos, .. } = self.alternative {
             return Some((chrom, pos));
@@ -136,7 +138,7 @@ impl VcfRecord {
         (end != self.pos).then_some((self.chrom, end))
     }
 
-    /// The ALT field as VCF text.
+    /// Formats the ALT field as VCF text.
     pub fn alt_text(&self, genome: &Reference) -> String {
         match &self.alternative {
             AltAllele::Bases(bases) => bases.clone(),
@@ -154,7 +156,7 @@ impl VcfRecord {
     }
 }
 
-/// The records of all events, sorted by position and ID. Each event has at least one record.
+/// Builds the records of all events, sorted by position and ID. Each event has at least one record.
 pub fn build_records(events: &[Event], genome: &Reference) -> Vec<VcfRecord> {
     let of = |(event, of)| RecordBuilder { genome, event, event_calls: of }.records();
     let mut records: Vec<VcfRecord> = events.iter().enumerate().flat_map(of).collect();
@@ -169,12 +171,12 @@ struct RecordBuilder<'a> {
     event_calls: &'a Event,
 }
 
-/// The breakends on both sides of a change, at the positions of the last bases that stay.
+/// Two breakends at the last retained bases before and after a change.
 fn flanking_breakends(chrom: usize, before: usize, after: usize) -> [Breakend; 2] {
     [(before, RetainedSide::Left), (after, RetainedSide::Right)].map(|(pos, side)| Breakend { chrom, pos, side })
 }
 
-/// The two ends of a junction; `None` for other changes.
+/// The two breakends of a junction; `None` for other changes.
 fn junction_ends(change: &Change) -> Option<[Breakend; 2]> {
     match change {
         Change::Junction { ends, .. } => Some(*ends),
@@ -221,7 +223,7 @@ impl RecordBuilder<'_> {
         }
     }
 
-    /// A record of a call with the fields that all records have. REF is the base at `pos`.
+    /// Creates a record of a call with the fields that all records have. REF is the base at `pos`.
     fn new_record(&self, chrom: usize, pos: usize, call: &VariantCall) -> VcfRecord {
         VcfRecord {
             event: self.event,
@@ -249,7 +251,8 @@ impl RecordBuilder<'_> {
         if b"ACGT".contains(&base) { base as char } else { 'N' }
     }
 
-    /// A record with `<DEL>`, `<DUP>` or `<INV>`. POS is the base before the event (section 1.6.1).
+    /// Builds a record with the symbolic allele `<DEL>`, `<DUP>` or `<INV>`. POS is the base before the event (section
+    /// 1.6.1).
     fn build_symbolic_record(
         &self,
         call: &VariantCall,
@@ -278,7 +281,7 @@ impl RecordBuilder<'_> {
         VcfRecord { end: to, structural: Some(structural), ..self.new_record(ends[0].chrom, from.max(1), call) }
     }
 
-    /// Two BND records that are mates of each other (section 5.4).
+    /// Builds two BND records that are mates of each other (section 5.4) for call number `n` of the event.
     fn build_breakend_records(&self, n: usize, call: &VariantCall) -> Vec<VcfRecord> {
         let Change::Junction { ends, inserted, homology } = &call.change else {
             unreachable!("an event of a junction has calls of junctions only")
@@ -314,7 +317,7 @@ impl RecordBuilder<'_> {
             .to_vec()
     }
 
-    /// The record of a long insertion of which one or both sides are known.
+    /// Builds the record of a long insertion of which one or both ends are known.
     fn build_insertion_record(&self) -> VcfRecord {
         let mut sides = [None, None];
         let mut at: Option<(usize, usize)> = None;
@@ -342,8 +345,8 @@ impl RecordBuilder<'_> {
         }
     }
 
-    /// The bases of the microhomology on the forward strand at the first end: the reference bases beyond one end
-    /// equal those at the other end. `None` if they differ.
+    /// Bases of the microhomology on the forward strand at the first end, if the reference bases beyond one end equal
+    /// the retained bases at the other end. `None` if they differ.
     fn find_homology_bases(&self, ends: &[Breakend; 2], bases: usize) -> Option<Vec<u8>> {
         let turned = |seq: Vec<u8>| reverse_complement(&seq);
         let of = |end: &Breakend, from: Option<usize>| {

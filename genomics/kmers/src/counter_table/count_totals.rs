@@ -2,13 +2,13 @@
 
 use super::KmerSpectra;
 
-/// Spectra, number of distinct k-mers, and number of passes over bins, as counted by a thread or device.
+/// Spectra, number of distinct k-mers, and number of passes over bins of one thread or device lane, or of several.
 pub(crate) struct CountTotals<const S: usize> {
     /// Number of distinct k-mers by number of occurrences, for each sample.
     pub spectra: KmerSpectra<S>,
     /// Number of distinct k-mers.
     pub distinct: u64,
-    /// Number of passes over bins.
+    /// Number of passes over bins; more than one for each bin that was counted in several root classes.
     pub passes: u64,
 }
 
@@ -18,7 +18,7 @@ impl<const S: usize> CountTotals<S> {
         Self { spectra: KmerSpectra::zero(), distinct: 0, passes: 0 }
     }
 
-    /// Adds the totals that another thread collected or device.
+    /// Adds the totals of another thread or device lane.
     pub(crate) fn merge_totals(&mut self, other: &Self) {
         self.distinct += other.distinct;
         self.passes += other.passes;

@@ -1,4 +1,4 @@
-//! Reference implementation of the kernels as plain loops, with which every backend is compared.
+//! Counter table of a device as plain loops on the CPU, with which the tests compare the tables on devices.
 
 use genuma_gpu::Error;
 
@@ -36,14 +36,14 @@ impl<const S: usize> ReferenceDeviceTable<S> {
         ((u128::from(hash_of_root(key)) * self.slots as u128) >> 64) as usize
     }
 
-    /// Key of a k-mer, as in `key.cl`.
+    /// Key of a k-mer, as the kernel in `key.cl` computes it.
     fn key(&self, kmer: u64) -> u64 {
         let strand =
             |kmer: u64| (((kmer >> 2) & kmer_mask(self.k - 2)) << 4) | ((kmer >> (2 * self.k - 2)) << 2) | (kmer & 3);
         strand(kmer).min(strand(reverse_complement_kmer(kmer, self.k)))
     }
 
-    /// Inserts a chunk, as in `insert.cl`.
+    /// Counts the k-mers of a chunk of records, as the kernel in `insert.cl` does.
     fn insert(&mut self, chunk: &[u8]) {
         let text = [chunk, &[0; 16]].concat();
         let mut at = 0;
@@ -73,7 +73,8 @@ impl<const S: usize> ReferenceDeviceTable<S> {
         }
     }
 
-    /// Emits the rows of a slot, as in `gather.cl`; returns whether the slot is the first one of its root.
+    /// Appends the rows requested at a slot, as the kernel in `gather.cl` does. Returns whether the slot is the first
+    /// one of its root.
     fn gather(&mut self, slot: usize, wanted: DeviceRowRequest) -> bool {
         let Self { keys, counts, row_keys, row_counts, .. } = self;
         let root = keys[slot] >> 4;

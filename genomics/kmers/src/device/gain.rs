@@ -1,11 +1,12 @@
-//! Estimate whether a device speeds up a count, from the number of k-mers and the speed of the device.
+//! Estimates whether devices speed up a count, from the number of k-mers and the speed of the devices.
 
 use genuma_gpu::DeviceRates;
 
-/// CPU time to count one k-mer of a bin, in ns (measured: 29 s for 4,074 million, docs/evidence/2026-11-21-count-kmc.md). A higher value
-/// favours devices.
+/// CPU time to count one k-mer of a bin, in ns (measured: 29 s for 4,074 million,
+/// docs/evidence/2026-11-21-count-kmc.md). A higher value favours devices.
 const CPU_NS: f64 = 7.0;
-/// Bytes sent to a device per k-mer, with chunk starts (measured, docs/evidence/2026-11-21-count-kmc.md).
+/// Mean number of bytes sent to a device per k-mer: super-k-mer records and the starts of chunks (measured,
+/// docs/evidence/2026-11-21-count-kmc.md).
 const BYTES_PER_KMER: f64 = 1.23;
 /// Random memory updates per k-mer: the key and the counter.
 const UPDATES_PER_KMER: f64 = 2.0;
@@ -29,7 +30,7 @@ pub struct DeviceTimeGain {
 }
 
 impl DeviceTimeGain {
-    /// Whether the devices save enough time.
+    /// Whether the devices save enough time ([`MIN_GAIN_SHARE`]) to be used.
     pub fn is_worthwhile(&self) -> bool {
         self.threads_s - self.with_devices_s > MIN_GAIN_SHARE * self.threads_s
     }
@@ -45,7 +46,7 @@ impl DeviceTimeGain {
     }
 }
 
-/// Number of k-mers per second that a device counts: that of its slowest step, as the steps overlap.
+/// Number of k-mers per second that a device counts: the rate of its slowest step, because the steps overlap.
 fn kmers_per_second(rates: &DeviceRates) -> f64 {
     let to = rates.copy_to_device_gbs * 1e9 / BYTES_PER_KMER;
     let counted = rates.atomic_updates_mops * 1e6 / UPDATES_PER_KMER;

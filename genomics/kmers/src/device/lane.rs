@@ -1,4 +1,4 @@
-//! A lane of a device: it counts bin after bin until none is left or the device fails.
+//! A lane of a device: it counts one bin after the other until no bin is left or the device fails.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,29 +19,29 @@ const MIN_SLOTS: usize = 1024;
 /// overflow.
 const MAX_BIN_KMERS: u64 = 1 << 32;
 
-/// Bins that threads must count, with the classes of roots that are missing.
+/// Bins that device lanes left to the threads, each with the root classes that are still to be counted.
 pub(super) type PostponedBins = Mutex<Vec<(usize, Vec<RootClass>)>>;
 
-/// A lane of a device before it starts.
+/// Settings of a device lane: its device and memory limits. [`DeviceLane::count_bins`] runs the lane.
 #[derive(Debug)]
 pub(crate) struct DeviceLane {
     /// Index of the lane among the lanes of all devices.
     pub number: usize,
-    /// The OpenCL device whose table this host thread fills.
+    /// The OpenCL device on which the lane counts.
     pub device: Arc<Device>,
-    /// Maximum device memory in bytes.
+    /// Maximum number of bytes of device memory that the lane allocates.
     pub(crate) device_bytes: u64,
-    /// Maximum host memory in bytes.
+    /// Maximum number of bytes of host memory that the lane allocates.
     pub(crate) host_bytes: u64,
-    /// Receives the numbers of counted bins.
+    /// The devices, which record the numbers of counted bins.
     pub statistics: Devices,
 }
 
-/// Reason why a bin was not counted.
+/// Reason why a bin was not counted on the device.
 #[derive(Debug)]
 pub(super) enum LaneError {
     Device(genuma_gpu::Error),
-    /// The count itself failed.
+    /// A bin could not be read, or its counts could not be stored: the whole count fails.
     Counting(Error),
 }
 
@@ -52,8 +52,8 @@ impl From<genuma_gpu::Error> for LaneError {
 }
 
 impl DeviceLane {
-    /// Counts bins until none is left. Bins that a failed device had begun, and those that no device can count, are
-    /// added to `postponed`.
+    /// Counts the bins `which` until none is left. Adds to `postponed` the bin that a failed device had begun, and bins
+    /// with too many k-mers for a device.
     pub(crate) fn count_bins<const S: usize>(
         &self,
         k: u32,
@@ -125,14 +125,14 @@ impl DeviceLane {
 pub(super) struct LaneCounter<T: DeviceTable<S>, const S: usize> {
     table: T,
     staged: RecordStaging<T::StagingMemory>,
-    /// Number of k-mers in the bins so far.
+    /// Number of k-mers in all bins that the lane has counted.
     kmers: u64,
     /// Totals of the counted bins.
     pub totals: CountTotals<S>,
 }
 
 impl<T: DeviceTable<S>, const S: usize> LaneCounter<T, S> {
-    /// Counter for `k`-mers.
+    /// Creates a counter for `k`-mers that counts in `table`.
     ///
     /// # Errors
     /// Returns an error if the device fails.
@@ -141,8 +141,9 @@ impl<T: DeviceTable<S>, const S: usize> LaneCounter<T, S> {
         Ok(Self { table, staged, kmers: 0, totals: CountTotals::zero() })
     }
 
-    /// Counts the given classes of roots of a bin with `kmers` k-mers, which `read` provides. After a device failure
-    /// `classes` contains the classes of which nothing was passed on.
+    /// Counts the root classes `classes` of a bin with `kmers` k-mers. `read` passes the records of the bin to its
+    /// argument. Classes that were counted are removed from `classes`, so after a device failure those that remain have
+    /// to be counted again.
     pub(super) fn count_bin(
         &mut self,
         kmers: u64,

@@ -1,8 +1,9 @@
 //! Counter table on an OpenCL device.
 //!
-//! It is a hash table instead of a sort: at 30-fold depth nine of ten k-mers were seen before and cost one addition
-//! in a table that fits the device's cache; sorting would move all k-mers through memory about 16 times. It requires
-//! 64-bit atomics, which current drivers have (docs/internals/gpu.md); a device without them is not used, with a warning.
+//! It is a hash table instead of a sort: at 30-fold depth nine of ten k-mers were seen before and cost one addition in
+//! a table that fits the device's cache; sorting would move all k-mers through memory about 16 times. It requires
+//! 64-bit atomics, which current drivers have (docs/internals/gpu.md); a device without them is not used, and a warning
+//! is shown.
 //!
 //! `unsafe` code starts kernels with arguments that are created here, and reinterprets rows as the types that the
 //! kernel wrote.
@@ -21,10 +22,10 @@ use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootC
 
 const SOURCE: &str = concat!(include_str!("key.cl"), include_str!("insert.cl"), include_str!("gather.cl"));
 
-/// Number of 32-bit words of the state before the spectra.
+/// Number of 32-bit words in the state buffer of the kernels, which is separate from the spectra.
 const STATE_WORDS: usize = 4;
 
-/// A counter table on a device.
+/// Counter table in the memory of an OpenCL device, with its kernels, buffers and command queue.
 #[derive(Debug)]
 pub(crate) struct OpenClTable<const S: usize> {
     sizes: TableSizes,
@@ -40,14 +41,15 @@ pub(crate) struct OpenClTable<const S: usize> {
     spectra: DeviceBuffer,
     row_keys: DeviceBuffer,
     row_counts: DeviceBuffer,
-    /// Host memory for rows that are read back.
+    /// Pinned host memory into which the keys of the requested rows are copied.
     host_keys: PinnedHostBuffer,
+    /// Pinned host memory into which the counts of the requested rows are copied.
     host_counts: PinnedHostBuffer,
     lane: DeviceQueue,
 }
 
 impl<const S: usize> OpenClTable<S> {
-    /// Creates a table for `k`-mers with its own lane.
+    /// Creates a table for `k`-mers with its own command queue.
     ///
     /// # Errors
     /// Returns an error if the device lacks a feature, if its driver cannot compile the kernels, or if it fails.

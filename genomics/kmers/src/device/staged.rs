@@ -1,29 +1,29 @@
 //! Staging of records for a device: records are copied end to end, with an index of every 64th record.
 //!
-//! The length of a record is known only from its first byte, so a reader must start at a record. The index takes 1 %
-//! of the bytes of the records.
+//! The length of a record is known only from its first byte, so a work-group must start at the start of a record. The
+//! index takes 1 % of the bytes of the records.
 
 use std::ops::DerefMut;
 
 use super::table::RECORDS_PER_CHUNK;
 use crate::superkmer::{MAX_KMERS_PER_RECORD, MAX_RECORD_BYTES, record_bytes};
 
-/// Records that are copied end to end into memory from which they are sent to a device.
+/// Buffer in which records are copied end to end, and from which they are sent to a device as one piece.
 #[derive(Debug)]
 pub(crate) struct RecordStaging<B> {
     bytes: B,
     len: usize,
     starts: Vec<u32>,
     max_chunks: usize,
-    /// Number of records in the last chunk.
+    /// Number of records in the last chunk, which has at most [`RECORDS_PER_CHUNK`].
     in_chunk: usize,
-    /// Bytes of a record, by its number of k-mers minus one.
+    /// Size of a record in bytes, by its number of k-mers minus one.
     lengths: [u8; MAX_KMERS_PER_RECORD],
 }
 
 impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
-    /// Stages records of `k`-mers in `bytes`, which must hold at least one record, with at most `max_chunks` chunks
-    /// per piece.
+    /// Creates an empty buffer for records of `k`-mers in the memory `bytes`, which must hold at least one record. At
+    /// most `max_chunks` chunks are sent as one piece.
     pub(super) fn new(k: u32, bytes: B, max_chunks: usize) -> Self {
         assert!(bytes.len() >= MAX_RECORD_BYTES && max_chunks > 0, "no room for a record");
         let lengths = std::array::from_fn(|i| record_bytes(i + 1, k) as u8);
@@ -31,15 +31,15 @@ impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
         Self { bytes, len: 0, starts, max_chunks, in_chunk: RECORDS_PER_CHUNK, lengths }
     }
 
-    /// Drops the records that are staged and not sent yet.
+    /// Removes the records that have not been sent yet.
     pub(super) fn discard_staged_records(&mut self) {
         self.len = 0;
         self.starts.clear();
         self.in_chunk = RECORDS_PER_CHUNK;
     }
 
-    /// Stages complete records. Calls `send` with each full piece, and with the starts of its chunks and the end of
-    /// the last.
+    /// Copies complete records to the buffer. When the buffer is full, calls `send` with its records and with the start
+    /// of each chunk and the end of the last.
     pub(super) fn stage_records<E>(
         &mut self,
         records: &[u8],
@@ -73,7 +73,7 @@ impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
         }
     }
 
-    /// Calls `send` with the remaining records.
+    /// Calls `send` with the records that have not been sent yet, and empties the buffer.
     pub(super) fn send_staged_records<E>(
         &mut self,
         mut send: impl FnMut(&[u8], &[u32]) -> Result<(), E>,

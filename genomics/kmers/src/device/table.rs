@@ -11,16 +11,16 @@ use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootC
 pub(super) const RECORDS_PER_CHUNK: usize = 64;
 /// Number of work-items of a work-group: a power of two that every device supports.
 pub(super) const WORK_GROUP_ITEMS: usize = 64;
-/// Maximum number of probed slots of a k-mer, beyond which the table counts as full; as many slots follow the table,
-/// so that nothing wraps around.
+/// Maximum number of slots that are examined for a k-mer. If none of them is free, the table counts as full. The table
+/// has this number of extra slots at its end, so the search never continues at its start.
 pub(super) const MAX_PROBED_SLOTS_PER_KMER: usize = 512;
-/// Number of slots that a work-group gathers.
+/// Number of slots from which one work-group collects rows.
 pub(super) const SLOTS_PER_WORK_GROUP: usize = 1024;
 
 /// k-mers that a device gathered from its counter table, with totals of the whole table.
 #[derive(Debug)]
 pub(super) struct GatheredCounts<'a, const S: usize> {
-    /// The requested rows.
+    /// Rows of the requested k-mers.
     pub rows: DeviceTableRows<'a, S>,
     /// Number of distinct k-mers in the table, including those that were not requested.
     pub num_kmers: u64,
@@ -28,7 +28,7 @@ pub(super) struct GatheredCounts<'a, const S: usize> {
     pub num_roots: u64,
 }
 
-/// Counter table of fixed size for the k-mers of records.
+/// Counter table on a device. The number of slots is fixed while the records of a root class are counted.
 pub(super) trait DeviceTable<const S: usize> {
     /// Memory in which records are staged for [`DeviceTable::add_records`].
     type StagingMemory: DerefMut<Target = [u8]>;
@@ -58,8 +58,8 @@ pub(super) trait DeviceTable<const S: usize> {
     /// Returns an error if the device fails.
     fn add_records(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error>;
 
-    /// Returns the result and adds all k-mers to the spectra, including counts of 0; `None`, without adding, if the
-    /// table was too small.
+    /// Collects the requested rows and adds all k-mers of the table to the spectra (entry 0 counts the k-mers that a
+    /// sample lacks). Returns `None`, and adds nothing, if the table was too small.
     ///
     /// # Errors
     /// Returns an error if the device fails; nothing is added then.
@@ -70,14 +70,15 @@ pub(super) trait DeviceTable<const S: usize> {
     ) -> Result<Option<GatheredCounts<'_, S>>, Error>;
 }
 
-/// Sizes of a lane's memory on the device and on the host.
+/// Sizes of the memory of a device lane on the device and on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TableSizes {
-    /// Size in bytes of the staging memory, in which records are sent to the device.
+    /// Size in bytes of the staging memory: the maximum size of the piece of records that is sent to the device at a
+    /// time.
     pub piece_bytes: usize,
     /// Maximum number of chunks, of [`RECORDS_PER_CHUNK`] records each, in the staging memory.
     pub max_chunks: usize,
-    /// Number of slots of the table, without the margin.
+    /// Maximum number of slots of the table, without the [`MAX_PROBED_SLOTS_PER_KMER`] extra slots at its end.
     pub max_slots: usize,
 }
 
@@ -87,12 +88,13 @@ pub(crate) const fn row_bytes<const S: usize>() -> usize {
 }
 
 impl TableSizes {
+    /// Bytes of the kernels' state and of the k-mer spectra of `S` samples.
     pub(super) const fn state_and_spectra_bytes<const S: usize>() -> usize {
         (4 + S * SPECTRUM_SLOTS) * size_of::<u32>()
     }
 
-    /// Sizes for `device` bytes of device memory, with allocations of at most `largest` bytes, and `host` bytes of
-    /// host memory; `None` if that is too little.
+    /// Chooses sizes that fit in `device` bytes of device memory, with buffers of at most `largest` bytes, and in
+    /// `host` bytes of host memory; `None` if that is too little.
     pub(super) fn for_memory<const S: usize>(device: u64, largest: u64, host: u64) -> Option<Self> {
         const MAX_PIECE_BYTES: u64 = 16 << 20;
         const MIN_PIECE_BYTES: u64 = 8 << 10;

@@ -15,12 +15,12 @@ pub(super) struct CpuScatter {
     cutter: SuperKmerCutter,
     /// Super-k-mers of the current read, with their bins.
     super_kmers: Vec<(usize, SuperKmer)>,
-    /// Records of the batch so far.
+    /// Numbers of k-mers and bytes of the records of the current batch so far.
     written: ScatteredRecords,
 }
 
 impl CpuScatter {
-    /// Scatters into bins of this layout with instructions of `level`.
+    /// Creates a scatterer for the bins of `layout` that uses vector instructions of `level`.
     pub(super) fn new(layout: BinLayout, level: SimdLevel) -> Self {
         let cutter = SuperKmerCutter::for_kmer_length(layout.k, level);
         Self { layout, cutter, super_kmers: Vec::new(), written: ScatteredRecords::default() }

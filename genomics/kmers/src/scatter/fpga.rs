@@ -3,7 +3,7 @@
 //! The device sorts records by device bins, the highest bits of the hash that gives the bin of a count. Each record
 //! comes with its minimizer, so the host finds its bin, whatever the number of bins and partitions. A device bin has
 //! limited memory. If it overflows, the host scatters the batch again, as it does with the batch of a device that
-//! fails. Only complete batches are written to bins, so no record is lost or doubled.
+//! fails. Only complete batches are written to bins, so no record is lost or written twice.
 
 use genuma_machine::processor::SimdLevel;
 use genuma_reads::packed_bases::BaseCodes;
@@ -21,7 +21,7 @@ pub use super::fpga_process::SimulatedFpga;
 
 /// Bytes of the minimizer before a record.
 const MINIMIZER_BYTES: usize = 4;
-/// Bytes of a line, the unit in which the device writes.
+/// Size in bytes of a line, the unit in which the device writes to memory.
 const LINE_BYTES: usize = 64;
 /// Memory of a device bin as a multiple of its expected bytes. Chosen: bins get equal shares of random sequence, and a
 /// batch that overflows costs as much as without a device.
@@ -35,11 +35,11 @@ pub(super) struct FpgaScatter {
     layout: BinLayout,
     fpga: SimulatedFpga,
     device: DeviceState,
-    /// Beats of the batch for each lane of the device.
+    /// Beats of the current batch for each lane of the device.
     lanes: Vec<Vec<Beat>>,
-    /// Number of bases of the batch.
+    /// Number of bases of the current batch.
     bases: usize,
-    /// Scatters batches that the device could not.
+    /// Scatters the batches that the device could not scatter.
     cpu: CpuScatter,
 }
 
@@ -52,7 +52,7 @@ enum DeviceState {
 }
 
 impl FpgaScatter {
-    /// Scatters into bins of this layout with the simulator `fpga`, which starts with the first batch.
+    /// Creates a scatterer for the bins of `layout`. It starts the simulator `fpga` with the first batch.
     pub(super) fn new(layout: BinLayout, fpga: SimulatedFpga) -> Self {
         let cpu = CpuScatter::new(layout, SimdLevel::widest_available());
         Self { layout, fpga, device: DeviceState::NotStarted, lanes: Vec::new(), bases: 0, cpu }
@@ -152,7 +152,8 @@ fn push_read(read: &BaseCodes, beats: &mut Vec<Beat>) {
     }
 }
 
-/// Arranges the beats as the device takes them: one for each lane in turn, the last one of each lane ends the batch.
+/// Arranges the beats in the order in which the device takes them: alternately one beat of each lane. The last beat of
+/// each lane ends the batch.
 fn interleave_lanes(lanes: &[Vec<Beat>]) -> Vec<Beat> {
     let rounds = lanes.iter().map(Vec::len).max().unwrap_or(0);
     let beat = |round: usize, lane: &Vec<Beat>| lane.get(round).copied().unwrap_or_default();
@@ -160,12 +161,12 @@ fn interleave_lanes(lanes: &[Vec<Beat>]) -> Vec<Beat> {
     reads.chain(lanes.iter().map(|_| BATCH_END_BEAT)).collect()
 }
 
-/// The bases (ASCII) of the reads in the beats of a lane; N where the mask says that a base does not count.
+/// Decodes the reads in the beats of a lane as ASCII bases; N where the mask excludes the base.
 fn reads_of_beats(beats: &[Beat]) -> impl Iterator<Item = Vec<u8>> {
     beats.chunk_by(|beat, _| !beat.ends_read).map(|beats| beats.iter().flat_map(Beat::letters).collect())
 }
 
-/// A super-k-mer as the device writes it.
+/// A frame: a super-k-mer as the device writes it, with its minimizer, number of k-mers and record.
 #[derive(Debug)]
 struct Frame<'a> {
     minimizer: u32,
@@ -173,7 +174,7 @@ struct Frame<'a> {
     record: &'a [u8],
 }
 
-/// Iterates over the frames of a device bin; an error if the last one is cut off.
+/// Iterates over the frames in the bytes of a device bin. Returns an error if the last frame is incomplete.
 fn frames(bytes: &[u8], k: u32) -> impl Iterator<Item = Result<Frame<'_>, String>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! The process that simulates the FPGA, and what goes through its pipes (`hardware/fpga/sim/scatter_device.cpp`).
+//! The process that simulates the FPGA, and the protocol of the pipes to it (`hardware/fpga/sim/scatter_device.cpp`).
 
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
@@ -11,7 +11,7 @@ use genuma_reads::dna;
 
 use crate::minimizer::minimizer_length;
 
-/// A program that simulates the FPGA for one k.
+/// A program that simulates the FPGA for one k-mer length, with counts of the batches that it has scattered.
 #[derive(Debug, Clone)]
 pub struct SimulatedFpga {
     program: PathBuf,
@@ -35,7 +35,7 @@ impl PartialEq for SimulatedFpga {
 impl Eq for SimulatedFpga {}
 
 impl SimulatedFpga {
-    /// The simulator for `k`-mers in a folder.
+    /// Finds the simulator for `k`-mers in a folder.
     ///
     /// # Errors
     /// Returns what is missing and how to build it.
@@ -47,12 +47,12 @@ impl SimulatedFpga {
         }
     }
 
-    /// The simulator `program`, which is started with `arguments`.
+    /// A simulator that is started as `program` with `arguments`.
     pub(crate) fn with_program(program: PathBuf, arguments: Vec<String>) -> Self {
         Self { program, arguments, statistics: Arc::default() }
     }
 
-    /// Adds a batch that the device scattered, or a thread in its place.
+    /// Counts a batch: `on_device` says whether the device scattered it, or a thread did so instead.
     pub(super) fn add_batch(&self, on_device: bool) {
         self.statistics.total.fetch_add(1, Relaxed);
         self.statistics.on_device.fetch_add(u64::from(on_device), Relaxed);
@@ -70,7 +70,8 @@ impl fmt::Display for SimulatedFpga {
     }
 }
 
-/// Up to 32 bases of a read with the mask of good bases, as an FPGA takes them in one cycle.
+/// Up to 32 bases of a read with the mask of good bases, as an FPGA takes them in one cycle. Good bases are A, C, G or
+/// T of sufficient quality.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Beat {
     /// The bases, the first in the highest bits.
@@ -82,7 +83,7 @@ pub(super) struct Beat {
     pub(super) ends_batch: bool,
 }
 
-/// The last beat of each lane.
+/// The beat that ends a batch in each lane; it has no bases.
 pub(super) const BATCH_END_BEAT: Beat = Beat { bases: 0, good: 0, count: 0, ends_read: false, ends_batch: true };
 
 impl Beat {
@@ -96,7 +97,7 @@ impl Beat {
         word.to_le_bytes()
     }
 
-    /// The bases of the beat (ASCII); N where the mask says that a base does not count.
+    /// Decodes the bases of the beat as ASCII; N where the mask excludes the base.
     pub(super) fn letters(&self) -> impl Iterator<Item = u8> + use<> {
         let Beat { bases, good, count, .. } = *self;
         (0..u32::from(count)).map(move |i| match good << i >> 31 {
@@ -109,9 +110,9 @@ impl Beat {
 /// Output of the device for a batch.
 #[derive(Debug)]
 pub(super) struct FpgaReply {
-    /// A device bin was too small; then there are no records.
+    /// Whether a device bin was too small; if so, there are no records.
     pub(super) overflow: bool,
-    /// The records of each device bin of each lane.
+    /// Frames (minimizers and records) in each device bin of each lane, as bytes.
     pub(super) bins: Vec<Vec<u8>>,
 }
 
@@ -160,12 +161,12 @@ impl FpgaSimulatorProcess {
         self.lanes as usize
     }
 
-    /// Number of bins of a lane.
+    /// Number of device bins of a lane.
     pub(super) fn num_bins(&self) -> usize {
         self.bins as usize
     }
 
-    /// Scatters a batch; each bin may have `max_lines` lines of 64 bytes.
+    /// Scatters a batch. Each device bin may have `max_lines` lines of 64 bytes.
     ///
     /// # Errors
     /// Returns why there is no reply.

@@ -20,15 +20,15 @@ use crate::bases::{BASES_PER_WORD, is_base, pack_word};
 use crate::syncmers::{SEED_BP, Syncmer, SyncmerFinder};
 use genuma_machine::processor::SimdLevel;
 
-/// Number of bases in which a thread finds seeds at a time; a multiple of 16.
+/// Number of bases of a task: the piece of a contig in which a thread finds seeds; a multiple of 16.
 const TASK_BASES: u64 = 1 << 16;
 /// Mean number of used slots in a bucket.
 const MEAN_SLOTS_USED: u64 = 8;
 /// Maximum length (bp) of a reference: positions have 34 bits.
 const MAX_REFERENCE_BP: u64 = 1 << 34;
 
-/// Bases that replace ambiguous bases: the same ones as in bwa (POSIX `lrand48`, seed 11), so that reads at the border
-/// of an ambiguous range are placed as by bwa.
+/// Random bases that replace ambiguous bases: the same ones as in bwa (POSIX `lrand48`, seed 11), so that reads at the
+/// border of an ambiguous range are placed as by bwa.
 #[derive(Debug)]
 struct RandomBases(u64);
 
@@ -53,7 +53,7 @@ pub struct ReferenceBuilder {
     words: Vec<u64>,
     /// ASCII bases at the end of the sequence that do not fill a word yet.
     unpacked: Vec<u8>,
-    /// Number of packed bases, including bases that are not stored in a word yet.
+    /// Number of packed bases so far, including those that are not stored in a word yet.
     at: u64,
     random_bases: RandomBases,
 }
@@ -84,7 +84,8 @@ impl ReferenceBuilder {
         }
     }
 
-    /// Appends bases (IUPAC base codes) to the current sequence.
+    /// Appends bases to the current contig; letters other than A, C, G and T (IUPAC codes) are replaced by random bases
+    /// and recorded as ambiguous.
     pub fn add_bases(&mut self, bases: &[u8]) {
         let Some(contig) = self.contigs.last_mut() else { return };
         contig.length += bases.len() as u64;
@@ -122,7 +123,8 @@ fn entry_key(seed: &Syncmer, place: u64) -> u64 {
     seed.hash << 8 | u64::from(seed.reverse) << 2 | place >> 32
 }
 
-/// Passes all seeds of a task, with their positions, to `each`. Seeds that overlap an ambiguous range are skipped.
+/// Finds the seeds of one task, the bases of `contig` from `from` on, and passes each with its packed position to
+/// `each`. Seeds that overlap an ambiguous range are skipped.
 fn for_each_seed(
     built: &ReferenceBuilder,
     contig: &Contig,
@@ -311,12 +313,12 @@ pub fn build_index<E: From<Error> + Send>(
     Ok(())
 }
 
-/// Groups of entries with the same seed.
+/// Splits sorted entries into groups with the same seed.
 fn entries_by_seed(entries: &[SeedEntry]) -> impl Iterator<Item = &[SeedEntry]> {
     entries.chunk_by(|a, b| a.key & !7 == b.key & !7)
 }
 
-/// Number of slots and of list items that the entries need.
+/// Number of bucket slots and of numbers in the array of lists that the entries need.
 fn slot_and_list_counts(entries: &[SeedEntry], extra_position_bits: u32) -> (u64, u64) {
     let (mut slots, mut lists) = (0, 0);
     for group in entries_by_seed(entries) {
@@ -330,7 +332,7 @@ fn slot_and_list_counts(entries: &[SeedEntry], extra_position_bits: u32) -> (u64
     (slots, lists)
 }
 
-/// Fills the buckets of a partition and its lists; `start` is the position of its first list.
+/// Fills the buckets and lists of a partition; `start` is the offset of its first list in the array of lists.
 fn fill_buckets(
     entries: &[SeedEntry],
     buckets_per_partition: u64,

@@ -1,4 +1,4 @@
-//! Report of a read: its primary placement, further reported segments, and their mapping qualities.
+//! What is reported of a read: its primary placement, further segments, and their mapping qualities.
 
 use super::TemplateRead;
 use crate::mapper::{MappedReads, count_examined_seeds};
@@ -6,42 +6,44 @@ use crate::options::ScoringOptions;
 use crate::placement::Placement;
 use crate::quality;
 
-/// Report of a read: all its placements and the reported segments.
+/// What is reported of a read: all its placements, and the segments that become records.
 #[derive(Debug, Default)]
 pub struct ReadReport {
-    /// All placements of the read that were found, the best first.
+    /// All placements of the read that were found: those in the primary assembly, the best first, then those on ALT
+    /// contigs, the best first.
     pub places: Vec<Placement>,
-    /// Reported segments of the read: the primary segment, then segments of other parts of the read, then segments on
+    /// Reported segments of the read: the primary segment, then segments of other bases of the read, then segments on
     /// ALT contigs that are better than these.
     pub segments: Vec<ReportedSegment>,
-    /// For each placement the best one of the same bases (possibly itself), ALT contigs included; empty if the read
-    /// has no placement on an ALT contig.
+    /// For each placement the number of the best placement of the same bases (possibly itself), ALT contigs included;
+    /// empty if the read has no placement on an ALT contig.
     pub leaders: Vec<usize>,
 }
 
 /// A placement of a read that becomes a record: the primary or a supplementary alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportedSegment {
-    /// Number of the segment's placement among the placements of the read.
+    /// Index of the segment's placement in [`ReadReport::places`].
     pub place: usize,
     /// Phred-scaled probability that the position is wrong (MAPQ), 0 to 60.
     pub mapq: u8,
-    /// Best score of another placement of the same bases; 0 if there is none.
+    /// Best score of another placement of the same bases (tag XS of bwa); 0 if there is none.
     pub next_score: i32,
     /// Score of the best placement of the same bases, if it is on an ALT contig and better than this segment's
     /// placement; otherwise 0.
     pub alt_score: i32,
 }
 
-/// Whether different parts of the read have different placements in the primary assembly.
+/// Whether the read is split: another placement in the primary assembly has different bases of the read than the best
+/// placement.
 pub(super) fn is_split(read: &TemplateRead, options: &ScoringOptions) -> bool {
     let Some((best, others)) = read.places.split_first() else { return false };
     let piece = |place: &Placement| !place.alt && place.score >= options.min_score;
     others.iter().any(|place| piece(place) && place.covers_different_bases(best, read.length))
 }
 
-/// Highest mapping quality that a placement of a read can have. Unaligned bases lower it unless another placement
-/// explains them.
+/// Upper bound of the mapping quality of a placement of a read. Unaligned bases lower it unless another placement
+/// aligns them.
 pub(super) fn segment_mapq_upper_bound(read: &TemplateRead, which: usize, options: &ScoringOptions) -> i32 {
     let place = &read.places[which];
     let most = quality::mapq_upper_bound(place, read.length);
@@ -50,7 +52,7 @@ pub(super) fn segment_mapq_upper_bound(read: &TemplateRead, which: usize, option
     if most < quality::MAX_MAPQ && read.places.iter().any(explains) { quality::MAX_MAPQ } else { most }
 }
 
-/// Mapping quality of a placement without its mate.
+/// Mapping quality of placement number `which` of a read, from the read alone.
 pub(super) fn single_read_mapq(
     mapped: &MappedReads,
     read: &TemplateRead,
@@ -71,9 +73,10 @@ pub(super) fn single_read_mapq(
 }
 
 impl ReadReport {
-    /// Sets the reported segments: the primary placement with its mapping quality, the best placement of each other
-    /// part of the read, and better placements on ALT contigs. If the score of the primary placement is too low, the
-    /// best one on an ALT contig becomes primary.
+    /// Chooses the reported segments: the placement `primary` with its mapping quality, the best placement of other
+    /// bases of the read, and better placements on ALT contigs. If the score of the primary placement is too low, the
+    /// best placement on an ALT contig becomes primary. `paired` is set if the primary placements of both mates were
+    /// chosen together.
     pub(super) fn choose_reported_segments(
         &mut self,
         mapped: &MappedReads,
@@ -126,8 +129,8 @@ impl ReadReport {
     }
 }
 
-/// For each placement the number of the best placement of the same bases. Of placements with equal scores, the
-/// placement in the primary assembly is best.
+/// For each placement the number of the best placement of the same bases. Of placements with equal scores, the one in
+/// the primary assembly is best.
 fn leaders(places: &[Placement], length: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by_key(|&i| (-places[i].score, places[i].alt));
