@@ -17,6 +17,8 @@ params.reference = null
 params.targets = null
 params.panel = null
 params.known = null
+params.gff = null
+params.signatures = null
 params.strict = false
 params.force = false
 params.platform = null
@@ -41,6 +43,8 @@ def usage() {
       --targets FILE      target intervals (genuma call --targets)
       --panel TABLE       panel of normals (genuma call --panel)
       --known VCF         known variants of the population (genuma call --known)
+      --gff FILE          genes, GFF3 of Ensembl or GENCODE (genuma call --gff)
+      --signatures FILE   mutational signatures, matrix of COSMIC (genuma call --signatures)
       --strict            no results of a pair with any warning, for example of two people
       --force             results of a pair in spite of a warning that withholds them
       --platform NAME     PL of the read groups of genuma align and of supporting.bam, such as ILLUMINA
@@ -157,7 +161,10 @@ def file_of_option(name) {
 
 // Each tumour with the normal of its patient, if it has one: all that a step needs to know, as plain words.
 def pairs_of(samples) {
-    def options = ['reference', 'targets', 'panel', 'known'].collectEntries { [it, file_of_option(it)] }.findAll { it.value }
+    def options = ['reference', 'targets', 'panel', 'known', 'gff'].collectEntries { [it, file_of_option(it)] }.findAll { it.value }
+    // Only the last step reads the signatures, so that another matrix is no other run folder.
+    def signatures = file_of_option('signatures')
+    ['gff', 'signatures'].each { if (params[it] && !params.reference) error("--${it} needs --reference") }
     samples.findAll { it.status == '1' }.collect { tumor ->
         def normal = samples.find { it.patient == tumor.patient && it.status == '0' }
         def (t, n) = [files_of(tumor), normal ? files_of(normal) : []]
@@ -174,7 +181,8 @@ def pairs_of(samples) {
             tumor: t.collect { name_of(it) },
             normal: n.collect { name_of(it) },
             options: options.collectEntries { name, path -> [name, name_of(path)] },
-            folders: inputs.collect { it.toAbsolutePath().normalize().parent.toString() }.unique().sort(),
+            signatures: signatures ? name_of(signatures) : null,
+            folders: (inputs + [signatures]).findAll().collect { it.toAbsolutePath().normalize().parent.toString() }.unique().sort(),
         ]
     }
 }
@@ -382,7 +390,8 @@ process FINISH {
 
     script:
     def maf = pair.options.reference ? '--maf results/somatic.maf' : ''
-    step(pair, 'finish', number, task.cpus, "-o results ${maf} ${warning_rule()}")
+    def signatures = pair.signatures ? "--signatures ${quoted(pair.signatures)}" : ''
+    step(pair, 'finish', number, task.cpus, "-o results ${maf} ${signatures} ${warning_rule()}")
 }
 
 process MULTIQC {

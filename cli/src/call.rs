@@ -47,9 +47,11 @@ use crate::distributed::planning::{self, PlanRequest};
 use crate::errors::UsageError;
 use crate::fingerprint::Fingerprint;
 use crate::forecast::input;
+use crate::forecast::model::CallInput;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::input_files::InputFiles;
 use crate::kmer_length::choose_kmer_length;
+use crate::plan::{self, CostOptions};
 use crate::read_layout::ReadLayoutOptions;
 use crate::report::markup::{format_count_with_noun, format_duration, group_thousands};
 use crate::{aligned_files, command_line, counter_table, fpga, gpu, logging, size_format};
@@ -302,6 +304,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let counting = args.counters.then(RunCounterRecorder::start);
     let options = args.output_options()?;
     let mut job = args.build_job()?;
+    if args.dry_run {
+        return args.print_forecast(&mut job);
+    }
     let input_files = InputFiles::from_paths(job.input_paths())?;
     if let Some(run) = &args.plan {
         let (reference, warnings) = check_inputs(&job, args.warning_rule())?;
@@ -429,9 +434,22 @@ impl Args {
             });
         }
         let means = build_resources(self.threads, self.memory, self.scratch)?;
+        if self.dry_run {
+            return Ok(means);
+        }
         let devices = self.gpu.choose_counting_devices(lanes, k, means.threads, means.memory)?;
         let devices = self.fpga.add_scatter_device(devices, k)?;
         Ok(Resources { devices, ..means })
+    }
+
+    /// Checks all inputs as the call does, and prints the forecast of the call (--dry-run).
+    ///
+    /// # Errors
+    /// An input cannot be read or contradicts another; the call does not fit in memory and disk space.
+    fn print_forecast(&self, job: &mut CallJob) -> anyhow::Result<()> {
+        let (reference, _) = check_inputs(job, self.warning_rule())?;
+        job.resources.scratch = disk_space::choose_scratch_bytes(&job.store.work_folder, self.scratch)?;
+        plan::print_forecast(measure_call_input(job, reference)?, &[], &self.gpu, &CostOptions::default(), None)
     }
 
     /// Builds the [`CallJob`], the input of the library `genuma_somatic`, from the options. Opens and checks the input
@@ -468,8 +486,8 @@ impl Args {
         };
         let means = self.choose_resources(&lanes, params.k)?;
         let piped = lanes.iter().any(Lane::has_pipe);
-        if piped && (self.plan.is_some() || self.resume) {
-            let option = if self.resume { "--resume" } else { "--plan" };
+        let reads_again = [("--plan", self.plan.is_some()), ("--resume", self.resume), ("--dry-run", self.dry_run)];
+        if let Some((option, _)) = reads_again.iter().find(|(_, given)| piped && *given) {
             let why = format!("{option}: reads from a pipe can be read only once: save them to files");
             return Err(UsageError(why).into());
         }
@@ -574,6 +592,12 @@ fn build_resources(threads: Option<u16>, memory: Option<u64>, scratch: Option<u6
     Ok(means)
 }
 
+/// Measures the input of a call whose reference has this number of bases.
+fn measure_call_input(job: &CallJob, reference: Option<u64>) -> anyhow::Result<CallInput> {
+    let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
+    Ok(input::measure_call_input(&job.lanes, reference, panel, job.params.k, job.resources.clone()))
+}
+
 /// Returns whether some reads come from a pipe, which can be read only once.
 fn has_piped_reads(job: &CallJob) -> bool {
     job.lanes.iter().any(Lane::has_pipe)
@@ -640,9 +664,7 @@ fn log_forecast(job: &CallJob, reference: Option<u64>) -> anyhow::Result<()> {
         info!("reads come from a pipe: time and memory of the call cannot be estimated");
         return Ok(());
     }
-    let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
-    let input = input::measure_call_input(&job.lanes, reference, panel, job.params.k, job.resources.clone());
-    let forecast = input.forecast_call(&MEASURED_RATES);
+    let forecast = measure_call_input(job, reference)?.forecast_call(&MEASURED_RATES);
     if let Some(why) = forecast.refused {
         bail!("{why}: {}", forecast.advice.join("; "));
     }

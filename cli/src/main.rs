@@ -128,7 +128,6 @@ fn main() -> ExitCode {
     errors::report_thread_spawn_failures();
     let result =
         signals::start_signal_thread().context("cannot install the signal handlers").and_then(|()| match cli.command {
-            Command::Call(args) if args.dry_run => plan::run(&(*args).into()),
             Command::Call(args) => call::run(*args),
             Command::Check(args) => check::run(&args),
             Command::Track(args) => track::run(&args),

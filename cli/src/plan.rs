@@ -14,8 +14,8 @@ use genuma_somatic::pipeline::Resources;
 use genuma_work::publish::FileSet;
 use serde::Serialize;
 
-use crate::call::sample_options::{NORMAL_NAME_OPTION, SampleNameOptions, TumourReads, choose_normal_reads};
-use crate::call::{self, disk_space, memory_limits, panel};
+use crate::call::sample_options::{SampleNameOptions, TumourReads, choose_normal_reads};
+use crate::call::{disk_space, memory_limits, panel};
 use crate::errors::UsageError;
 use crate::forecast::calibrate::{EarlierRun, calibrate_rates};
 use crate::forecast::input;
@@ -105,6 +105,20 @@ pub(crate) struct Args {
     #[command(flatten)]
     gpu: gpu::GpuOptions,
 
+    #[command(flatten)]
+    costs: CostOptions,
+
+    /// Output folder of the call: the free space there is used in the prediction if --work is not given
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    out: Option<PathBuf>,
+    /// Also write the forecast as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<PathBuf>,
+}
+
+/// Power of the machine and prices.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct CostOptions {
     /// Power of the machine during the call (watts) [default: the power measured in the runs of --from]
     #[arg(long, value_name = "W", value_parser = parse_amount, help_heading = "Energy and cost")]
     watts: Option<f64>,
@@ -114,57 +128,6 @@ pub(crate) struct Args {
     /// Price of the machine for an hour, in the same currency
     #[arg(long, value_name = "PRICE", value_parser = parse_amount, help_heading = "Energy and cost")]
     price_per_hour: Option<f64>,
-
-    /// Output folder of the call: the free space there is used in the prediction if --work is not given
-    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
-    out: Option<PathBuf>,
-    /// Also write the forecast as JSON
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    json: Option<PathBuf>,
-    /// Further options of the call; `None` for `genuma plan`, which predicts a call on any machine.
-    #[arg(skip)]
-    call: Option<CallOptions>,
-}
-
-/// Options of `genuma call` that `genuma plan` lacks, for `genuma call --dry-run`.
-#[derive(Debug)]
-struct CallOptions {
-    normal_name: Option<String>,
-    tumor_name: Option<String>,
-    panel_min_samples: Option<u32>,
-}
-
-impl From<call::Args> for Args {
-    /// Converts the arguments of `genuma call --dry-run` to those of a forecast.
-    fn from(call: call::Args) -> Self {
-        Args {
-            tumor: call.tumor.into_optional(),
-            normal: call.normal,
-            layout: call.layout,
-            reference: call.reference,
-            panel: call.panel,
-            genome: None,
-            depth: None,
-            read_length: DEFAULT_READ_LENGTH_BP,
-            k: call.k,
-            from: Vec::new(),
-            threads: call.threads,
-            memory: call.memory,
-            work: call.work,
-            scratch: call.scratch,
-            gpu: call.gpu,
-            watts: None,
-            price_per_kwh: None,
-            price_per_hour: None,
-            out: Some(call.out),
-            json: None,
-            call: Some(CallOptions {
-                normal_name: call.normal_name,
-                tumor_name: call.tumor_name,
-                panel_min_samples: call.panel_min_samples,
-            }),
-        }
-    }
 }
 
 /// Parses the depths of tumour and normal, such as `30,30`.
@@ -204,18 +167,33 @@ pub(crate) struct CallPlan {
 
 /// Prints the forecast. Fails if the call does not fit in memory and disk space.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if args.price_per_kwh.is_some() && args.watts.is_none() && args.from.is_empty() {
+    if args.costs.price_per_kwh.is_some() && args.costs.watts.is_none() && args.from.is_empty() {
         return Err(UsageError("--price-per-kwh needs the power of the machine: give --watts".into()).into());
     }
     let runs: Vec<EarlierRun> = args.from.iter().map(|path| EarlierRun::load(path)).collect::<Result<_, _>>()?;
-    let (input, rates) = (args.call_input()?, calibrate_rates(&runs));
+    print_forecast(args.call_input()?, &runs, &args.gpu, &args.costs, args.json.as_deref())
+}
+
+/// Prints the forecast of a call with this input, and writes it to the file `json` if one is given. The rates are the
+/// medians of the earlier `runs`, if there are any.
+///
+/// # Errors
+/// The call does not fit in memory and disk space; a requested GPU is missing; the file cannot be written.
+pub(crate) fn print_forecast(
+    input: CallInput,
+    runs: &[EarlierRun],
+    gpu: &gpu::GpuOptions,
+    costs: &CostOptions,
+    json: Option<&Path>,
+) -> anyhow::Result<()> {
+    let rates = calibrate_rates(runs);
     let forecast = input.forecast_call(&rates);
-    let devices =
-        args.gpu.describe_device_choice(input.expected_num_kmers(), input.resources.threads, input.resources.memory)?;
-    let watts = args.watts.or(rates.watts);
+    let Resources { threads, memory, .. } = input.resources;
+    let devices = gpu.describe_device_choice(input.expected_num_kmers(), threads, memory)?;
+    let watts = costs.watts.or(rates.watts);
     let hours = forecast.wall_s() / 3600.0;
     let energy_kwh = watts.filter(|_| forecast.refused.is_none()).map(|watts| watts * hours / 1000.0);
-    let prices = [args.price_per_kwh.zip(energy_kwh), args.price_per_hour.zip(Some(hours))];
+    let prices = [costs.price_per_kwh.zip(energy_kwh), costs.price_per_hour.zip(Some(hours))];
     let cost = prices.iter().flatten().map(|(price, amount)| price * amount).reduce(|a, b| a + b);
     let plan = CallPlan {
         genuma: env!("CARGO_PKG_VERSION"),
@@ -228,7 +206,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         energy_kwh,
         cost,
     };
-    if let Some(path) = &args.json {
+    if let Some(path) = json {
         let mut set = FileSet::default();
         json_file::add_json_output(path, json_file::schema::FORECAST_SCHEMA, &serde_json::to_value(&plan)?, &mut set)?;
         set.publish_all()?;
@@ -244,23 +222,20 @@ impl Args {
     fn call_input(&self) -> anyhow::Result<CallInput> {
         let resources = Resources {
             threads: command_line::threads_or_all_cpus(self.threads),
-            memory: match self.memory {
-                Some(memory) if self.call.is_some() => memory_limits::cap_to_machine_memory(memory),
-                Some(memory) => memory,
-                None => memory_limits::default_memory_bytes(),
-            },
+            memory: self.memory.unwrap_or_else(memory_limits::default_memory_bytes),
             scratch: match self.scratch {
-                Some(scratch) if self.call.is_none() => scratch,
-                requested => self.choose_scratch_bytes(requested)?,
+                Some(scratch) => scratch,
+                None => {
+                    let folder = self.work.as_deref().or(self.out.as_deref()).unwrap_or(Path::new("."));
+                    disk_space::choose_scratch_bytes(folder, None)?
+                }
             },
             devices: Default::default(),
         };
         let read_length = u64::from(self.read_length);
         let panel_bytes = |k: u32| -> anyhow::Result<_> {
-            let min_samples = self.call.as_ref().and_then(|call| call.panel_min_samples);
-            let open = |table| {
-                Ok(input::measure_panel_size(panel::open_panel_of_normals(table, k, min_samples)?.table_path())?)
-            };
+            let open =
+                |table| Ok(input::measure_panel_size(panel::open_panel_of_normals(table, k, None)?.table_path())?);
             self.panel.as_deref().map(open).transpose()
         };
         if let (Some(genome), Some(depths)) = (self.genome, self.depth) {
@@ -286,27 +261,12 @@ impl Args {
         let options =
             AlignedOptions { reference: CramReference::new(self.reference.clone()), ..AlignedOptions::default() };
         let normal = choose_normal_reads(&self.normal, self.reference.as_deref())?;
-        let names = match &self.call {
-            Some(call) => SampleNameOptions {
-                normal: call.normal_name.as_deref(),
-                tumour: call.tumor_name.as_deref(),
-                normal_option: Some(NORMAL_NAME_OPTION),
-            },
-            None => SampleNameOptions::default(),
-        };
-        let (_, lanes) = self.tumor.open_samples_and_lanes(normal, names, &self.layout, &options)?;
+        let (_, lanes) =
+            self.tumor.open_samples_and_lanes(normal, SampleNameOptions::default(), &self.layout, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(reference_bases).transpose()?;
         let k = choose_kmer_length(self.k, &lanes);
         Ok(input::measure_call_input(&lanes, reference, panel_bytes(k)?, k, resources))
-    }
-
-    /// Returns the disk space that k-mers and packed reads may use (bytes): `requested`, but at most what is free in
-    /// the work folder. If the work folder does not exist yet, the nearest existing parent folder is examined.
-    fn choose_scratch_bytes(&self, requested: Option<u64>) -> anyhow::Result<u64> {
-        let folder = self.work.as_deref().or(self.out.as_deref()).unwrap_or(Path::new("."));
-        let existing_folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-        disk_space::choose_scratch_bytes(existing_folder, requested)
     }
 }
 

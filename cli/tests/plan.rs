@@ -228,6 +228,29 @@ fn a_dry_run_has_the_limits_and_the_names_of_the_call() {
 }
 
 #[test]
+fn a_dry_run_checks_every_input_of_the_call() {
+    let folder = scratch("dry_inputs");
+    let (out, malformed) = (folder.join("calls"), folder.join("malformed"));
+    fs::write(&malformed, "chr1\tnot\ta\tnumber\n").expect("a file");
+    let malformed = malformed.to_str().expect("UTF-8");
+    for (option, file) in [
+        ("--targets", malformed),
+        ("--gff", malformed),
+        ("--signatures", malformed),
+        ("--known", "/none.vcf"),
+        ("--screen", "/none.fa"),
+    ] {
+        let options = [option, file];
+        let refused = run(data().call_with(&out, &options));
+        let dry = run(data().call_with(&out, &[&options[..], &["--dry-run"]].concat()));
+        let reason = |stderr: &str| stderr.lines().last().map(str::to_owned);
+        assert_ne!(refused.code, Some(0), "{option}");
+        assert_eq!((dry.code, reason(&dry.stderr)), (refused.code, reason(&refused.stderr)), "{option}");
+        assert!(dry.stderr.contains(file) && dry.stdout.is_empty() && !out.exists(), "{option}: {}", dry.stderr);
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told() {
     let report = called().join("report.html");
     let report = report.to_str().expect("UTF-8");

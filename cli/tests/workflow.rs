@@ -71,6 +71,30 @@ fn prepare(folder: &Path, samtools: &Path) -> [String; 2] {
     [text(&path), text(&multiqc)]
 }
 
+/// Writes a gene and a matrix of two signatures. Returns their paths.
+fn write_gff_and_signatures(folder: &Path) -> [String; 2] {
+    let [gff, signatures] = ["genes.gff3", "signatures.txt"].map(|name| folder.join(name));
+    let feature = |kind: &str, id: &str| format!("chr1\tmade\t{kind}\t1001\t1300\t.\t+\t0\t{id}\n");
+    let features = [
+        feature("gene", "ID=gene:G1;Name=ABC1;biotype=protein_coding"),
+        feature("mRNA", "ID=transcript:T1;Parent=gene:G1;biotype=protein_coding"),
+        feature("exon", "Parent=transcript:T1"),
+        feature("CDS", "Parent=transcript:T1"),
+    ];
+    fs::write(&gff, format!("##gff-version 3\n{}", features.concat())).expect("a file");
+    let mut matrix = "Type\tSBS-CT\tSBS-other\n".to_owned();
+    for (reference, alternates) in [('C', "AGT"), ('T', "ACG")] {
+        for (alternate, context) in alternates.chars().flat_map(|alternate| (0..16).map(move |n| (alternate, n))) {
+            let [before, after] = [context / 4, context % 4].map(|n: usize| char::from(b"ACGT"[n]));
+            let is_ct = (reference, alternate) == ('C', 'T');
+            let [ct, other] = [f64::from(is_ct) / 16.0, f64::from(!is_ct) / 80.0];
+            matrix += &format!("{before}[{reference}>{alternate}]{after}\t{ct}\t{other}\n");
+        }
+    }
+    fs::write(&signatures, matrix).expect("a file");
+    [text(&gff), text(&signatures)]
+}
+
 /// Asserts that the results of both right patients have the names of the sheet, and that the wrong pair has none.
 #[track_caller]
 fn assert_named(results: &Path) {
@@ -79,6 +103,9 @@ fn assert_named(results: &Path) {
         let vcf = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
         assert!(vcf.contains(columns), "{folder}");
         assert!(vcf.contains("##genumaInput=<ID=1,Role="), "{folder}");
+        assert!(vcf.contains("##genumaGff="), "{folder}");
+        let summary = fs::read_to_string(out.join("summary.json")).expect("a summary");
+        assert!(summary.contains("\"num_signatures\": 2") || summary.contains("\"num_signatures\":2"), "{summary}");
         let bam = gunzip(&out.join("supporting.bam"));
         let header = String::from_utf8_lossy(&bam[..bam.len().min(4_000)]).into_owned();
         assert!(header.contains("_T\tPL:ILLUMINA\n") && !header.contains("of-the-laboratory\tPL"), "{header}");
@@ -103,6 +130,8 @@ fn nextflow_ends_only_the_branch_of_the_wrong_pair() {
     command.arg("run").arg(repository("workflow/main.nf")).args(["-ansi-log", "false", "-profile", "standard,test"]);
     command.args(["--input", &sheet, "--multiqc", &multiqc, "--strict", "--genuma", env!("CARGO_BIN_EXE_genuma")]);
     command.arg("--reference").arg(patients()[0].folder.join("genome.fa"));
+    let [gff, signatures] = write_gff_and_signatures(&folder);
+    command.args(["--gff", &gff, "--signatures", &signatures]);
     command.args(["--genuma_args=--threads 2"]).current_dir(&folder).stdin(Stdio::null());
     let output = command.output().expect("nextflow");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -121,6 +150,8 @@ fn snakemake_ends_only_the_jobs_of_the_wrong_pair() {
     command.arg("--config").arg(format!("input={sheet}")).arg(format!("multiqc={multiqc}"));
     command.arg(format!("reference={}", text(&patients()[0].folder.join("genome.fa"))));
     command.args([&format!("genuma={}", env!("CARGO_BIN_EXE_genuma")), "shards=2", "partitions=2", "strict=true"]);
+    let [gff, signatures] = write_gff_and_signatures(&folder);
+    command.arg(format!("gff={gff}")).arg(format!("signatures={signatures}"));
     command.arg("genuma_args=--threads 2").current_dir(&folder).stdin(Stdio::null());
     let output = command.output().expect("snakemake");
     let said = String::from_utf8_lossy(&output.stderr);

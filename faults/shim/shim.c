@@ -1,15 +1,16 @@
-/* Makes system calls fail: preloaded into genuma (LD_PRELOAD), it counts calls by kind and lets chosen ones fail.
+/* Injects failures of system calls. Preloaded into genuma (LD_PRELOAD), it counts the calls by kind and lets selected calls fail.
  *
- * The environment says what:
- *   GENUMA_FAULT_PROGRAM  the program that is meant; in any other (an aligner that genuma starts) nothing is touched
- *   GENUMA_FAULT_UNDER    prefixes of the paths that are meant, parted by ':'; calls on other files pass uncounted
- *   GENUMA_FAULT_PAGE     a file of sizeof(struct page) bytes, which keeps what was seen even when the process is killed
+ * Environment variables:
+ *   GENUMA_FAULT_PROGRAM  name of the program to which faults are injected; other programs, such as an aligner that genuma starts,
+ *                         run unchanged
+ *   GENUMA_FAULT_UNDER    path prefixes, separated by ':'; calls on files elsewhere are neither counted nor changed
+ *   GENUMA_FAULT_PAGE     file of sizeof(struct page) bytes with the counters, which remain when the process is killed
  *   GENUMA_FAULT          kind:what:at:every: the call of this kind with number `at` (from 1) fails, and, if `every` is not 0, each
- *                         `every`-th after it; `what` is an errno as a number, `short` or `kill`. Without it calls are only counted.
- *   GENUMA_FAULT_STDOUT   if set, standard output is a file that is meant
+ *                         `every`-th call after it; `what` is an errno as a number, `short` or `kill`. Without it calls are only counted.
+ *   GENUMA_FAULT_STDOUT   if set, faults are injected into writes to standard output too, if it is a file
  *
- * Calls of maps, allocations, threads and random bytes have no path: all that the program's own code makes are meant, but not the
- * allocations that the C library makes for itself, whose answer to a failed one is to abort.
+ * Memory maps, allocations, threads and random bytes have no path: all calls of the program's own code are counted. Allocations of the C
+ * library for itself are not, because the library aborts when one fails.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -34,12 +35,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The order is that of `Kind` in src/fault.rs. */
+/* In the order of `SystemCallKind` in src/fault.rs. */
 enum kind { OPEN, READ, WRITE, SYNC, RENAME, UNLINK, LINK, MKDIR, STAT, SEEK, TRUNCATE, RESERVE, COPY, LIST, LOCK, RANDOM, MAP, ALLOC, THREAD, KINDS };
 static const char *const kinds[KINDS] = {"open", "read", "write", "sync", "rename", "unlink", "link", "mkdir", "stat", "seek",
 	"truncate", "reserve", "copy", "list", "lock", "random", "map", "alloc", "thread"};
 
-/* The layout is that which src/shim.rs reads. */
+/* src/shim.rs reads this layout. */
 struct page {
 	_Atomic uint64_t calls[32]; /* by kind */
 	_Atomic uint64_t fired;
@@ -56,7 +57,7 @@ static char under[8][512];
 static size_t unders;
 
 enum { FDS = 4096, NAME = 240 };
-/* Paths of the files that are open and meant; empty for all others. */
+/* Paths of the open files to which faults are injected; empty for all others. */
 static char fds[FDS][NAME];
 
 static void next_of(void *slot, const char *name)

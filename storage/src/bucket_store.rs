@@ -98,7 +98,12 @@ impl BucketStore {
         let file = File::open(temp_object.path()).map_err(read_error())?;
         let len = file.metadata().map_err(read_error())?.len();
         let upload = Upload { bucket: self, url: self.url(name), key: self.key(name), file: &file, temp: &temp_object };
-        upload.upload_new(len)
+        match upload.upload_new(len)? {
+            Some(is_published) => Ok(is_published),
+            // The service cannot exclude that two processes publish at the same moment.
+            None if self.find(name)?.is_some() => Ok(false),
+            None => upload.upload_single(len).map(|()| true),
+        }
     }
 
     /// Finds the object `name`; `None` if it does not exist. See [`RunStore::find`](crate::RunStore::find).
@@ -338,9 +343,9 @@ impl Upload<'_> {
         .map_err(|e| self.bucket.missing_bucket_error(e))
     }
 
-    /// Uploads an object in one request, unless an object of its name exists. Returns whether it was uploaded. If the
-    /// service does not support conditional requests, the object is uploaded in any case.
-    fn upload_new(&self, len: u64) -> Result<bool, Error> {
+    /// Uploads an object in one request, unless an object of its name exists. Returns whether it was uploaded; `None`
+    /// if the service does not support conditional requests.
+    fn upload_new(&self, len: u64) -> Result<Option<bool>, Error> {
         let payload = PutPayload::from(self.read_bytes(0..len)?);
         let created = self.retry(|| {
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
@@ -353,10 +358,7 @@ impl Upload<'_> {
                 Err(e) => Err(self.classify(&e)),
             }
         });
-        match created.map_err(|e| self.bucket.missing_bucket_error(e))? {
-            Some(created) => Ok(created),
-            None => self.upload_single(len).map(|()| true),
-        }
+        created.map_err(|e| self.bucket.missing_bucket_error(e))
     }
 
     fn upload_multipart(&self, len: u64) -> Result<(), Error> {

@@ -87,8 +87,8 @@ impl RunStore {
     }
 
     /// Publishes a complete temporary file as the object `name`, unless an object of this name exists. Returns whether
-    /// it was published. If several processes publish the same name at once, one of them succeeds (unless the service
-    /// of a bucket does not support conditional requests: then the object is always published).
+    /// it was published. If several processes publish the same name at once, one of them succeeds; if the service of a
+    /// bucket does not support conditional requests, several may.
     ///
     /// # Errors
     /// The errors of [`RunStore::publish`].

@@ -27,10 +27,12 @@ pub(crate) fn estimate_spill_bytes(lanes: &[Lane], memory: u64) -> u64 {
 /// Returns the bytes that spilled k-mers and packed reads may occupy in `folder`. The default and the upper limit is
 /// the free space less a margin: 5%, or 1 GiB if that is more, but not more than half of the free space. Warns if
 /// `requested` is above the limit.
+/// If `folder` does not exist yet, its nearest existing parent folder is examined.
 ///
 /// # Errors
 /// Less than 1 MiB is free.
 pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> anyhow::Result<u64> {
+    let folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let free = free_bytes(folder)?;
     if free < MIN_UNIT_BYTES {
         bail!(
