@@ -12,18 +12,18 @@ use genuma_somatic::kmer_lookup::KmerLookup;
 
 use crate::tracked_junction::TrackedJunction;
 
-/// Maximum distance in bases of an anchor from the change.
+/// Maximum distance in bases between an anchor k-mer and the change.
 const MAX_ANCHOR_DISTANCE_BASES: usize = 120;
-/// Distance in bases between anchor k-mers in the flanks.
+/// Distance in bases between consecutive anchor k-mers in the flanks of a change.
 const FLANK_STRIDE: i32 = 4;
-/// Minimum number of reference anchors of a junction that can be tracked.
+/// Minimum number of reference anchors for a junction to be trackable.
 const MIN_REFERENCE_ANCHORS: usize = 3;
 
 /// An anchor k-mer of a junction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct AnchorKmer {
     kmer: u64,
-    /// Whether the canonical strand is the junction's strand.
+    /// Whether the canonical strand of the k-mer is the strand of the junction.
     forward: bool,
     /// Position of the k-mer in the left frame, whose position 0 is the first base after the left side; `None` if the
     /// k-mer does not place reads in that frame.
@@ -33,32 +33,32 @@ struct AnchorKmer {
     right: Option<i16>,
     /// The allele that the k-mer covers.
     covers: CoveredAllele,
-    /// Another k-mer that must occur once in the reference; 0 for none.
+    /// Another k-mer that must also occur exactly once in the reference; 0 if none is required.
     required_unique_kmer: u64,
 }
 
-/// The allele that an anchor k-mer covers.
+/// Which allele of a junction an anchor k-mer covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CoveredAllele {
-    /// Only bases next to the change, which both alleles have.
+    /// The k-mer has only bases next to the change, which both alleles have.
     Flank,
-    /// The reference's allele.
+    /// The k-mer is part of the reference allele.
     Reference,
-    /// The change: the reference does not have this k-mer.
+    /// The k-mer is part of the changed allele; the reference does not contain it.
     Alternative,
 }
 
-/// Occurrence of an anchor k-mer on a junction.
+/// Position of an anchor k-mer on a junction. The same k-mer may occur on several junctions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AnchorOccurrence {
     rank: u32,
-    /// Index of the junction.
+    /// Index of the tracked junction.
     pub junction: u32,
-    /// Whether the canonical strand is the junction's strand.
+    /// Whether the canonical strand of the k-mer is the strand of the junction.
     pub forward: bool,
-    /// Position of the k-mer in the left frame.
+    /// Position of the k-mer in the left frame; `None` if it does not place reads there.
     pub left: Option<i16>,
-    /// Position of the k-mer in the right frame.
+    /// Position of the k-mer in the right frame; `None` if it does not place reads there.
     pub right: Option<i16>,
     /// The allele that the k-mer covers.
     pub covers: CoveredAllele,
@@ -67,20 +67,20 @@ pub(crate) struct AnchorOccurrence {
 /// The anchor k-mers of all junctions.
 #[derive(Debug)]
 pub(crate) struct AnchorKmerIndex {
-    /// Lookup from an anchor k-mer to its k-mer rank.
+    /// Lookup of the rank of an anchor k-mer.
     pub lookup: KmerLookup,
-    /// Occurrences, sorted by k-mer rank (the index of the k-mer in the searched list).
+    /// Occurrences of all anchor k-mers, sorted by k-mer rank.
     sites: Vec<AnchorOccurrence>,
-    /// For each anchor k-mer, by k-mer rank, the index in `sites` of its first occurrence; the last element is the
-    /// number of all occurrences.
+    /// For each k-mer rank, the index in `sites` of its first occurrence; the last element is the number of all
+    /// occurrences.
     starts: Vec<u32>,
-    /// For each junction whether it can be distinguished from the rest of the genome.
+    /// For each junction, whether it has enough anchor k-mers to be distinguished from the rest of the genome.
     pub is_trackable: Vec<bool>,
-    /// For each junction whether all of its k-mers are unique, so that no other locus resembles it.
+    /// For each junction, whether all of its reference k-mers occur only once in the reference.
     pub is_unique: Vec<bool>,
 }
 
-/// All k-mers of a junction that may be anchors.
+/// All k-mers of a junction that may become anchors.
 fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     let size = k as usize;
     let mut all = Vec::new();
@@ -162,7 +162,7 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     all
 }
 
-/// The distinct k-mers of all junctions whose copies in the reference must be counted, ascending.
+/// All distinct k-mers of the junctions whose occurrences in the reference must be counted, ascending.
 pub(crate) fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<u64> {
     let mut all: Vec<u64> = Vec::new();
     for junction in junctions {
@@ -179,8 +179,8 @@ pub(crate) fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<
 }
 
 impl AnchorKmerIndex {
-    /// Selects the anchors. `counted_kmers` are k-mers, ascending, and `copies` their numbers of occurrences in the
-    /// reference.
+    /// Selects the anchor k-mers of all junctions. `counted_kmers` are k-mers, ascending, and `copies` their numbers of
+    /// occurrences in the reference.
     pub(crate) fn select_anchors(
         junctions: &[TrackedJunction],
         k: u32,

@@ -15,15 +15,15 @@ use super::read_buffers::ReadBuffers;
 use super::{CompletedRead, PageReadQueue, QueueError};
 use crate::format::{PAGE_BYTES, Page};
 
-/// A queue of page reads with its own io_uring, with registered file and buffers.
+/// A queue of page reads on an io_uring of its own. The file and the buffers are registered with the kernel.
 pub(crate) struct IoUringQueue {
     ring: IoUring,
     buffers: ReadBuffers,
-    /// Number of reads that are submitted or queued.
+    /// Number of reads that were requested and are not complete.
     reads_in_flight: usize,
     /// Whether the buffers are registered with the kernel.
     has_registered_buffers: bool,
-    /// Kept open: the ring does not own the file.
+    /// The file that is read. The queue keeps it open, because the ring does not.
     _file: File,
 }
 
@@ -34,7 +34,7 @@ impl std::fmt::Debug for IoUringQueue {
 }
 
 impl IoUringQueue {
-    /// Creates a queue for `depth` reads.
+    /// Creates a queue for up to `depth` reads of `file` in flight.
     pub(crate) fn create(file: &File, depth: usize, at: &MemoryPlacement) -> Result<IoUringQueue, QueueError> {
         let file = file.try_clone()?;
         let entries = u32::try_from(depth).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
