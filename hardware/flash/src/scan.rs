@@ -141,7 +141,7 @@ impl TableScan {
         self.header.file_bytes()
     }
 
-    /// Number of hot entries: entries that are looked up often, of which the file has a copy in a section of their own.
+    /// Number of hot entries: entries that are looked up often, copied to a section of their own.
     pub fn num_hot_entries(&self) -> u64 {
         self.header.num_hot_entries()
     }
