@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consequence {
-    /// All exons are deleted.
+    /// All exons of the transcript are deleted.
     TranscriptAblation,
     /// A gene fusion: the start of this transcript is joined to the end of a transcript of another gene, or the other
     /// way round.
@@ -23,11 +23,11 @@ pub enum Consequence {
     StopLost,
     /// The start codon is lost.
     StartLost,
-    /// All exons are duplicated.
+    /// All exons of the transcript are duplicated.
     TranscriptAmplification,
-    /// Some exons are deleted.
+    /// Some exons of the transcript are deleted.
     ExonLoss,
-    /// Some exons are duplicated.
+    /// Some exons of the transcript are duplicated.
     FeatureElongation,
     /// A junction breaks the transcript.
     FeatureTruncation,
@@ -97,7 +97,7 @@ const NAMES: [(Consequence, &str, &str); 26] = [
 pub struct ConsequenceSet(BTreeSet<Consequence>);
 
 impl ConsequenceSet {
-    /// Adds a term to the set; nothing changes if the set has it.
+    /// Adds a consequence to the set.
     pub fn insert(&mut self, consequence: Consequence) {
         self.0.insert(consequence);
     }
@@ -114,12 +114,12 @@ impl ConsequenceSet {
         self.0.extend(&other.0);
     }
 
-    /// Whether the set has a consequence.
+    /// Whether the set contains a consequence.
     pub fn contains(&self, consequence: Consequence) -> bool {
         self.0.contains(&consequence)
     }
 
-    /// Whether the change has no consequence for the transcript.
+    /// Whether the set is empty: the variant has no consequence for the transcript.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -24,9 +24,9 @@ pub struct Gene {
 /// Tag by which a transcript is preferred to others of its gene. Smaller values are preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TranscriptPreference {
-    /// The transcript that NCBI and Ensembl chose for the gene (tag `MANE_Select`).
+    /// Tag `MANE_Select`: NCBI and Ensembl chose the transcript to represent the gene.
     ManeSelect,
-    /// The transcript that Ensembl chose for the gene (tag `Ensembl_canonical`).
+    /// Tag `Ensembl_canonical`: Ensembl chose the transcript to represent the gene.
     Canonical,
     /// The file has neither `MANE_Select` nor `Ensembl_canonical` for the transcript.
     Untagged,
@@ -56,7 +56,7 @@ impl CodingRegion {
     }
 }
 
-/// A transcript of a gene with its exons and coding sequence, on one contig of the reference.
+/// A transcript of a gene, with its exons and coding ranges on one contig of the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
     /// ID without prefixes such as `transcript:` and `rna-`.
@@ -67,7 +67,7 @@ pub struct Transcript {
     pub gene: usize,
     /// Biotype of the transcript in Ensembl or RefSeq, such as `protein_coding`.
     pub biotype: String,
-    /// Index of the contig in the reference.
+    /// Index of the contig in the reference, from 0.
     pub contig: usize,
     /// Strand of the reference that has the sequence of the transcript.
     pub strand: Strand,
@@ -107,8 +107,8 @@ impl Transcript {
         }
     }
 
-    /// Sort key: transcripts that represent their gene best come first. MANE Select, then Ensembl canonical, then the
-    /// longest coding sequence, then the longest transcript, then the ID.
+    /// Sort key by which the representative transcript of a gene comes first: MANE Select, then Ensembl canonical, then
+    /// the longest coding sequence, then the longest transcript, then the ID.
     fn preference(&self) -> (TranscriptPreference, std::cmp::Reverse<usize>, std::cmp::Reverse<usize>, &str) {
         let coding_bases = self.coding.as_ref().map_or(0, CodingRegion::num_bases);
         let bases = self.exons.iter().map(Range::len).sum();
@@ -127,7 +127,7 @@ struct IndexEntry {
 /// All genes and transcripts of a GFF3 file that are on the reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GeneModel {
-    /// Genes with at least one transcript.
+    /// Genes with at least one transcript on the reference.
     pub genes: Vec<Gene>,
     /// Transcripts, sorted by contig and position.
     pub transcripts: Vec<Transcript>,

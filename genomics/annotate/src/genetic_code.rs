@@ -2,7 +2,7 @@
 
 use genuma_reads::fasta::is_mitochondrial_name;
 
-/// Translation of codons to amino acids: the standard code, or that of vertebrate mitochondria.
+/// A genetic code: translation of codons to amino acids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GeneticCode {
     /// The standard code: NCBI translation table 1.

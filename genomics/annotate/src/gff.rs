@@ -16,7 +16,7 @@ use noodles_gff::{Line, Record};
 
 use crate::gene_model::{CodingRegion, Gene, GeneModel, Strand, Transcript, TranscriptPreference};
 
-/// Why a GFF3 file cannot be used.
+/// Why reading a GFF3 file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be opened or read.
@@ -47,7 +47,7 @@ pub enum Error {
         /// Name of the first contig of the reference.
         reference: String,
     },
-    /// The file has no transcript.
+    /// The file has no transcript on the reference.
     #[error("{path}: no transcript with an exon or a CDS: give a GFF3 file with genes, such as those of Ensembl, GENCODE or RefSeq", path = path.display())]
     NoTranscripts {
         /// Path of the GFF3 file.
@@ -79,7 +79,7 @@ pub enum GffLineFault {
     BeyondContig {
         /// Last base of the feature (GFF column 5, 1-based, inclusive).
         end: usize,
-        /// Name of the contig, as column 1 has it.
+        /// Name of the contig as in GFF column 1.
         contig: String,
         /// Length of the contig in the reference.
         contig_bases: usize,
@@ -421,7 +421,7 @@ fn parse_tag(tag: &str) -> Option<TranscriptPreference> {
     }
 }
 
-/// The ID without the prefix of Ensembl (`gene:`, `transcript:`) or RefSeq (`gene-`, `rna-`).
+/// Removes the prefix of Ensembl (`gene:`, `transcript:`) or RefSeq (`gene-`, `rna-`) from an ID.
 fn strip_prefix(id: &str) -> &str {
     let prefixes = ["gene:", "transcript:", "gene-", "rna-"];
     prefixes.iter().find_map(|prefix| id.strip_prefix(prefix)).unwrap_or(id)

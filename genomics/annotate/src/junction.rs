@@ -70,7 +70,7 @@ pub struct Fusion {
     pub frame: ReadingFrame,
 }
 
-/// Exons of a transcript that a deletion removes or a tandem duplication repeats.
+/// A transcript whose exons a deletion removes or a tandem duplication repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExonChange {
     /// Index of the transcript in the gene model, from 0.
@@ -98,9 +98,9 @@ pub struct StructuralEffect {
 /// Whether a structural variant deletes or duplicates the interval between its breakends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntervalEvent {
-    /// The bases between the ends are deleted.
+    /// The bases between the breakends are deleted.
     Deletion,
-    /// The bases between the ends are duplicated.
+    /// The bases between the breakends are duplicated.
     Duplication,
 }
 

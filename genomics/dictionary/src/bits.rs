@@ -39,7 +39,7 @@ impl BitWriter {
         self.num_bits
     }
 
-    /// Allocated memory in bytes.
+    /// Number of bytes of allocated memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.words.capacity() * size_of::<u64>()) as u64
     }

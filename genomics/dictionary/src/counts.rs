@@ -143,12 +143,12 @@ impl DictionaryCountsBuilder {
         }
     }
 
-    /// Allocated memory in bytes.
+    /// Number of bytes of allocated memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.headers.capacity() * size_of::<u64>()) as u64 + self.data.memory_bytes()
     }
 
-    /// Encodes the last block and returns the counts of all k-mers.
+    /// Encodes the last block and returns the compressed counts of all k-mers.
     pub(crate) fn finish(mut self) -> Counts {
         if self.block.first().is_some_and(|block| !block.is_empty()) {
             self.write_block();

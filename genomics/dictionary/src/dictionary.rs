@@ -12,7 +12,7 @@ use crate::sequence::{StringStretch, Strings};
 #[derive(Debug, Default)]
 pub struct Dictionary {
     pub(crate) k: u32,
-    /// Length of the minimizers.
+    /// Length of the minimizers in bases.
     pub(crate) m: u32,
     pub(crate) num_kmers: u64,
     pub(crate) strings: Strings,
@@ -46,7 +46,7 @@ struct KmerPlace {
 }
 
 impl Dictionary {
-    /// Length of the k-mers.
+    /// Length of the k-mers in bases.
     pub fn k(&self) -> u32 {
         self.k
     }

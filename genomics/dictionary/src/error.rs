@@ -25,7 +25,7 @@ pub enum Error {
     /// The operating system has no more memory.
     #[error("the system has no {needed_bytes} bytes of memory left")]
     NotEnoughMemory {
-        /// Bytes that were requested.
+        /// Number of bytes that were requested.
         needed_bytes: u64,
     },
     /// The file could not be published under its final name.

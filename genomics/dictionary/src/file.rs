@@ -24,7 +24,7 @@ const DICTIONARY_FORMAT_VERSION: u32 = 1;
 const HEADER_BYTES: usize = 4096;
 /// Number of bytes of the header that its checksum covers.
 const CHECKSUMMED_BYTES: usize = HEADER_BYTES - 8;
-/// Byte offset of the note in the header.
+/// Byte offset of the metadata note in the header.
 const NOTE_OFFSET: usize = size_of::<HeaderFields>();
 /// Maximum size of the metadata note in bytes.
 pub(crate) const MAX_NOTE_BYTES: usize = 2048;

@@ -28,9 +28,9 @@ pub(crate) struct Strings {
 pub(crate) struct StringStretch {
     /// Number of the string, from 0.
     pub(crate) string: u64,
-    /// Position of the first base of the stretch.
+    /// Position of the first base of the range.
     pub(crate) from: u64,
-    /// Position after the last base of the stretch.
+    /// Position after the last base of the range.
     pub(crate) to: u64,
 }
 
@@ -54,7 +54,7 @@ impl Strings {
         self.num_strings += 1;
     }
 
-    /// Appends a base (0 to 3) to the last string.
+    /// Appends a base (0 to 3 for A, C, G, T) to the last string.
     #[inline]
     pub(crate) fn push_base(&mut self, code: u64) {
         let place = self.num_bases % WORD_BASES;
@@ -74,7 +74,7 @@ impl Strings {
         }
     }
 
-    /// Allocated memory in bytes.
+    /// Number of bytes of allocated memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let words = self.bases.capacity() + self.starts_before_block.capacity() + self.starts.capacity();
         (words * size_of::<u64>()) as u64

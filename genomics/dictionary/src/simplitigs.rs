@@ -1,8 +1,9 @@
-//! Joins k-mers to long strings, in which each k-mer of a set occurs once, on either strand (simplitigs; Břinda et al.
-//! 2021, <https://doi.org/10.1186/s13059-021-02297-z>).
+//! Joins overlapping k-mers to long strings (simplitigs; Břinda et al. 2021,
+//! <https://doi.org/10.1186/s13059-021-02297-z>). Each k-mer of a set occurs in exactly one string, once, on either
+//! strand.
 //!
-//! Unlike a unitig, such a string goes on where the graph branches. So there are fewer strings, each of which costs
-//! k − 1 bases.
+//! Unlike a unitig, a simplitig continues where the de Bruijn graph branches. So there are fewer strings, and each
+//! string costs k − 1 additional bases.
 
 use genuma_kmers::encode::{Kmer, reverse_complement_kmer};
 

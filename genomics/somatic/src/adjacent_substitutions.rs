@@ -9,7 +9,8 @@ use crate::molecule_vote::ChangePairSupport;
 use crate::recruit::RecruitedPair;
 use crate::sequencing_errors::ErrorModel;
 
-/// Sequence index, position, reference and alternative bases of a substitution; `None` for other changes.
+/// If a change is a substitution: its chromosome index, position, reference bases and alternative bases; otherwise
+/// `None`.
 fn as_substitution(change: &Change) -> Option<(usize, usize, &[u8], &[u8])> {
     match change {
         Change::Allele { chrom, pos, reference, alternative } if reference.len() == alternative.len() => {

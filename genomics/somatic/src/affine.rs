@@ -34,7 +34,7 @@ impl Alignment {
     }
 }
 
-/// Score of two equal bases.
+/// Score of two equal bases (match).
 const MATCH_SCORE: i32 = 10;
 /// Score of two different bases (mismatch).
 const MISMATCH_SCORE: i32 = -40;

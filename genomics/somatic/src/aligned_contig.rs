@@ -79,7 +79,7 @@ fn gapless_prefix_len<'a>(query: impl Iterator<Item = &'a u8>, target: impl Iter
     len
 }
 
-/// A range of the genome, on its forward or reverse strand.
+/// A range of the genome, read on its forward or reverse strand.
 #[derive(Debug, Clone, Copy)]
 struct GenomeRegion {
     chrom: usize,
@@ -129,7 +129,7 @@ pub struct AlignedContig {
     pub assembled: std::ops::Range<usize>,
     /// Number of tumour reads from which the contig was assembled.
     pub num_reads: usize,
-    /// Differences from the genome, in coordinates of `seq`.
+    /// Differences from the genome, with positions in `seq`.
     pub changes: Vec<ContigChange>,
     /// For the first and the last segment of the contig: the index of its chromosome, and its diagonal, the number to
     /// add to a contig coordinate to get the genome position. `None` for a segment on the reverse strand.
@@ -665,7 +665,7 @@ impl OrientedContig<'_> {
         shifted.genome_bases_aligned_with(q..q + FLANKING_GENOME_BASES, SegmentEnd::First, self.genome)
     }
 
-    /// Number of bases at one end of a segment that align without gaps.
+    /// Number of bases at one end of a segment that align with the genome without gaps.
     fn gapless_end_len(&self, segment: &ContigSegment, end: SegmentEnd) -> usize {
         let (from, to) = segment.query;
         let genome = segment.genome_bases_aligned_with(from..to, end, self.genome);

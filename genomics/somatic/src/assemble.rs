@@ -1,12 +1,12 @@
-//! Assembles the reads of a group into tumour contigs by anchored consensus.
+//! Assembles the reads of a group into tumour contigs by the consensus of a gapless stack.
 //!
-//! All reads with the same tumour-only k-mer come from the same locus of the same haplotype, and Illumina reads
-//! hardly ever gain or lose a base. So the candidate k-mers of a read fix its offset, the reads are stacked without
-//! gaps, and each column votes for a base. Unlike a de Bruijn graph this does not break at short tandem repeats
-//! longer than k.
+//! All reads with the same candidate k-mer come from the same locus of the same haplotype, and Illumina reads hardly
+//! ever have insertion or deletion errors. So shared candidate k-mers determine the offset between two reads. The reads
+//! are stacked at these offsets without gaps, and each column votes for a base. Unlike a de Bruijn graph, this works
+//! across short tandem repeats longer than k.
 //!
-//! A contig grows from the k-mer with the most reads, up to [`MAX_REACH_BP`] in each direction. So its cost depends
-//! on the reads of its own locus only, however many loci a repeat or a germline k-mer has joined into one group.
+//! A contig grows from the k-mer with the most reads, up to [`MAX_REACH_BP`] in each direction. So the run time depends
+//! only on the reads of one locus, even if a repeat or a germline k-mer has joined many loci to one group.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -100,7 +100,7 @@ const MAX_REACH_BP: i32 = 1500;
 /// repeat.
 const MAX_OUTER_MATES: usize = 12;
 
-/// A read of the group with its candidate k-mers.
+/// A read of the group with the occurrences of its candidate k-mers.
 struct GroupRead<'a> {
     pair: u32,
     mate: u8,
@@ -125,7 +125,7 @@ impl StackedRead {
     }
 }
 
-/// A stack of reads, the base votes of its columns, and their consensus.
+/// A stack of reads, the base votes of each column, and the consensus.
 struct StackConsensus<'a> {
     stack: Vec<&'a StackedRead>,
     columns: GaplessStack,

@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::gapless_stack::GaplessStack;
 use crate::packed::OwnedRead;
 
-/// Minimum overlap of two reads in bp to be joined.
+/// Minimum overlap in bp between a read and the reads selected before.
 const MIN_OVERLAP_BP: usize = 24;
 /// Number of bases on each side of a column that are compared to decide whether a read diverges from the consensus
 /// there.

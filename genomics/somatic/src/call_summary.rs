@@ -24,7 +24,7 @@ use crate::vcf_record::GeneEffect;
 /// Summary of a finished call, for the VCF, `summary.json` and the report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallSummary {
-    /// The command line as typed.
+    /// The command line as the user typed it.
     pub command: String,
     /// Version of genuma that made the call, such as 0.2.0.
     pub version: String,
@@ -66,8 +66,8 @@ pub struct CallSummary {
     pub counters: Option<RunCounters>,
     /// Number of bases of each sample.
     pub bases: Vec<u64>,
-    /// `spectra[sample][m]` is the number of distinct k-mers that occur `m` times in the sample: the normal (0) or a
-    /// tumour (1 and higher).
+    /// k-mer spectra: `spectra[sample][m]` is the number of distinct k-mers that occur `m` times in the sample. Sample
+    /// 0 is the normal, samples from 1 on are tumours.
     pub spectra: Vec<Vec<u64>>,
     /// Depths that were estimated from the k-mer spectra.
     pub depths: KmerDepths,
@@ -180,7 +180,7 @@ pub struct ReportedEvent {
     pub class: EventClass,
     /// Somatic quality (Phred).
     pub quality: f64,
-    /// IDs of the filters that the event failed; empty if it passes.
+    /// IDs of the filters that the event failed; empty if it passes all.
     pub filters: Vec<String>,
     /// Numbers of molecules of the normal with the reference allele and with the tumour allele.
     pub normal: AlleleSupport,
@@ -208,7 +208,7 @@ pub struct EventPileup {
     pub normal: String,
     /// Bases of the tumour allele, with `-` where the normal allele has additional bases.
     pub tumour: String,
-    /// First column of the change, and the column after its last.
+    /// First column of the changed bases, and the column after the last.
     pub change: (u32, u32),
     /// The reads, sorted by sample with the normal first. In a tumour, reads with the tumour allele come first. Some
     /// dozens per sample at most.
@@ -227,7 +227,7 @@ pub struct PileupRow {
     pub forward: bool,
     /// Whether the read is a duplicate, which is shown but not counted.
     pub is_duplicate: bool,
-    /// First column of the read.
+    /// First column that the read covers.
     pub start: u32,
     /// Characters of the columns from `start` on: `.` for a base equal to the allele that the read supports, the base
     /// where it differs, `-` in a gap of this allele.

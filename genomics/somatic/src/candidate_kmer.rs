@@ -1,10 +1,10 @@
 //! Selects candidate k-mers from root counters: k-mers that the tumour has and the normal lacks.
 //!
-//! The rule looks at one root at a time, so it runs inside the counter while the bin of the root is in memory
-//! (cadenelli2019, section 2.4). It is sensitive on purpose. It leaves a few hundred false loci in 5 Mbp, which
-//! grouping and genotyping remove; fixed thresholds lose two fifths of the true ones. The rule allows for errors in
-//! the tumour and for contamination of the normal. Where the normal has the root, both allowances come from the depth
-//! of the root itself, so that amplified, captured and repeated sequence is compared with its own depth.
+//! The selection looks at one root at a time, so it runs while the counter has the bin of the root in memory
+//! (cadenelli2019, section 2.4). It is sensitive on purpose: it leaves a few hundred false loci in 5 Mbp, which
+//! grouping and genotyping remove. Fixed thresholds would lose two fifths of the true ones. It tolerates sequencing
+//! errors in the tumour and contamination of the normal. Where the normal has the root, both tolerances are computed
+//! from the depth of this root, so that amplified, captured and repeated sequence is compared with its own depth.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -24,9 +24,9 @@ use crate::tumour_alleles::{TumourAlleleCollector, TumourAlleles, may_have_two_a
 pub struct CandidateKmer {
     /// The k-mer in canonical form: the smaller of both strands, at 2 bits per base.
     pub kmer: u64,
-    /// Number of occurrences in the tumour.
+    /// Number of occurrences of the k-mer in the tumour.
     pub tumour_count: u32,
-    /// Number of occurrences in the normal.
+    /// Number of occurrences of the k-mer in the normal.
     pub normal_count: u32,
     /// Number of occurrences of the root in the tumour, if this is a branching k-mer: the normal has the root with
     /// another first or last base, and the tumour has this k-mer more often than sequencing errors explain. 0 for a
@@ -73,7 +73,7 @@ impl CandidateKmer {
 /// Minimum ratio of root depth to median k-mer depth for a root in a repeat. Empirical.
 const MIN_REPEAT_DEPTH_RATIO: f64 = 3.0;
 
-/// Upper bound of the probability that a read has one given wrong base at a position, if the base has quality
+/// Maximum probability that a read has one given wrong base at a position, if the base has quality
 /// [`HIGH_BASE_QUALITY`] or more. Empirical.
 const MAX_HIGH_QUALITY_ERROR_RATE: f64 = MAX_BASE_ERROR_RATE / 5.0;
 /// Minimum Phred quality of a base that counts as high quality.
@@ -211,7 +211,7 @@ impl CandidateSelector {
         CandidateSelector { max_novel_candidates: max_candidates, ..self }
     }
 
-    /// Number of novel k-mers found, including those above the limit that were not output.
+    /// Number of novel k-mers found, including those above the limit, which were not output.
     pub fn num_novel_candidates(&self) -> u64 {
         self.novel_candidates.load(Relaxed)
     }
@@ -370,8 +370,8 @@ impl KmerDepths {
     }
 }
 
-/// Median depth of the k-mers of a sample, weighted by their occurrences and without error k-mers. Works for targeted
-/// panels too, whose spectrum has no single peak. 0 for an empty spectrum.
+/// Median depth of the k-mers of a sample without error k-mers, weighted by their occurrences. Also valid for targeted
+/// panels, whose spectrum has no single peak. 0 for an empty spectrum.
 pub fn median_kmer_depth(spectrum: &[u64]) -> f64 {
     let from = error_valley(spectrum);
     let mass = |m: usize| m as u64 * spectrum[m];

@@ -1,8 +1,8 @@
-//! Selectors of candidate k-mers: one for each tumour and, with several tumours of one person, one for all of them
+//! The selectors of candidate k-mers: one for each tumour and, if one person has several tumours, one for all of them
 //! pooled.
 //!
-//! The pooled selector finds changes of which each tumour has too few reads. It uses the pooled depth and the errors
-//! that are expected at this depth.
+//! The pooled selector finds changes for which each single tumour has too few reads. It uses the pooled depth, and the
+//! number of errors expected at this depth.
 
 use genuma_kmers::RootCounters;
 use genuma_pair::library_model::LibraryModel;

@@ -25,7 +25,7 @@ pub struct Breakend {
     pub side: RetainedSide,
 }
 
-/// A difference between a tumour's sequence and the genome.
+/// A difference between the sequence of a tumour and the genome.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Change {
     /// A small variant, or a long insertion or deletion: `reference` at `pos` (0-based) is replaced by `alternative`.
@@ -66,7 +66,7 @@ pub const MIN_STRUCTURAL_BP: usize = 50;
 /// Maximum distance in bp of two breakends that count as the same: the alignment may shift them in repeated flanks.
 pub(crate) const MAX_BREAKEND_SHIFT_BP: usize = 15;
 
-/// Whether a change is a substitution or an indel shorter than [`MIN_STRUCTURAL_BP`].
+/// Whether a change is an SNV, an MNV, or an indel shorter than [`MIN_STRUCTURAL_BP`].
 pub(crate) fn is_small_variant(change: &Change) -> bool {
     match change {
         Change::Allele { reference, alternative, .. } => {
@@ -116,7 +116,7 @@ pub fn change_sort_position(change: &Change) -> (usize, usize) {
     }
 }
 
-/// Whether two breakends are on one sequence, at most `within` bp apart.
+/// Whether two breakends are on the same chromosome and at most `within` bp apart.
 pub(crate) fn are_breakends_near(a: &Breakend, b: &Breakend, within: usize) -> bool {
     a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= within
 }

@@ -1,7 +1,7 @@
-//! Aligns contigs that lie across the origin of a circular reference sequence, such as the mitochondrial genome.
+//! Aligns contigs that cross the origin of a circular reference sequence, such as the mitochondrial genome.
 //!
-//! The sequence around the origin is given to the alignment as one linear sequence. The changes get the positions of
-//! the circular sequence afterwards.
+//! The bases before and after the origin are joined to one linear sequence, with which the contig is aligned.
+//! Afterwards the positions of the changes are converted to positions of the circular sequence.
 
 use genuma_align::Hit;
 use genuma_reads::fasta::{self, Reference};

@@ -1,7 +1,6 @@
 //! Places contigs on the reference, finds their changes, and drops contigs that cannot become a call.
 //!
-//! As many contigs are placed together as fit in memory. Of each batch only the contigs that can become a call are
-//! kept. The reference is scanned twice for each batch.
+//! As many contigs are placed together as fit in memory, and the reference is scanned twice for each such batch.
 
 use std::collections::BTreeSet;
 

@@ -216,7 +216,7 @@ const MIN_SURE_MAPQ: u8 = 60;
 const MAX_MATE_DISTANCE: usize = 800;
 /// Length in bases of the k-mers by which mates are found in the genome.
 const MATE_K: u32 = 21;
-/// Distance in bases between the indexed k-mers of a mate.
+/// Distance in bases between the starts of the k-mers of a mate that are indexed.
 const MATE_KMER_STRIDE: usize = 4;
 /// Score that one mate adds if all of its k-mers are found, in units of a matching base.
 const MATE_SCORE: usize = 20;

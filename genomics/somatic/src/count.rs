@@ -1,12 +1,12 @@
-//! First pass over the reads: counts the k-mers of all samples together and selects candidate k-mers.
+//! The counting unit, the first pass over the reads: counts the k-mers of all samples and selects candidate k-mers.
 //!
-//! If the counters fit neither in memory nor in the scratch space, the k-mer space is split into partitions. The
-//! partitions are counted one after the other, each in its own pass over all reads. All k-mers of a root are in one
-//! partition, and the rule of [`CandidateSelector`](crate::candidate_kmer::CandidateSelector) depends only on the root and on
-//! totals over all reads. So candidates and spectra of all partitions together equal those of a count in one pass.
-//! Each partition is a restartable unit until all are done.
+//! If the k-mers fit neither in memory nor in the scratch space, they are divided into partitions. The partitions are
+//! counted one after the other, each in its own pass over all reads. All k-mers of a root are in one partition, and
+//! [`CandidateSelector`](crate::candidate_kmer::CandidateSelector) uses only the counts of one root and totals over all
+//! reads. So the candidates and spectra of all partitions together equal those of a count in one pass. The result of
+//! each partition is stored, so that an interrupted run can resume.
 //!
-//! If one pass suffices and the scratch space has room, this pass also writes the packed reads for later passes.
+//! If one pass suffices and the scratch space is large enough, this pass also writes the packed reads for later passes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub enum Error {
     /// The reference cannot be read.
     #[error(transparent)]
     Reference(#[from] genuma_reads::Error),
-    /// The k-mer counter failed.
+    /// k-mers could not be counted.
     #[error(transparent)]
     Kmers(#[from] genuma_kmers::Error),
     /// The stored result of a partition is unusable.
@@ -69,7 +69,7 @@ pub enum Error {
     Input(String),
 }
 
-/// Result of the counting unit.
+/// Result of counting the k-mers of all samples.
 #[derive(Serialize, Deserialize)]
 pub struct CallCounts {
     /// Candidate k-mers, sorted by k-mer.
@@ -170,7 +170,7 @@ fn min_packed_reads_bytes(params: &CountParams, estimate: &ReadEstimate) -> u64 
     estimate.packed_bytes + estimate.packed_bytes / 16 + (params.threads * packed_reads::FULL_BLOCK_BYTES) as u64
 }
 
-/// Expected bytes of recruited pairs in the work folder.
+/// Expected size in bytes of the recruited pairs in the work folder.
 fn recruited_bytes(estimate: &ReadEstimate) -> u64 {
     (estimate.bases as f64 * RECRUITED_BYTES_PER_BASE) as u64
 }
@@ -209,7 +209,7 @@ impl PackedReadsOutcome {
     }
 }
 
-/// Ledger line: number of read pairs that were packed and stored in the work folder for later passes.
+/// Name of the ledger line that counts the read pairs stored as packed reads in the work folder.
 pub const PACKED_READS_LEDGER_LINE: &str = "pairs in the packed reads in the work folder, which later passes read";
 
 /// Processes the read pairs of one thread: trims them, updates library statistics and the k-mer sketches, and writes
@@ -306,13 +306,13 @@ pub struct CountingUnit<'a> {
     pub lanes: &'a [Lane],
     /// Names of the normal and the tumours.
     pub samples: &'a SampleNames,
-    /// Counting parameters for the whole k-mer space.
+    /// Counting parameters for all partitions together.
     pub params: CountParams,
-    /// Minimum number of occurrences of a candidate k-mer in the tumour.
+    /// Minimum number of occurrences of a candidate k-mer in a tumour.
     pub min_tumour_count: u32,
     /// The assay that the user specified; `None` if it is to be detected from the reads.
     pub assay: Option<Assay>,
-    /// Number of reference bases that are A, C, G or T; `None` without a reference.
+    /// Number of bases A, C, G and T of the reference; `None` without a reference.
     pub genome_bases: Option<u64>,
     /// FASTA file of the reference. Novel k-mers that it contains are skipped.
     pub reference: Option<&'a Path>,
@@ -350,7 +350,7 @@ pub struct ShardScatterResult {
     pub packed_reads: PackedReadBlockIndex,
     /// Trimming and library statistics of the shard.
     read_stats: ReadStats,
-    /// k-mer sketches of the shard, one for each tumour with the normal.
+    /// For each tumour, the k-mer sketch of the shard's reads of this tumour and the normal.
     sketches: Vec<KmerSketch>,
 }
 
@@ -794,7 +794,7 @@ impl CountingUnit<'_> {
         Ok(result)
     }
 
-    /// Merges the results of all partitions that were counted from shards.
+    /// Merges the results of all partitions of a distributed call into the result of the counting unit.
     ///
     /// # Errors
     /// There are no partitions, or they come from different reads.

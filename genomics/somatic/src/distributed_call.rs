@@ -64,7 +64,7 @@ pub struct DistributedCall {
     pub grid: BinGrid,
     /// FASTA file of the reference; without it, calls are placed on the assembled contigs of the normal.
     pub reference: Option<PathBuf>,
-    /// FASTA file of sequences to screen for.
+    /// FASTA file of sequences to screen for, such as viruses; `None` without screening.
     pub screen: Option<PathBuf>,
     /// The panel of normals. A plan without one omits this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub enum StepKind {
     Scatter,
     /// One task per partition: counts the k-mers and selects candidate k-mers.
     Count,
-    /// Merges the candidates of all partitions and skips those that the reference contains.
+    /// One task: merges the candidate k-mers of all partitions and skips those that the reference contains.
     Pick,
     /// One task per shard: finds the labelled pairs, which contain candidate k-mers.
     Label,
@@ -247,7 +247,7 @@ struct RecruitStepResult {
 pub struct StepRunner<'a> {
     /// The plan of the call.
     pub call: &'a DistributedCall,
-    /// The run store through which the steps exchange objects.
+    /// Run store through which the tasks exchange objects.
     pub store: &'a RunStore,
     /// Threads, memory and disk space that the task may use.
     pub resources: Resources,

@@ -7,7 +7,7 @@ use crate::count;
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Reads or the reference cannot be read, or a file cannot be written.
+    /// Reads or the reference cannot be read, or a result file cannot be written.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
     /// k-mers cannot be counted, or candidate k-mers cannot be selected.

@@ -17,7 +17,7 @@ use genuma_reads::TrimCounts;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 
-/// Class of an event, as tables, the report and INFO/CLASS name it.
+/// Class of an event, named as in tables, the report and the INFO field CLASS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum EventClass {
@@ -58,7 +58,7 @@ impl EventClass {
 /// One somatic change as it is reported: one or two VCF records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// SNV, MNV, indel or kind of structural variant.
+    /// Class of the event: SNV, MNV, indel or type of structural variant.
     pub class: EventClass,
     /// The genotyped changes of the event, the best first: two for an event with two junctions, otherwise one.
     pub calls: Vec<VariantCall>,

@@ -1,9 +1,11 @@
-//! Explains a contig by the most probable sequence of events near its position on the genome.
+//! Explains a contig by the most probable sequence of events (substitutions, gaps and jumps) near its position on the
+//! genome.
 //!
-//! An alignment with gap costs loses the score of each inserted base, so that it aligns the first copy of a tandem
-//! duplication with the unrelated bases before it: one event becomes many small changes. Here each base of the contig
-//! costs what its event makes improbable. A base that is copied from nearby costs nothing, whether the copy is the
-//! next base of the genome or the first base of a second copy. The costs are those of `docs/model/event.md`.
+//! An alignment with gap costs is no good model of a tandem duplication: it would align the first copy with the
+//! unrelated bases before it, and one event would become many small changes. In this model, each base of the contig
+//! costs the negative log-probability of the event that makes it. A base that is copied from the genome nearby costs
+//! nothing, whether it is the next base of the genome or the first base of a second copy. `docs/model/event.md` defines
+//! the costs.
 
 use crate::affine::{Alignment, AlignmentOp};
 use crate::change::{Breakend, Change, RetainedSide};
@@ -46,7 +48,7 @@ pub(crate) const EVENT_MODEL_PARAMS: EventModelParams = EventModelParams {
 
 /// Cost of a jump to another position in the window of the genome.
 const JUMP_COST: i32 = EVENT_MODEL_PARAMS.event + EVENT_MODEL_PARAMS.place;
-/// Cost of an impossible explanation: half of the largest number, so that costs can be added without overflow.
+/// Cost of an impossible explanation: half of the maximum, so that adding costs does not overflow.
 const IMPOSSIBLE: i32 = i32::MAX / 2;
 /// Minimum cost of an explanation for which cheaper alternatives are searched: a jump and a substitution.
 pub(crate) const MIN_COMPARED_COST: i32 = JUMP_COST + EVENT_MODEL_PARAMS.substitution;
@@ -249,7 +251,8 @@ pub(crate) fn align_copied_stretches(stretches: &[CopiedStretch], min_flank: usi
     Some(Alignment { start, ops, score: 0 })
 }
 
-/// Whether a junction joins the end of a stretch of the genome to its start: a tandem duplication.
+/// Whether a junction is a tandem duplication: it joins the end of a stretch of the genome to the start of this
+/// stretch.
 pub(crate) fn is_tandem_duplication(ends: &[Breakend; 2]) -> bool {
     let [first, last] = ends;
     first.chrom == last.chrom

@@ -1,10 +1,10 @@
 //! Evidence of the reads of one locus for each change of its contig, molecule by molecule. Log-odds are natural
 //! logarithms.
 //!
-//! Every read is placed without gaps on each haplotype of its contig ([`crate::haplotype`]) at the offsets given by
-//! its k-mers. Its bases and qualities give the likelihoods. The best haplotype with a change is compared with the
-//! best without it. For a length change of a tandem repeat the length shown by the read is used instead. The log-odds
-//! of both mates and all duplicates of a molecule are added.
+//! Each read is aligned without gaps to each haplotype of the contig ([`crate::haplotype`]), at the offsets that its
+//! k-mers indicate. Its bases and qualities give the likelihood of the read on each haplotype. The best haplotype with
+//! a change is compared with the best one without it. For a length change of a tandem repeat, the repeat length that
+//! the read shows is used instead. The log-odds of both mates and of all duplicates of a molecule are added.
 
 use std::collections::HashSet;
 
@@ -83,7 +83,7 @@ impl<'a> LocusEvidence<'a> {
         }
     }
 
-    /// The vote of a read on change `f`; `None` if the read does not cover the change.
+    /// Makes the vote of a read on change `f` from its log-odds; `None` if the read does not cover the change.
     fn vote(&self, likelihoods: &ReadLikelihoods, f: usize, log_odds: f64) -> Option<MoleculeVote> {
         let (at, placed_read) = (&self.contig.changes[f].contig_range, &self.reads[likelihoods.read_index]);
         // A read that supports the tumour's allele is placed where the contig has it.

@@ -37,7 +37,7 @@ impl ExplanationKind {
 pub struct Explanation {
     /// Method by which the changes were found.
     pub kind: ExplanationKind,
-    /// Negative logarithm of the probability of the changes, in hundredths of natural-log units.
+    /// Cost: negative logarithm of the probability of the changes, in hundredths of natural-log units.
     pub cost: i32,
     /// Number of changes in the explanation.
     pub num_changes: usize,

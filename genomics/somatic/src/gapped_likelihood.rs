@@ -1,7 +1,8 @@
-//! Likelihood of a read with insertion or deletion errors on a haplotype.
+//! Likelihood of a read with insertion or deletion errors, given a haplotype.
 //!
-//! The read's k-mers give the start positions that a part of the read fits. The best path changes from one start
-//! position to another wherever the read has lost or gained bases, at the cost of an indel error.
+//! The k-mers of the read indicate several start positions, each of which fits a part of the read. The best path
+//! switches from one start position to another wherever bases are missing or inserted in the read, at the cost of an
+//! indel error.
 
 use crate::packed::OwnedRead;
 use crate::sequencing_errors::{ERROR_MODEL_PARAMS, ErrorModel};

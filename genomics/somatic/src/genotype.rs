@@ -1,9 +1,9 @@
-//! Computes the somatic quality and the filters of a change from the votes of all samples. Log-likelihoods and log-odds
-//! are natural logarithms, except in [`LikelihoodRatios`].
+//! Computes the somatic quality and the filters of a change from the votes of the molecules of all samples.
+//! Log-likelihoods and log-odds are natural logarithms, except in [`LikelihoodRatios`].
 //!
-//! The tumour's allele fraction is unknown (purity, subclones, copy number), so it is fitted. The alternatives are
-//! that all supporting reads are errors, and that the normal has the allele too (germline). Each of several tumours
-//! of one patient has its own fraction, which may be 0; their evidence is added.
+//! The allele fraction in the tumour is unknown (purity, subclones, copy number), so it is fitted. The alternative
+//! hypotheses are that all supporting reads are errors, and that the normal has the allele too (germline). If a patient
+//! has several tumours, each has its own fraction, which may be 0, and their log-likelihoods are added.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::slippage::SlippageRate;
 /// allele.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct AlleleSupport {
-    /// Number of molecules that support the normal allele.
+    /// Number of molecules that support the normal allele (the sequence without the change).
     pub reference: u32,
     /// Number of molecules that support the tumour allele.
     pub alternative: u32,
@@ -58,7 +58,7 @@ impl AlleleSupport {
         }
     }
 
-    /// Number of molecules that support either allele.
+    /// Number of informative molecules: those that support either allele.
     pub fn depth(&self) -> u32 {
         self.reference + self.alternative
     }
@@ -83,16 +83,17 @@ impl AlleleSupport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
-    /// The quality is below the threshold.
+    /// The somatic quality is below the threshold.
     LowQuality,
     /// Too few distinct molecules have the allele: see [`min_call_molecules`].
     FewReads,
     /// The normal has the allele as often as a germline variant, or the allele is common in the population and the normal
     /// has too few reads to exclude it. Without a normal: the allele is as frequent as a germline variant.
     Germline,
-    /// The normal has more of the allele than errors and slight contamination explain.
+    /// The normal has the allele more often than errors and slight contamination explain, but less often than a
+    /// germline variant.
     TumourInNormal,
-    /// Too few reads of the normal cover the position.
+    /// The normal has too few informative molecules at the position.
     NormalDepth,
     /// The reads with the tumour allele are mostly on one strand, unlike the reads with the normal allele.
     StrandBias,
@@ -105,13 +106,13 @@ pub enum Filter {
     BaseQuality,
     /// The contig aligns to several loci equally well.
     Repeat,
-    /// The contig has so many differences from its locus that it comes from another locus.
+    /// The contig differs so much from its locus that it probably comes from another locus.
     Divergent,
     /// The allele is as frequent as the alleles of another person whose DNA is in the tumour sample.
     Contamination,
-    /// The sequence near the change is a fold-back artefact of the library.
+    /// The sequence at the change is a fold-back artefact of the library.
     FoldBack,
-    /// Normals of the panel have the allele too.
+    /// Enough normals of the panel have the allele too.
     Panel,
 }
 
@@ -189,7 +190,7 @@ pub struct LikelihoodRatios {
 pub struct Genotype {
     /// Number of molecules of the normal that support each allele.
     pub normal: AlleleSupport,
-    /// Support in the tumour; the sum of all tumours if there are several.
+    /// Number of molecules of the tumour, or of all tumours together, that support each allele.
     pub tumour: AlleleSupport,
     /// Support in each tumour; empty with a single tumour.
     pub tumours: Vec<TumourSupport>,
@@ -256,7 +257,7 @@ pub struct Admixture {
     /// Ratio of the allele fraction in the normal to that in the tumour that tumour cells in the normal cause, at most;
     /// 0 if no tumour cells are known in the normal.
     pub tumour_in_normal_ratio: f64,
-    /// DNA of another person in the tumour.
+    /// DNA of another person in the tumour; `None` if none was detected.
     pub foreign_dna: Option<ForeignDna>,
 }
 
@@ -325,7 +326,8 @@ impl GenotypingParams {
     }
 }
 
-/// Minimum number of distinct molecules of a call.
+/// Minimum number of distinct molecules of a call whose change looks like a common error, unless the measured error
+/// rate allows fewer (see [`min_call_molecules`]).
 pub const MIN_CALL_MOLECULES: usize = GENOTYPE_MODEL_PARAMS.min_molecules;
 /// Minimum number of distinct molecules of a call whose change looks like a rare error.
 pub const MIN_CALL_MOLECULES_RARE_ERROR: usize = GENOTYPE_MODEL_PARAMS.min_molecules_rare_error;

@@ -60,8 +60,8 @@ pub(crate) struct GenotypeModelParams {
     /// where copy numbers did not change; the best-fitting one is used (formula 17). Unit: share of molecules. Source:
     /// chosen; the last is `germline_fraction_sd`. If higher: more alleles near one half count as germline.
     pub(crate) germline_fraction_sds: [f64; 4],
-    /// Fraction of a homozygous germline allele in a tumour without a normal (formula 17). Unit: share of molecules.
-    /// Source: chosen; one molecule in 100 is wrong. If higher: fewer alleles count as homozygous.
+    /// Expected allele fraction of a homozygous germline allele in a tumour without a normal (formula 17). Unit: share
+    /// of molecules. Source: chosen; one molecule in 100 is wrong. If higher: fewer alleles count as homozygous.
     pub(crate) homozygous_fraction: f64,
     /// Number of allele fractions over which likelihoods are averaged in a call without a normal (formula 17). Unit:
     /// fractions. Source: chosen; fine enough for a depth of 10,000. If higher: finer and slower.
@@ -130,9 +130,10 @@ pub(crate) struct GenotypeModelParams {
     /// Minimum number of distinct molecules of a call whose change looks like a rare error (formula 10). Unit:
     /// molecules. Source: chosen (docs/decisions/0017). If higher: fewer indels and junctions are called.
     pub(crate) min_molecules_rare_error: usize,
-    /// Highest measured error rate of good bases at which two molecules can be enough for any change (formula 10).
-    /// Unit: probability. Source: derived, two molecules of the hundred at which rates are measured reach
-    /// `somatic_prior_log_odds` below it. If higher: more contigs of two pairs are genotyped, whose quality is too low.
+    /// Maximum measured error rate of good bases at which two molecules may suffice for a call of any change (formula
+    /// 10). Unit: probability. Source: derived, below it two of a hundred molecules, the depth at which rates are
+    /// measured, reach `somatic_prior_log_odds`. If higher: more contigs of two pairs are genotyped, whose quality is
+    /// too low.
     pub(crate) max_two_molecule_error_rate: f64,
     /// Maximum number of calls with two molecules per call with three or more, among changes that look like rare
     /// errors; an excess indicates library artefacts (formula 10). Unit: ratio. Source: empirical; not fitted. If
@@ -175,11 +176,11 @@ pub(crate) struct GenotypeModelParams {
     /// Source: about one indel in ten variants of a human genome, half of them in repeats. If higher: more indels get
     /// the filter `contamination`.
     pub(crate) rare_allele_ratio: f64,
-    /// Minimum number of molecules of the normal with the allele of a germline variant (formula 10). Unit: molecules.
-    /// Source: empirical; not fitted. If higher: fewer calls get the filter `germline`.
+    /// Minimum number of molecules of the normal with the allele for the allele to count as germline (formula 10).
+    /// Unit: molecules. Source: empirical; not fitted. If higher: fewer calls get the filter `germline`.
     pub(crate) min_germline_molecules: u32,
-    /// Minimum allele fraction in the normal of a germline variant (formula 10). Unit: share of molecules. Source:
-    /// empirical; not fitted. If higher: fewer calls get the filter `germline`.
+    /// Minimum allele fraction in the normal for the allele to count as germline (formula 10). Unit: share of
+    /// molecules. Source: empirical; not fitted. If higher: fewer calls get the filter `germline`.
     pub(crate) min_germline_fraction: f64,
     /// Minimum log-likelihood ratio at which the reads of the tumour allele clearly differ from those of the normal
     /// allele in a property (formula 11). Unit: natural-log units. Source: empirical; not fitted. If higher: fewer
@@ -189,8 +190,8 @@ pub(crate) struct GenotypeModelParams {
     /// chosen (at great depth any difference is significant, only a large one is an artefact). If higher: fewer calls
     /// are filtered.
     pub(crate) min_bias_difference: f64,
-    /// Distance from the end of a read that counts as its end (formula 11). Unit: bases. Source: empirical; not fitted.
-    /// If higher: more calls are filtered.
+    /// Distance from an end of a read within which a base counts as being at the end (formula 11). Unit: bases. Source:
+    /// empirical; not fitted. If higher: more calls are filtered.
     pub(crate) read_end_bases: u16,
     /// Minimum median quality of the bases that show the tumour allele. Unit: Phred. Source: empirical; not fitted. If
     /// higher: more calls are filtered.
@@ -204,8 +205,8 @@ pub(crate) struct GenotypeModelParams {
     /// Maximum number of standard deviations by which a slippage rate may exceed its estimate (formula 3). Unit:
     /// standard deviations. Source: empirical; not fitted. If higher: more length changes are explained by slippage.
     pub(crate) max_rate_deviations: usize,
-    /// Number of rates that are tried for each standard deviation (formula 3). Unit: steps. Source: empirical; not
-    /// fitted. If higher: finer and slower.
+    /// Number of slippage rates that are tried for each standard deviation (formula 3). Unit: steps. Source: empirical;
+    /// not fitted. If higher: finer and slower.
     pub(crate) rate_steps_per_deviation: usize,
     /// Number of allele fractions over which likelihoods are averaged (formula 4). Unit: fractions. Source: empirical;
     /// not fitted. If higher: finer and slower.

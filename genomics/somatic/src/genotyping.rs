@@ -88,19 +88,19 @@ pub struct FinishedCall {
 pub(crate) struct GenotypingUnit<'a> {
     /// Names of the normal and the tumours.
     pub samples: &'a SampleNames,
-    /// Result of the counting unit.
+    /// Result of counting k-mers.
     pub counts: CallCounts,
     /// The reference; without it, calls are placed on the assembled contigs of the normal.
     pub genome: Option<Reference>,
     /// Aligned contigs for which reads were recruited.
     pub contigs: Vec<AlignedContig>,
-    /// All assembled contigs; used only without a reference.
+    /// All assembled contigs; used only if there is no reference.
     pub assembled: &'a [Contig],
     /// Positions of the recruited pairs in the file `recruited_path`, and numbers of pairs.
     pub recruited: RecruitedPairs,
     /// File of the recruited pairs.
     pub recruited_path: &'a Path,
-    /// Parameters that determine the result.
+    /// Call parameters that determine the result.
     pub params: &'a CallParams,
     /// Threads, memory and disk space that the unit may use.
     pub resources: &'a Resources,

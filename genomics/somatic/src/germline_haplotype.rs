@@ -1,10 +1,10 @@
-//! Splits the changes of a contig into those of the normal's haplotype, which are germline, and those that the tumour
-//! made in that haplotype.
+//! Splits the changes of a contig into germline variants, which the normal's haplotype has, and somatic changes, which
+//! arose in this haplotype.
 //!
-//! Compared with the reference alone, a germline indel and a somatic change a few bases beside it look like other
-//! changes: an insertion and a deletion of the same length like substitutions. The normal's reads show the haplotype
-//! in which the somatic change arose. Where they do, the contig is compared with this haplotype, and the haplotype with
-//! the reference.
+//! Compared with the reference, a germline indel and a somatic change a few bases apart may look like other changes.
+//! For example, an insertion and a deletion of the same length may look like substitutions. The normal's reads show the
+//! haplotype in which the somatic change arose. If they show it clearly, the contig is compared with this haplotype,
+//! and the haplotype with the reference.
 
 use std::ops::Range;
 

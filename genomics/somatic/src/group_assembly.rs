@@ -1,9 +1,8 @@
-//! Collects the labelled pairs, then removes duplicates and recurrent errors, groups the pairs and assembles the
-//! groups.
+//! Collects labelled pairs, removes duplicates and recurrent errors, groups the pairs and assembles the groups.
 //!
-//! The pairs are in buckets, in memory as far as it suffices and in the work folder beyond. First they are bucketed
-//! by the starts of their mates, so that duplicates meet, and then by group. Only a few bytes for each k-mer are
-//! always in memory.
+//! The pairs are stored in buckets, in memory as far as they fit and otherwise in the work folder. They are first
+//! distributed to buckets by the first bases of their mates, so that duplicates are in the same bucket, and then by
+//! group. Only a few bytes for each k-mer are always in memory.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -23,10 +22,11 @@ use crate::per_tumour::assemble_pooled_and_per_tumour;
 
 /// Name of the spill file in error messages.
 const SPILL_NAME: &str = "labelled reads'";
-/// Number of buckets. For a human genome at a depth of 30, with 10 GB of labelled pairs, a bucket has 20 MB.
+/// Number of buckets for labelled pairs. For a human genome at a depth of 30, with 10 GB of labelled pairs, a bucket
+/// contains 20 MB.
 const NUM_BUCKETS: usize = 512;
 
-/// Index of the bucket of a hash value or of a group number.
+/// Index of the bucket for a hash value or a group number.
 fn bucket_of(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % NUM_BUCKETS
 }
@@ -42,7 +42,7 @@ pub struct GroupAssemblyParams<'a> {
     pub k: u32,
     /// Number of threads, at least 1.
     pub threads: usize,
-    /// Bytes of memory for pairs, before they are spilled to the work folder.
+    /// Memory in bytes for labelled pairs. Further pairs are spilled to the work folder.
     pub memory_bytes: u64,
     /// Folder for pairs that do not fit in memory.
     pub work_dir: &'a Path,
@@ -110,7 +110,7 @@ impl LabelledPairWriter {
 pub struct GroupAssemblyResult {
     /// Number of labelled pairs.
     pub pairs: u64,
-    /// Number of labelled pairs that are duplicates.
+    /// Number of labelled pairs that were removed as duplicates.
     pub duplicates: u64,
     /// Number of k-mer occurrences in labelled pairs that were removed as recurrent errors.
     pub error_kmers: u64,

@@ -1,9 +1,9 @@
 //! The haplotypes with which the reads of a locus are compared: the tumour contig, and the contig without some of its
 //! changes.
 //!
-//! A contig may show several changes. A normal read has none of them, a read of a subclone some of them. Compared
-//! with a sequence that lacks one change but has the others, either read would fit poorly. Therefore the haplotypes
-//! are: all small changes, none of them, each change alone, and all except each change.
+//! A contig may have several changes. A read of the normal has none of them, a read of a subclone some of them. Both
+//! would fit poorly to a sequence that lacks only one change. Therefore the haplotypes are: all small changes, none of
+//! them, each change alone, and all except each change.
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{self, Change};

@@ -1,7 +1,7 @@
-//! Finds a set of up to some million k-mers in reads and in the genome.
+//! Finds the occurrences of up to some million k-mers in reads and in the genome.
 //!
-//! Nearly no sequence contains one of them. So a sieve of minimizers ([`genuma_kmers::MinimizerFilter`]) first finds the
-//! stretches that may contain one, and k-mers are looked up only there.
+//! Most sequences contain none of the k-mers. Therefore a filter of minimizers ([`genuma_kmers::MinimizerFilter`])
+//! first finds the stretches that may contain one, and k-mers are looked up only in these stretches.
 
 use genuma_kmers::encode::kmers;
 use genuma_kmers::{MinimizerFilter, MinimizerFilterScratch};
@@ -19,7 +19,7 @@ pub struct KmerHit {
     pub span: u32,
     /// K-mer rank: index of the k-mer in the list of searched k-mers.
     pub rank: u32,
-    /// Whether the read has the k-mer in its canonical orientation.
+    /// Whether the read has the k-mer in canonical orientation; otherwise it has the reverse complement.
     pub forward: bool,
 }
 

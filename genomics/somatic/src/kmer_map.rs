@@ -1,10 +1,11 @@
-//! Hash map from a few million k-mers to their ranks, for lookups that have passed a sieve of minimizers
+//! Hash map from a few million k-mers to their ranks, for lookups of k-mers that have passed the filter of minimizers
 //! ([`crate::kmer_lookup`]).
 //!
-//! Nearly all lookups miss, so a Bloom filter answers first. Each k-mer sets three bits of one 64-bit word, so a test
-//! reads one cache line. With 16 bits or more for each k-mer, about one in a hundred other k-mers passes. Filter and
-//! table are larger than the CPU caches for large genomes, so a batch of lookups prefetches what it needs. The table
-//! has more than twice as many slots as k-mers and contains ranks only.
+//! Nearly all k-mers that are looked up are absent, so a Bloom filter is tested first. Each k-mer sets three bits in
+//! one 64-bit word, so that a test reads one cache line. With at least 16 bits for each k-mer, about one in a hundred
+//! absent k-mers passes. For large genomes the filter and the table are larger than the CPU caches, so the cache lines
+//! for a batch of lookups are prefetched. The table has more than twice as many slots as k-mers, and contains only
+//! ranks.
 
 use genuma_kmers::prefetch;
 

@@ -1,9 +1,10 @@
 //! Selects anchor k-mers: k-mers by which reads are assigned to a tracked junction.
 //!
-//! Anchors of the reference occur once in it. Anchors with the change do not occur in the reference, and the
-//! reference's own k-mer at the same flank occurs once. So a read of another locus with a sequencing error is not
-//! assigned to this junction, and both alleles are found equally well. Every k-mer across the change is used and one
-//! in four in the flanks, so that unknown variants near the change hide no molecule.
+//! Anchors of the reference allele and of the flanks occur exactly once in the reference. Anchors of the changed allele
+//! do not occur in the reference, and the k-mer of the reference at the same flank occurs exactly once. So a read of
+//! another locus with a sequencing error is not assigned to the junction, and both alleles are found with the same
+//! probability. Every k-mer that covers the change is used, but only one in four in the flanks. Unknown variants near
+//! the change therefore do not prevent that a molecule is found.
 
 use std::collections::HashSet;
 
@@ -19,7 +20,7 @@ const FLANK_STRIDE: i32 = 4;
 /// Minimum number of reference anchors for a junction to be trackable.
 const MIN_REFERENCE_ANCHORS: usize = 3;
 
-/// An anchor k-mer of a junction.
+/// An anchor k-mer of a tracked junction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct AnchorKmer {
     kmer: u64,
@@ -64,7 +65,7 @@ pub(crate) struct AnchorOccurrence {
     pub covers: CoveredAllele,
 }
 
-/// The anchor k-mers of all junctions.
+/// The anchor k-mers of all junctions, with their occurrences on the junctions.
 #[derive(Debug)]
 pub(crate) struct AnchorKmerIndex {
     /// Lookup of the rank of an anchor k-mer.

@@ -1,9 +1,9 @@
 //! Estimates from a sample itself how often errors look like a tracked change.
 //!
-//! Bases near the tracked substitutions should equal the reference. Molecules that differ there went through the same
-//! damage, PCR and sequencing, and are counted by the same rules. Rates are estimated by substitution, flanking bases
-//! and orientation of the pair. Substitutions with few observations use the rates of the same substitution with other
-//! flanking bases as prior, and these the rate of all substitutions.
+//! Bases near the tracked substitutions should equal the reference. Molecules that differ from it went through the same
+//! damage, PCR and sequencing as the tracked bases, and are counted by the same rules. Error rates are estimated for
+//! each substitution, flanking bases and orientation of the pair. If a substitution has few observations, the rate of
+//! the same substitution with any flanking bases is its prior; the prior of that rate is the rate of all substitutions.
 
 use crate::change::ChangeClass;
 use crate::molecules::{FlankErrorCounts, NUM_SUBSTITUTION_KINDS, SubstitutionSite, substitution_kind};

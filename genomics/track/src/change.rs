@@ -29,7 +29,7 @@ pub struct VcfRecord {
     pub connection_type: Option<String>,
     /// Chromosome and position of the mate breakend if ALT does not contain it (CHR2, POS2 or END).
     pub mate: Option<(String, usize)>,
-    /// Number of inserted bases that the record does not list (INSLEN).
+    /// Number of inserted bases whose sequence the record does not contain (INSLEN).
     pub unlisted_inserted_len: usize,
     /// Whether the positions are uncertain (IMPRECISE).
     pub imprecise: bool,
@@ -62,7 +62,7 @@ pub enum RetainedSide {
 /// One end of a junction, as the outermost base of the reference that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Breakend {
-    /// Name of the sequence.
+    /// Name of the reference sequence.
     pub chrom: String,
     /// 0-based position of the outermost base that is kept.
     pub pos: usize,
@@ -98,7 +98,7 @@ impl Junction {
     }
 }
 
-/// Class of a tracked change, which determines the errors that look like it.
+/// Class of a tracked change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ChangeClass {
@@ -129,7 +129,7 @@ impl ChangeClass {
 pub struct KnownChange {
     /// The record of the VCF file, with one ALT allele.
     pub record: VcfRecord,
-    /// SNV, MNV, indel or structural variant.
+    /// Class of the change: SNV, MNV, indel or structural variant.
     pub class: ChangeClass,
     /// The junctions of the change. A molecule with any of them supports the change.
     pub junctions: Vec<Junction>,

@@ -1,7 +1,8 @@
 //! Collects, for one read pair, the evidence for each junction that the pair may come from.
 //!
-//! Anchor k-mers place a mate without gaps. Only bases in which the alleles differ count for an allele. The fit
-//! around the change is checked too: a mate that fits neither allele is not used.
+//! Anchor k-mers determine the position of a mate on the junction, without gaps. Only bases at which the alleles differ
+//! are evidence for an allele. The bases around the change are compared too: a mate that agrees with neither allele is
+//! not used.
 
 use genuma_reads::{Mate, ReadPair, dna};
 use genuma_somatic::kmer_lookup::{KmerHit, KmerLookupBuffers};
@@ -63,7 +64,7 @@ struct MatePlacement {
     covers: CoveredAllele,
 }
 
-/// Evidence of one mate for a junction.
+/// Evidence of one mate for one junction.
 #[derive(Debug, Clone, Copy)]
 struct MateEvidence {
     junction: u32,

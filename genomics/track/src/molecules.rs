@@ -137,7 +137,7 @@ pub(crate) fn count_molecules(
     (votes, base_counts.map(|base_counts| base_counts.into_error_counts(junction)))
 }
 
-/// Counts of correct and wrong bases near a substitution.
+/// Counts of correct and wrong bases near one substitution, by position.
 struct FlankBaseCounts {
     /// Number of molecules with the reference base, by position and orientation of the pair.
     right: Vec<[u32; 2]>,

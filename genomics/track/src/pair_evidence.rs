@@ -113,8 +113,8 @@ pub(crate) struct JunctionPairEvidence {
     pub log_odds: [i16; 2],
     /// Whether the mates, or the two frames, support different alleles.
     pub is_contradictory: bool,
-    /// Bit mask of positions with a reliable base that equals the reference, from
-    /// [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change on.
+    /// Bit mask of the positions at which a reliable base equals the reference; bit 0 is
+    /// [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change.
     pub reference_positions: u128,
     /// Wrong bases near the change, ascending by position; the first `num_wrong` entries are used.
     pub wrong_bases: [WrongBase; MAX_WRONG_BASES_PER_MATE],

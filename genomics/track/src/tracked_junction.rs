@@ -1,8 +1,8 @@
 //! Sequences of a tracked junction: the sequence with the change, and the reference sequence on both sides.
 //!
-//! A junction has two frames. In the left frame reads are placed by the bases before the junction, in the right frame
-//! by the bases after it. The reference continues differently from either side. So a read does not need both sides,
-//! and a read with an unknown variant on one side is placed by the other.
+//! A junction has two frames (coordinate systems). In the left frame reads are placed by their bases before the
+//! junction, in the right frame by those after it. The reference continues differently from each side. So a read need
+//! not cover both sides, and a read with an unknown variant on one side is placed by the other side.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub const JUNCTION_FLANK_BASES: usize = 160;
 pub struct TrackedJunction {
     /// Index of the change in the list of tracked changes.
     pub change: usize,
-    /// SNV, MNV, indel or structural variant.
+    /// Class of the change: SNV, MNV, indel or structural variant.
     pub class: ChangeClass,
     /// The sequence with the change: left side, inserted bases, right side.
     pub alternative: Vec<u8>,

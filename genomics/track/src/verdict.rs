@@ -36,7 +36,7 @@ pub enum ChangeVerdict {
     Found,
     /// Some molecules have the change, but errors may explain them.
     Unsure,
-    /// No molecule has the change.
+    /// No molecule of the sample has the change.
     NotSeen,
     /// The sample has no informative molecules at the change.
     NoMolecules,
@@ -115,7 +115,7 @@ struct JunctionCounts {
 /// An estimated value with its 95% confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Maximum-likelihood value, between `low` and `high`.
+    /// Maximum-likelihood estimate, between `low` and `high`.
     pub value: f64,
     /// Lower end of the 95% confidence interval.
     pub low: f64,

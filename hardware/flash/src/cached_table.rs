@@ -1,9 +1,9 @@
 //! Lookups with a cache of bounded memory: a key that was looked up recently needs no read from flash.
 //!
-//! The hot entries of a table (`hot_entries.rs`) were selected when it was written. The keys looked up here may be
-//! others. The cache is set-associative with [`ENTRIES_PER_SET`] entries per set, whose keys occupy one cache line. A
-//! full set evicts the entry that was not requested since the clock hand last passed it (clock algorithm, Corbató
-//! 1968, one clock per set).
+//! The hot entries of a table (`hot_entries.rs`) are selected when the table is written, but other keys may be looked
+//! up frequently later. The cache is set-associative with [`ENTRIES_PER_SET`] entries per set; the keys of a set occupy
+//! one cache line. A full set evicts the first entry, from the clock hand on, that was not requested since the hand
+//! last passed it (clock algorithm, Corbató 1968, one clock per set).
 
 use genuma_machine::placement::{self, PlacedSlice};
 use genuma_machine::processor::prefetch;
@@ -75,7 +75,7 @@ impl CacheSets {
         prefetch(&self.states[set]);
     }
 
-    /// The value of a key in the cache. Marks the entry as requested.
+    /// The value of a key, if the cache has it. Marks the entry as requested.
     fn get(&mut self, set: usize, key: u64) -> Option<&[u8]> {
         let (keys, states) = (&self.keys[set].0, &mut self.states[set].0);
         let way = (0..ENTRIES_PER_SET).find(|&way| keys[way] == key && states[way] != SLOT_EMPTY)?;

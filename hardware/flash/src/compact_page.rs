@@ -1,9 +1,11 @@
-//! Compact pages of a table of counts: the distances of the keys in as many bits as they need, and the counts in a
-//! separate stream for each sample. A page can be decoded without any other. Documented in `docs/formats/table.md`.
+//! Compact pages of a table whose values are counts: distances between keys in as few bits as possible, and the counts
+//! of each sample in separate streams. Each page can be decoded on its own. `docs/formats/table.md` documents the
+//! format.
 //!
-//! The distance of a key has one of eight widths, which are chosen for a page: three bits select the width, and the
-//! distance follows in another stream. Most counts of a sample have a fixed width; a bit can distinguish them from the
-//! most frequent count, and larger counts are stored in full at the end.
+//! A key is stored as its distance from the previous key, in one of eight bit widths that are chosen for the page. A
+//! selector of three bits gives the width; the distances are in a stream after the selectors. Most counts of a sample
+//! are stored in a fixed width. A flag of one bit may stand for the most frequent count, and larger counts are stored
+//! in full (32 bits) at the end.
 
 use genuma_machine::processor::SimdLevel;
 
@@ -285,7 +287,7 @@ fn read_distance(page: &Page, bit: usize, width: usize, mask: u64) -> u64 {
     (if width <= 57 { read_57_bits(page, bit) } else { read_bits(page, bit) }) & mask
 }
 
-/// Mask of the lowest `width` bits.
+/// Mask with the lowest `width` bits set.
 #[inline(always)]
 fn low_bits(width: usize) -> u64 {
     if width == 0 { 0 } else { u64::MAX >> (64 - width) }

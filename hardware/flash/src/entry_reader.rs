@@ -16,7 +16,7 @@ const PAGES_PER_READ: u64 = 256;
 pub struct EntryReader<'t> {
     table: &'t Table,
     buffer: PlacedSlice<Page>,
-    /// Number of the next page to be decoded, from 0.
+    /// Number of the next page to decode, from 0.
     page: u64,
     /// Keys of the current page; `values` has their values, and `entry` is the index of the next entry to return.
     keys: Vec<u64>,

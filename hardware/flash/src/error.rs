@@ -24,7 +24,7 @@ pub enum Error {
         path: PathBuf,
         /// Index of the entry, from 0.
         entry: u64,
-        /// Key of the entry.
+        /// Key of the invalid entry.
         key: u64,
         /// Key of the previous entry.
         before: u64,
@@ -46,7 +46,7 @@ pub enum Error {
     TooManyEntries {
         /// Final path of the table.
         path: PathBuf,
-        /// Maximum number of entries in the specification.
+        /// Maximum number of entries according to the specification.
         most: u64,
     },
     /// The file could not be published under its final name.

@@ -250,7 +250,7 @@ impl TableFileWriter {
         }
     }
 
-    /// Appends bytes to a section.
+    /// Appends bytes to an open section.
     ///
     /// # Errors
     /// The disk is full or writing fails.

@@ -53,13 +53,13 @@ impl BloomBlock {
         }
     }
 
-    /// Sets all bits that are set in another block.
+    /// Sets all bits of this block that are set in the other block.
     #[inline(always)]
     fn union_with(&mut self, other: &BloomBlock) {
         self.0.iter_mut().zip(other.0).for_each(|(bits, others)| *bits |= others);
     }
 
-    /// Whether every word has the bit of this hash.
+    /// Whether all bits of a hash are set in the block.
     #[inline(always)]
     fn may_contain(&self, hash: u64) -> bool {
         let mut missing = 0;

@@ -29,7 +29,7 @@ const FIXED_LAYOUT_VERSION: u32 = 2;
 /// Oldest format version, with a single filter for all pages. Such tables are read without their filter.
 const SINGLE_FILTER_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"GENUMATB";
-/// Byte offset of the note in the header.
+/// Byte offset of the metadata note in the header.
 const NOTE_OFFSET: usize = 192;
 
 /// Checksum of a section, computed while the section is read or written.
@@ -160,7 +160,7 @@ impl PageLayout {
         (entries - before).min(self.entries_per_page as u64) as usize
     }
 
-    /// The first key on a page.
+    /// The first (smallest) key on a page.
     pub(crate) fn first_key_of_page(&self, page: &Page) -> u64 {
         let at = match self.encoding {
             PageEncoding::Fixed => 0,
@@ -199,9 +199,9 @@ impl PageLayout {
 pub(crate) struct FileSection {
     /// Byte offset of the section in the file, a multiple of [`PAGE_BYTES`].
     pub offset: u64,
-    /// Length in bytes, without the padding of the last page.
+    /// Length of the section in bytes, without the padding of its last page.
     pub bytes: u64,
-    /// Checksum of the section's bytes.
+    /// Checksum of the bytes of the section.
     pub checksum: u64,
 }
 
@@ -241,7 +241,7 @@ pub(crate) struct TableHeader {
 /// Why the header page of a file is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
-    /// The file is not a table.
+    /// The file does not begin with the magic bytes of a table.
     NotATable,
     /// The file has this format version, which is not supported.
     Version(u32),

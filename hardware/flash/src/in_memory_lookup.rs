@@ -134,7 +134,7 @@ impl UnresolvedKeys {
         self.len = at + 1;
     }
 
-    /// Finds the pages of the keys and adds them to `wanted`.
+    /// Finds the pages of these keys and appends them to `wanted`.
     fn find_pages(mut self, table: &Table, wanted: &mut Vec<PageLookup>) {
         run_with_widest_simd(
             #[inline(always)]

@@ -1,9 +1,9 @@
 //! Index from keys to pages: a search tree in memory whose nodes are cache lines.
 //!
 //! The lowest level has the first key of each page; each level above has every eighth key of the level below. The
-//! position of a node follows from its number, so there are no pointers (the multilevel index of cadenelli2019,
-//! section 5.2.2, with nodes of 8 instead of 64 keys). Keys that are looked up in one batch descend together, and the
-//! cache lines of each step are prefetched one level ahead.
+//! position of a node follows from its number, so the tree has no pointers (the multilevel index of cadenelli2019,
+//! section 5.2.2, with nodes of 8 instead of 64 keys). The keys of a batch are searched together, level by level, and
+//! the cache lines of the next level are prefetched.
 
 use std::ops::Range;
 

@@ -1,8 +1,9 @@
 //! Divides the entries of a table into pages, in the order of the entries.
 //!
-//! A page of fixed layout has a given number of entries. A compact page takes entries while they fit. Its code is known
-//! before its entries: it is chosen for the entries of an earlier page, because the entries of neighbouring pages are
-//! alike. So the result depends on the entries alone, whichever thread encodes a page.
+//! With a fixed layout every page has the same number of entries. A compact page takes entries as long as they fit. The
+//! parameters of its encoding are chosen from the entries of an earlier page, so that they are known before its own
+//! entries; neighbouring pages have similar entries. Therefore the pages depend only on the entries, whichever thread
+//! encodes a page.
 
 use std::sync::Arc;
 

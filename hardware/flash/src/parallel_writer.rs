@@ -26,7 +26,7 @@ struct WriteState {
     entries: u64,
     /// Number of complete pages of all earlier key ranges.
     pages: u64,
-    /// Divides entries into pages.
+    /// Divides the entries into pages.
     cutter: PageCutter,
     /// Keys of the entries on the page that is not complete.
     keys: Vec<u64>,
@@ -43,7 +43,7 @@ struct WriteState {
 pub struct ParallelTableWriter<'w> {
     path: PathBuf,
     shape: PageLayout,
-    /// Maximum number of entries.
+    /// Maximum number of entries of the table.
     max_entries: u64,
     num_hot_entries: usize,
     ordered_state: OrderedSection<WriteState>,
@@ -73,7 +73,7 @@ pub struct KeyRangeWriter<'t, 'w> {
     chooser: HotEntrySelector,
 }
 
-/// Consecutive entries: keys, and concatenated values.
+/// Consecutive entries: their keys, and their concatenated values.
 pub(crate) type EntrySlices<'a> = (&'a [u64], &'a [u8]);
 
 impl<'w> ParallelTableWriter<'w> {

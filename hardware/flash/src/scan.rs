@@ -76,7 +76,7 @@ pub struct TableScan {
 }
 
 impl TableScan {
-    /// Opens a table.
+    /// Opens a table for reading its pages. Reads only the header.
     ///
     /// # Errors
     /// When the file is not a table, has an unsupported version, or a wrong length.
@@ -248,8 +248,8 @@ impl TableScan {
         Ok(())
     }
 
-    /// Checks a page and appends its entries to `batch`. `first` and `next` are the first keys of this page and the
-    /// next according to the index.
+    /// Checks a page and appends its entries to `batch`. `first` and `next` are the first keys of this page and of the
+    /// next page according to the index.
     fn unpack_page<V: Pod>(
         &self,
         page: &Page,

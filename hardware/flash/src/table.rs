@@ -42,14 +42,14 @@ impl Default for TableOptions {
     }
 }
 
-/// Memory of an open table in bytes, by part.
+/// Memory that an open table takes, in bytes, by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableMemoryBytes {
     /// Bytes of the index: the first keys of all pages and the levels above them.
     pub index: u64,
     /// Bytes of the Bloom filters.
     pub filter: u64,
-    /// Bytes of the hot entries.
+    /// Bytes of the hot entries and their hash table.
     pub hot: u64,
     /// Bytes of the pages in memory: all pages with [`PageReadMethod::Memory`], otherwise 0.
     pub pages: u64,

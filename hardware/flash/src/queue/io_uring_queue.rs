@@ -1,7 +1,7 @@
 //! Page reads with io_uring.
 //!
-//! The kernel gets addresses to write to, which safe Rust cannot check; [`ReadBuffers`] records which pages the
-//! kernel has.
+//! The kernel receives addresses to which it writes, which safe Rust cannot check. [`ReadBuffers`] records which page
+//! buffers are lent to the kernel.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -15,7 +15,8 @@ use super::read_buffers::ReadBuffers;
 use super::{CompletedRead, PageReadQueue, QueueError};
 use crate::format::{PAGE_BYTES, Page};
 
-/// A queue of page reads on an io_uring of its own. The file and the buffers are registered with the kernel.
+/// A queue of page reads on an io_uring of its own. The file is registered with the kernel, and the buffers too if the
+/// kernel permits it.
 pub(crate) struct IoUringQueue {
     ring: IoUring,
     buffers: ReadBuffers,
@@ -51,7 +52,7 @@ impl IoUringQueue {
         Ok(IoUringQueue { ring, buffers, reads_in_flight: 0, has_registered_buffers: registered, _file: file })
     }
 
-    /// Submits new reads to the kernel, and waits until `wanted` reads are complete.
+    /// Submits the new reads to the kernel, and waits until `wanted` reads are complete.
     fn submit_and_wait(&mut self, wanted: usize) -> io::Result<()> {
         loop {
             match self.ring.submitter().submit_and_wait(wanted) {

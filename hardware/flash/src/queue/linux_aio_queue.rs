@@ -1,8 +1,8 @@
 //! Page reads with io_submit(2) and io_getevents(2), the system calls behind libaio.
 //!
-//! The kernel gets addresses to write to, which safe Rust cannot check; [`ReadBuffers`] records which pages the
-//! kernel has. The C library has no wrappers, so the calls are made by number. Structures are those of
-//! `include/uapi/linux/aio_abi.h`.
+//! The kernel receives addresses to which it writes, which safe Rust cannot check. [`ReadBuffers`] records which page
+//! buffers are lent to the kernel. The C library has no wrappers, so the system calls are made by number. The
+//! structures are those of `include/uapi/linux/aio_abi.h`.
 #![allow(unsafe_code)]
 
 use std::fs::File;

@@ -50,7 +50,7 @@ impl PageReadMethod {
 pub(crate) struct CompletedRead {
     /// Slot into whose buffer the page was read.
     pub slot: usize,
-    /// Number of bytes read, or the error.
+    /// Number of bytes read, or the error of the read.
     pub result: io::Result<usize>,
 }
 

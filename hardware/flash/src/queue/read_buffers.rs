@@ -1,8 +1,8 @@
-//! Page buffers that the kernel writes asynchronously.
+//! Page buffers to which the kernel writes asynchronously.
 //!
-//! A page must not be borrowed while the kernel writes to it, so pages are accessed through raw pointers. The module
-//! records who has a page: the kernel between [`ReadBuffers::lend_page_to_kernel`] and [`ReadBuffers::take_page_back`], the
-//! program otherwise.
+//! A page must not be borrowed while the kernel may write to it, so pages are accessed through raw pointers. The module
+//! records which pages are lent to the kernel: those between [`ReadBuffers::lend_page_to_kernel`] and
+//! [`ReadBuffers::take_page_back`].
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
