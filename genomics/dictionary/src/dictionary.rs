@@ -18,8 +18,8 @@ pub struct Dictionary {
     pub(crate) strings: Strings,
     /// Index from the hash of a minimizer to its positions in the strings.
     pub(crate) minimizers: HashPositionIndex,
-    /// Index from the hash of a k-mer to its position, for k-mers whose minimizer has more than
-    /// [`MAX_POSITIONS`](crate::position_index::MAX_POSITIONS) positions.
+    /// Index from the hash of a k-mer to its position, for k-mers whose minimizer is frequent: it has too many
+    /// positions to be indexed.
     pub(crate) frequent: HashPositionIndex,
     pub(crate) counts: Counts,
     pub(crate) note: Vec<u8>,
