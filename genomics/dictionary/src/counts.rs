@@ -3,9 +3,6 @@
 //! K-mers next to each other in a string have similar counts, because the same reads cover them. A block stores the
 //! difference of each count from the block's base in a fixed number of bits. Counts with a larger difference are stored
 //! in full (32 bits).
-//!
-//! Neighbours in a string have similar counts, because the same reads cover them. A block stores their distances from
-//! a base in one width, and counts that do not fit in full.
 
 use crate::bits::{BitWriter, push_word, read_bits};
 

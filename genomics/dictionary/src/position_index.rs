@@ -3,9 +3,6 @@
 //! A hash belongs to a bucket; a bucket has about one entry on average. An entry consists of a fingerprint of the hash
 //! and a position. The numbers of entries in the buckets are stored in unary code. For each group of buckets, the
 //! number of entries before it is stored.
-//!
-//! A hash belongs to a bucket; buckets have about one entry each. An entry is a fingerprint of the hash and a
-//! position. The numbers of entries of the buckets are in unary code, with a start for each group of buckets.
 
 use crate::bits::{BitWriter, position_of_set_bit, read_bits};
 use crate::error::Error;

@@ -15,9 +15,6 @@ const MIN_OVERLAP_BP: usize = 24;
 ///
 /// At most [`MAX_AGREEING_MISMATCHES`] of the bases before the column differ, and at least [`MIN_DIVERGING_MISMATCHES`]
 /// of the bases after it.
-///
-/// Before the divergence at most [`MAX_AGREEING_MISMATCHES`] of these bases differ, after it at least
-/// [`MIN_DIVERGING_MISMATCHES`].
 const WINDOW_BP: usize = 20;
 const MAX_AGREEING_MISMATCHES: u32 = 1;
 const MIN_DIVERGING_MISMATCHES: u32 = 8;

@@ -77,7 +77,7 @@ pub(crate) struct AnchorKmerIndex {
     starts: Vec<u32>,
     /// For each junction, whether it has enough anchor k-mers to be distinguished from the rest of the genome.
     pub is_trackable: Vec<bool>,
-    /// For each junction, whether all of its reference k-mers occur only once in the reference.
+    /// For each junction, whether all of its k-mers can be anchors, so that no other locus of the genome resembles it.
     pub is_unique: Vec<bool>,
 }
 
