@@ -372,7 +372,8 @@ pub struct PartitionCountResult {
     marker_tally: Option<MarkerTally>,
     /// Counts of the marker k-mers of the targets.
     target_tally: Option<TargetTally>,
-    /// For each tumour, the evidence from its k-mer sketch. Only the result of the first partition has it.
+    /// For each tumour, what its k-mer sketch shows (see [`CallCounts::pair_evidence`]). Only the result of the first
+    /// partition has it.
     pair_evidence: Vec<SamplePairEvidence>,
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
     /// Equal for all partitions.

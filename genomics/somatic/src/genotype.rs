@@ -178,8 +178,8 @@ pub struct TumourSupport {
 /// Likelihood ratios without priors, as decadic logarithms.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct LikelihoodRatios {
-    /// Likelihood that the tumours have the change, at the best-fitting fractions, over the likelihood that its reads
-    /// are errors.
+    /// Likelihood that the tumours have the change, at the best-fitting fractions, over the likelihood that all
+    /// supporting reads are errors.
     pub tumour: f64,
     /// Likelihood that the normal lacks the allele, over the likelihood of a heterozygous germline variant.
     pub normal: f64,
