@@ -1,4 +1,4 @@
-//! The coding sequence of a transcript, and the proteins of its changed forms.
+//! The coding sequence of a transcript, and the changes of its protein that variants make.
 
 use std::ops::Range;
 
@@ -9,43 +9,44 @@ use crate::gene_model::{CodingRegion, Strand, Transcript};
 use crate::genetic_code::GeneticCode;
 use crate::hgvs;
 
-/// A change of the coding sequence, in the direction of the transcript.
+/// A change of the bases of a coding sequence. Bases and positions are on the strand of the transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodingEdit {
-    /// Bases of the coding sequence that are replaced; empty for an insertion.
+    /// Range of the coding sequence that is replaced (0-based offsets); empty for an insertion.
     pub range: Range<usize>,
-    /// Bases that replace the removed bases.
+    /// Bases that replace `range`; empty for a deletion.
     pub bases: Vec<u8>,
-    /// Index of the change among the changes that are annotated together, from 0.
+    /// Index of the variant that makes this edit, in the list of variants that are annotated together; from 0.
     pub change: usize,
 }
 
-/// The effect of one or several changes that act on a protein together.
+/// The effect on a protein of one variant, or of several variants that must be translated together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProteinChange {
-    /// Indices of the changes, in the direction of the transcript.
+    /// Indices of the variants that are translated together, in the direction of the transcript.
     pub changes: Vec<usize>,
-    /// Sequence Ontology terms of the change of the protein.
+    /// Sequence Ontology terms of the effect on the protein.
     pub consequences: ConsequenceSet,
     /// Changed amino acids as `bcftools csq` writes them, such as `12R>12C`.
     pub amino_acids: String,
-    /// HGVS name of the change, with three-letter names.
+    /// HGVS name of the protein change, with three-letter amino acids; `None` if no protein is predicted.
     pub hgvs: Option<String>,
-    /// Whether an earlier change of the haplotype has made a stop, so that this one is not translated.
+    /// Whether an earlier variant of the haplotype makes a stop codon, so that the changed bases are not translated.
     pub is_after_stop: bool,
 }
 
-/// The bases of a coding sequence and of what follows it.
+/// The bases of a coding sequence and of the exons after it, on the strand of the transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodingSequence {
     bases: Vec<u8>,
-    /// Bases of the exons after the coding sequence. A protein that has lost its stop goes on here.
+    /// Bases of the exons after the coding sequence. A protein that has lost its stop codon continues here.
     downstream: Vec<u8>,
     phase: usize,
     code: GeneticCode,
 }
 
-/// Offset of a position of a coding region in the coding sequence; `None` for positions outside.
+/// Converts a 0-based position of the contig to the offset in the coding sequence, in the direction of the transcript.
+/// `None` for positions outside the coding sequence.
 pub fn offset_in_coding_sequence(coding: &CodingRegion, strand: Strand, position: usize) -> Option<usize> {
     let part = coding.parts.partition_point(|part| part.end <= position);
     let own = coding.parts.get(part).filter(|part| part.start <= position)?;
@@ -56,7 +57,7 @@ pub fn offset_in_coding_sequence(coding: &CodingRegion, strand: Strand, position
     })
 }
 
-/// Bases of a contig in ranges, in the direction of a strand.
+/// Joins the bases of `ranges` of a contig; reverse-complemented for the reverse strand.
 fn spliced_bases(contig: &[u8], ranges: &[Range<usize>], strand: Strand) -> Vec<u8> {
     let forward: Vec<u8> = ranges.iter().flat_map(|range| &contig[range.clone()]).copied().collect();
     match strand {
@@ -66,7 +67,8 @@ fn spliced_bases(contig: &[u8], ranges: &[Range<usize>], strand: Strand) -> Vec<
 }
 
 impl CodingSequence {
-    /// The coding sequence of a transcript; `None` if the transcript is not coding or its parts overlap.
+    /// Extracts the coding sequence of a transcript from its contig. `None` if the transcript is not coding or the
+    /// parts of its coding sequence overlap.
     pub fn of_transcript(transcript: &Transcript, contig: &[u8], code: GeneticCode) -> Option<CodingSequence> {
         let coding = transcript.coding.as_ref().filter(|coding| coding.is_regular)?;
         let span = coding.span();
@@ -86,8 +88,8 @@ impl CodingSequence {
         })
     }
 
-    /// Codons that a range of the coding sequence touches; an insertion between two codons touches none. `None` if the
-    /// range begins before the first complete codon.
+    /// Codons that a range of the coding sequence overlaps; an insertion between two codons overlaps none. `None` if
+    /// the range begins before the first complete codon.
     fn touched_codons(&self, range: &Range<usize>) -> Option<Range<usize>> {
         let start = range.start.checked_sub(self.phase)?;
         let end = range.end - self.phase;
@@ -95,8 +97,9 @@ impl CodingSequence {
         Some(if start == end && start % 3 == 0 { first..first } else { first..(end.max(start + 1)).div_ceil(3) })
     }
 
-    /// Predicts the effects of changes on one haplotype. Changes act together if they touch the same codon, or if the
-    /// reading frame between them is shifted. Changes that overlap an earlier one are judged on their own.
+    /// Predicts the protein changes of all edits on one haplotype. Edits are translated together if they change the
+    /// same codon, or if the reading frame between them is shifted. An edit that overlaps an earlier one is translated
+    /// on its own.
     pub fn predict_protein_changes(&self, mut edits: Vec<CodingEdit>) -> Vec<ProteinChange> {
         edits.sort_by_key(|edit| (edit.range.start, edit.range.end, edit.change));
         let mut groups: Vec<Vec<CodingEdit>> = Vec::new();
@@ -146,7 +149,7 @@ impl CodingSequence {
         ProteinChange { changes, ..prediction }
     }
 
-    /// Bases `from..to` of the coding sequence with the edits.
+    /// Bases `from..to` of the coding sequence after the edits were made.
     fn edited_bases(&self, edits: &[CodingEdit], from: usize, to: usize) -> Vec<u8> {
         let (mut bases, mut done) = (Vec::new(), from);
         for edit in edits {
@@ -158,12 +161,12 @@ impl CodingSequence {
         bases
     }
 
-    /// Whether the first codon is complete and a start codon.
+    /// Whether the first codon is complete and is a start codon.
     fn has_start(&self) -> bool {
         self.phase == 0 && self.bases.get(..3).is_some_and(|codon| self.code.translate_codon(codon) == b'M')
     }
 
-    /// Amino acids of all codons of the coding sequence.
+    /// Translates all codons of the coding sequence without edits.
     fn protein(&self) -> Vec<u8> {
         self.code.translate(&self.bases[self.phase.min(self.bases.len())..])
     }
@@ -254,7 +257,7 @@ impl CodingSequence {
     }
 }
 
-/// Number of bases by which edits lengthen the coding sequence.
+/// Number of bases by which edits lengthen the coding sequence; negative if they shorten it.
 fn length_change(edits: &[CodingEdit]) -> isize {
     edits.iter().map(|edit| edit.bases.len() as isize - edit.range.len() as isize).sum()
 }

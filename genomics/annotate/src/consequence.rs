@@ -1,43 +1,46 @@
-//! Consequences of changes for transcripts, with their names in `bcftools csq` and in the Sequence Ontology.
+//! Consequences of variants for transcripts, with their names in `bcftools csq` and in the Sequence Ontology.
 
 use std::collections::BTreeSet;
 
-/// A consequence. More severe ones come first, in the order of Ensembl VEP.
+/// Consequence of a variant for a transcript. The variants of the enum are in the order of severity of Ensembl VEP, the
+/// most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consequence {
-    /// All exons are deleted.
+    /// All exons of the transcript are deleted.
     TranscriptAblation,
-    /// The start of the transcript is joined to the end of a transcript of another gene.
+    /// A gene fusion: the start of this transcript is joined to the end of a transcript of another gene, or the other
+    /// way round.
     GeneFusion,
-    /// One of the last two bases of an intron changes.
+    /// One of the last two bases of an intron, in the direction of the transcript, changes.
     SpliceAcceptor,
-    /// One of the first two bases of an intron changes.
+    /// One of the first two bases of an intron, in the direction of the transcript, changes.
     SpliceDonor,
-    /// The protein ends earlier.
+    /// A new stop codon ends the protein early.
     StopGained,
-    /// The reading frame shifts.
+    /// An insertion or deletion shifts the reading frame.
     Frameshift,
     /// The stop codon is lost.
     StopLost,
     /// The start codon is lost.
     StartLost,
-    /// All exons are duplicated.
+    /// All exons of the transcript are duplicated.
     TranscriptAmplification,
-    /// Some exons are deleted.
+    /// Some exons of the transcript are deleted.
     ExonLoss,
-    /// Some exons are duplicated.
+    /// Some exons of the transcript are duplicated.
     FeatureElongation,
-    /// A junction cuts the transcript.
+    /// A junction breaks the transcript.
     FeatureTruncation,
     /// Whole codons are inserted; the reading frame is kept.
     InframeInsertion,
     /// Whole codons are deleted; the reading frame is kept.
     InframeDeletion,
-    /// Insertions and deletions that act together keep the reading frame and the length.
+    /// Insertions and deletions that are translated together change the protein, but keep the reading frame and the
+    /// length.
     InframeAltering,
     /// An amino acid changes.
     Missense,
-    /// A base near a splice site changes: 3 bases of the exon, bases 3 to 8 of the intron.
+    /// A base near a splice site changes: one of the 3 exon bases next to the intron, or of intron bases 3 to 8.
     SpliceRegion,
     /// The start codon changes but stays a start codon.
     StartRetained,
@@ -45,7 +48,7 @@ pub enum Consequence {
     StopRetained,
     /// The codon changes, the amino acid does not.
     Synonymous,
-    /// The coding sequence changes in a way that no protein is predicted for.
+    /// The coding sequence changes, but no protein can be predicted.
     CodingSequence,
     /// The untranslated region before the start codon changes.
     FivePrimeUtr,
@@ -59,7 +62,7 @@ pub enum Consequence {
     NonCodingIntron,
 }
 
-/// For each consequence its name in `bcftools csq` and its terms in the Sequence Ontology, as VEP writes them.
+/// For each consequence, its name in `bcftools csq`, and its Sequence Ontology terms joined by `&` as VEP writes them.
 const NAMES: [(Consequence, &str, &str); 26] = [
     (Consequence::TranscriptAblation, "transcript_ablation", "transcript_ablation"),
     (Consequence::GeneFusion, "gene_fusion", "gene_fusion"),
@@ -89,17 +92,17 @@ const NAMES: [(Consequence, &str, &str); 26] = [
     (Consequence::NonCodingIntron, "non_coding", "intron_variant&non_coding_transcript_variant"),
 ];
 
-/// The consequences of a change for one transcript.
+/// The consequences of a variant for one transcript.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConsequenceSet(BTreeSet<Consequence>);
 
 impl ConsequenceSet {
-    /// Adds a term to the set; nothing changes if the set has it.
+    /// Adds a consequence to the set.
     pub fn insert(&mut self, consequence: Consequence) {
         self.0.insert(consequence);
     }
 
-    /// Adds a consequence if `condition` holds.
+    /// Adds a consequence to the set if `condition` is true.
     pub fn insert_consequence_if(&mut self, condition: bool, consequence: Consequence) {
         if condition {
             self.0.insert(consequence);
@@ -111,12 +114,12 @@ impl ConsequenceSet {
         self.0.extend(&other.0);
     }
 
-    /// Whether the set has a consequence.
+    /// Whether the set contains a consequence.
     pub fn contains(&self, consequence: Consequence) -> bool {
         self.0.contains(&consequence)
     }
 
-    /// Whether the change has no consequence for the transcript.
+    /// Whether the set is empty: the variant has no consequence for the transcript.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -126,12 +129,12 @@ impl ConsequenceSet {
         self.0.first().copied()
     }
 
-    /// Names as `bcftools csq` writes them, joined by `&`.
+    /// Names of all consequences as `bcftools csq` writes them, joined by `&`.
     pub fn csq_names(&self) -> String {
         self.join_names(|(_, name, _)| name)
     }
 
-    /// Sequence Ontology terms as VEP writes them, joined by `&`.
+    /// Sequence Ontology terms of all consequences as VEP writes them, joined by `&`.
     pub fn ontology_terms(&self) -> String {
         self.join_names(|(_, _, terms)| terms)
     }
@@ -143,8 +146,8 @@ impl ConsequenceSet {
         names.join("&")
     }
 
-    /// The class of a small change in the vocabulary of MAF (Genomic Data Commons). `num_inserted_bases`: length of the
-    /// alternative allele minus that of the reference allele.
+    /// The Variant_Classification of a small variant in a MAF file (Genomic Data Commons). `num_inserted_bases` is the
+    /// length of the alternative allele minus that of the reference allele.
     pub fn maf_classification(&self, num_inserted_bases: isize) -> &'static str {
         use Consequence as C;
         let is_insertion = num_inserted_bases > 0;

@@ -1,85 +1,86 @@
-//! Genes, transcripts and the index by position. Positions are 0-based; ranges are half-open and in ascending order of the
-//! reference, whatever the strand.
+//! Genes, transcripts and their index by position. Positions are 0-based. Ranges are half-open and ascend on the
+//! reference, also on the reverse strand.
 
 use std::ops::Range;
 
-/// Strand of the reference that is transcribed.
+/// Strand of the reference that has the sequence of the transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strand {
     /// The transcript has the bases of the reference.
     Forward,
-    /// The transcript has the reverse complement.
+    /// The transcript has the reverse complement of the reference.
     Reverse,
 }
 
 /// A gene of the GFF3 file: its ID and its symbol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gene {
-    /// ID without prefixes such as `gene:`.
+    /// ID attribute without prefixes such as `gene:`.
     pub id: String,
-    /// Symbol; the ID if the file has no name.
+    /// Gene symbol; the ID if the file has no name.
     pub name: String,
 }
 
-/// Why a transcript is preferred to others of its gene. Earlier values are preferred.
+/// Tag by which a transcript is preferred to others of its gene. Smaller values are preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TranscriptPreference {
-    /// The transcript that NCBI and Ensembl chose for the gene (tag `MANE_Select`).
+    /// Tag `MANE_Select`: NCBI and Ensembl chose the transcript to represent the gene.
     ManeSelect,
-    /// The transcript that Ensembl chose for the gene (tag `Ensembl_canonical`).
+    /// Tag `Ensembl_canonical`: Ensembl chose the transcript to represent the gene.
     Canonical,
-    /// The file has neither tag for the transcript.
+    /// The file has neither `MANE_Select` nor `Ensembl_canonical` for the transcript.
     Untagged,
 }
 
-/// The coding sequence of a transcript.
+/// The ranges of the reference that code for the protein of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodingRegion {
-    /// Parts of the coding sequence in the exons, including the stop codon.
+    /// Coding ranges, one for each exon or part of an exon, ascending; with the stop codon.
     pub parts: Vec<Range<usize>>,
-    /// Number of bases before the first complete codon (column 8 of the first CDS in the direction of the transcript).
+    /// Number of bases before the first complete codon, 0 to 2 (column 8 of the first CDS in the direction of the
+    /// transcript).
     pub phase: usize,
-    /// Whether the parts follow each other without overlap. Otherwise (ribosomal slippage) no protein is predicted.
+    /// Whether the coding ranges do not overlap. If they overlap (ribosomal slippage), no protein is predicted.
     pub is_regular: bool,
 }
 
 impl CodingRegion {
-    /// First base of the first part to last base of the last part, introns included.
+    /// The range from the first base of the first coding range to the last base of the last one, introns included.
     pub fn span(&self) -> Range<usize> {
         self.parts[0].start..self.parts[self.parts.len() - 1].end
     }
 
-    /// Number of coding bases that the region has, 1 or more.
+    /// Number of coding bases, at least 1.
     pub fn num_bases(&self) -> usize {
         self.parts.iter().map(Range::len).sum()
     }
 }
 
-/// A transcript of a gene with its exons and coding sequence, on one contig of the reference.
+/// A transcript of a gene, with its exons and coding ranges on one contig of the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
     /// ID without prefixes such as `transcript:` and `rna-`.
     pub id: String,
-    /// Version of the ID, if the file has it in an attribute of its own (Ensembl).
+    /// Version of the ID, if the file has it as an attribute of its own (Ensembl).
     pub version: Option<String>,
-    /// Index of its gene in the gene model, from 0.
+    /// Index of the transcript's gene in [`GeneModel::genes`].
     pub gene: usize,
-    /// Biotype, such as `protein_coding`.
+    /// Biotype of the transcript in Ensembl or RefSeq, such as `protein_coding`.
     pub biotype: String,
-    /// Index of the contig in the reference.
+    /// Index of the contig in the reference, from 0.
     pub contig: usize,
-    /// Strand of the reference that is transcribed.
+    /// Strand of the reference that has the sequence of the transcript.
     pub strand: Strand,
     /// Exons in reference order; 0-based, half-open.
     pub exons: Vec<Range<usize>>,
-    /// Coding sequence; `None` for non-coding transcripts.
+    /// Coding ranges; `None` for non-coding transcripts.
     pub coding: Option<CodingRegion>,
-    /// Whether a database chose this transcript to represent the gene.
+    /// Tag with which a database marks the transcript as the one to prefer for its gene.
     pub tag: TranscriptPreference,
 }
 
 impl Transcript {
-    /// First base of the first exon to last base of the last exon.
+    /// The range from the first base of the first exon to the last base of the last exon.
     pub fn span(&self) -> Range<usize> {
         self.exons[0].start..self.exons[self.exons.len() - 1].end
     }
@@ -89,7 +90,8 @@ impl Transcript {
         self.exons.windows(2).map(|two| two[0].end..two[1].start)
     }
 
-    /// Number of an exon (index in ascending order of the reference), counted from 1 in the direction of the transcript.
+    /// Converts the index of an exon in reference order (from 0) to its number in the direction of the transcript (from
+    /// 1).
     pub fn exon_number_in_transcript(&self, exon: usize) -> usize {
         match self.strand {
             Strand::Forward => exon + 1,
@@ -97,7 +99,7 @@ impl Transcript {
         }
     }
 
-    /// ID with version, as HGVS names need it.
+    /// ID with version, as in HGVS names: `ENST00000269305.9`.
     pub fn versioned_id(&self) -> String {
         match &self.version {
             Some(version) => format!("{}.{version}", self.id),
@@ -105,8 +107,8 @@ impl Transcript {
         }
     }
 
-    /// Sort key: transcripts that represent their gene best come first. MANE Select, then Ensembl canonical, then the
-    /// longest coding sequence, then the longest transcript, then the ID.
+    /// Sort key by which the representative transcript of a gene comes first: MANE Select, then Ensembl canonical, then
+    /// the longest coding sequence, then the longest transcript, then the ID.
     fn preference(&self) -> (TranscriptPreference, std::cmp::Reverse<usize>, std::cmp::Reverse<usize>, &str) {
         let coding_bases = self.coding.as_ref().map_or(0, CodingRegion::num_bases);
         let bases = self.exons.iter().map(Range::len).sum();
@@ -117,26 +119,27 @@ impl Transcript {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct IndexEntry {
     span: Range<usize>,
-    /// Highest end of this and all earlier entries.
+    /// Highest end of this transcript and all transcripts before it in the index of the contig.
     max_end: usize,
     transcript: usize,
 }
 
-/// All genes and transcripts of a file.
+/// All genes and transcripts of a GFF3 file that are on the reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GeneModel {
-    /// Genes with at least one transcript.
+    /// Genes with at least one transcript on the reference.
     pub genes: Vec<Gene>,
-    /// Transcripts by contig and position.
+    /// Transcripts, sorted by contig and position.
     pub transcripts: Vec<Transcript>,
-    /// For each gene the transcript that represents it.
+    /// For each gene, the index of its representative transcript.
     representatives: Vec<usize>,
-    /// For each contig the transcripts by their first base.
+    /// For each contig, its transcripts sorted by their first base.
     index: Vec<Vec<IndexEntry>>,
 }
 
 impl GeneModel {
-    /// Sorts and indexes transcripts. `num_contigs`: of the reference.
+    /// Builds the model from genes and transcripts in any order. `num_contigs` is the number of contigs of the
+    /// reference.
     pub fn from_genes_and_transcripts(
         genes: Vec<Gene>,
         mut transcripts: Vec<Transcript>,
@@ -162,7 +165,7 @@ impl GeneModel {
         GeneModel { genes, transcripts, representatives, index }
     }
 
-    /// Transcripts that have a base of `range` (introns included), in ascending order.
+    /// Indices of the transcripts that overlap `range` (introns included), ascending.
     pub fn overlapping_transcripts(&self, contig: usize, range: Range<usize>) -> Vec<usize> {
         let Some(entries) = self.index.get(contig) else { return Vec::new() };
         let end = entries.partition_point(|entry| entry.span.start < range.end);
@@ -177,12 +180,12 @@ impl GeneModel {
         found
     }
 
-    /// The gene that transcript number `transcript` belongs to.
+    /// The gene of the transcript with index `transcript`.
     pub fn gene_of_transcript(&self, transcript: usize) -> &Gene {
         &self.genes[self.transcripts[transcript].gene]
     }
 
-    /// Whether a transcript represents its gene.
+    /// Whether the transcript with index `transcript` is the representative transcript of its gene.
     pub fn is_representative(&self, transcript: usize) -> bool {
         self.representatives[self.transcripts[transcript].gene] == transcript
     }

@@ -2,7 +2,7 @@
 
 use genuma_reads::fasta::is_mitochondrial_name;
 
-/// Translation of codons to amino acids: the standard code, or that of vertebrate mitochondria.
+/// A genetic code: translation of codons to amino acids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GeneticCode {
     /// The standard code: NCBI translation table 1.
@@ -11,18 +11,20 @@ pub enum GeneticCode {
     VertebrateMitochondrial,
 }
 
-/// Amino acids of the standard code, for codons in the order of the bases T, C, A, G; `*` is a stop.
+/// Amino acids of the standard code, for the 64 codons in the order TTT, TTC, TTA, TTG, TCT and so on; `*` is a stop
+/// codon.
 const STANDARD: &[u8; 64] = b"FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG";
-/// Amino acids of the 64 codons in the vertebrate mitochondrial code, in the order of [`STANDARD`].
+/// Amino acids of the vertebrate mitochondrial code, for the codons in the order of [`STANDARD`].
 const VERTEBRATE_MITOCHONDRIAL: &[u8; 64] = b"FFLLSSSSYY**CCWWLLLLPPPPHHQQRRRRIIMMTTTTNNKKSS**VVVVAAAADDEEGGGG";
 
 impl GeneticCode {
-    /// The code of a contig: the mitochondrial one if the contig has a usual name of the human mitochondrion.
+    /// The genetic code for a contig: the mitochondrial code for the usual names of the human mitochondrial genome,
+    /// such as `chrM` and `MT`; otherwise the standard code.
     pub fn for_contig(name: &str) -> GeneticCode {
         if is_mitochondrial_name(name) { GeneticCode::VertebrateMitochondrial } else { GeneticCode::Standard }
     }
 
-    /// The amino acid of a codon; `X` if a base is ambiguous.
+    /// The amino acid of a codon in one-letter code; `*` for a stop codon, `X` if a base is ambiguous.
     pub fn translate_codon(self, codon: &[u8]) -> u8 {
         let table = match self {
             GeneticCode::Standard => STANDARD,
@@ -33,12 +35,12 @@ impl GeneticCode {
         number.and_then(|number| table.get(number)).copied().unwrap_or(b'X')
     }
 
-    /// The amino acids of all complete codons.
+    /// The amino acids of all complete codons, also those after a stop codon.
     pub fn translate(self, bases: &[u8]) -> Vec<u8> {
         bases.chunks_exact(3).map(|codon| self.translate_codon(codon)).collect()
     }
 
-    /// The amino acids up to the first stop, which is included.
+    /// The amino acids up to the first stop codon, with its `*`.
     pub fn translate_to_stop(self, bases: &[u8]) -> Vec<u8> {
         let mut protein = Vec::new();
         for codon in bases.chunks_exact(3) {
@@ -51,7 +53,7 @@ impl GeneticCode {
     }
 }
 
-/// The three-letter name of an amino acid.
+/// The three-letter name of an amino acid in one-letter code; `Ter` for a stop.
 pub fn three_letter_name(amino_acid: u8) -> &'static str {
     match amino_acid {
         b'A' => "Ala",

@@ -1,4 +1,4 @@
-//! Reads GFF3 files as Ensembl, GENCODE and RefSeq publish them, plain or gzipped.
+//! Reads GFF3 files of Ensembl, GENCODE and RefSeq, plain or gzipped.
 //!
 //! The parents of features of type `exon` and `CDS` are the transcripts, and their topmost ancestors are the genes. A
 //! gene whose parts have no transcript (mitochondrial genes of RefSeq) is its own transcript.
@@ -16,7 +16,7 @@ use noodles_gff::{Line, Record};
 
 use crate::gene_model::{CodingRegion, Gene, GeneModel, Strand, Transcript, TranscriptPreference};
 
-/// Why a GFF3 file cannot be used.
+/// Why reading a GFF3 file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be opened or read.
@@ -24,30 +24,30 @@ pub enum Error {
     Read {
         /// Path of the GFF3 file.
         path: PathBuf,
-        /// Error of the system or of the decompression.
+        /// Error of the operating system or of the decompression.
         source: io::Error,
     },
-    /// A line is invalid or does not fit the reference.
+    /// A line is invalid, or does not fit the reference.
     #[error("{path}: line {line}: {fault}", path = path.display())]
     Line {
         /// Path of the GFF3 file.
         path: PathBuf,
         /// Number of the line, from 1.
         line: u64,
-        /// Why the line cannot be used.
+        /// What is wrong with the line.
         fault: GffLineFault,
     },
-    /// No feature is on a contig of the reference.
+    /// No feature of the file is on a contig of the reference.
     #[error("{path}: no contig of the file is in the reference (the file has {gff}, the reference {reference}): use the GFF3 file of the same assembly, with the same contig names", path = path.display())]
     NoSharedContig {
         /// Path of the GFF3 file.
         path: PathBuf,
-        /// First contig of the GFF3 file.
+        /// Name of the first contig of the GFF3 file.
         gff: String,
-        /// First contig of the reference.
+        /// Name of the first contig of the reference.
         reference: String,
     },
-    /// The file has no transcript.
+    /// The file has no transcript on the reference.
     #[error("{path}: no transcript with an exon or a CDS: give a GFF3 file with genes, such as those of Ensembl, GENCODE or RefSeq", path = path.display())]
     NoTranscripts {
         /// Path of the GFF3 file.
@@ -55,13 +55,13 @@ pub enum Error {
     },
 }
 
-/// What is wrong with a line.
+/// What is wrong with a line of a GFF3 file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GffLineFault {
-    /// The columns cannot be parsed.
+    /// The columns cannot be parsed. Contains the message of the parser.
     #[error("no GFF3 feature: {0}: a feature has 9 columns separated by tabs")]
     Columns(String),
-    /// The line has attributes of GTF, which is not supported.
+    /// The line has GTF attributes. GTF files are not supported.
     #[error("this is GTF: give the GFF3 file of the same release")]
     Gtf,
     /// A feature ends before it starts.
@@ -69,7 +69,7 @@ pub enum GffLineFault {
     EmptyFeature {
         /// First base of the feature (GFF column 4, 1-based).
         start: usize,
-        /// End column, 1-based, inclusive.
+        /// Last base of the feature (GFF column 5, 1-based, inclusive).
         end: usize,
     },
     /// A feature ends beyond its contig.
@@ -77,33 +77,33 @@ pub enum GffLineFault {
         "end {end} is beyond the {contig_bases} bases of {contig} in the reference: use the GFF3 file of the same assembly"
     )]
     BeyondContig {
-        /// End column, 1-based, inclusive.
+        /// Last base of the feature (GFF column 5, 1-based, inclusive).
         end: usize,
-        /// Name of the contig, as column 1 has it.
+        /// Name of the contig as in GFF column 1.
         contig: String,
         /// Length of the contig in the reference.
         contig_bases: usize,
     },
-    /// A CDS without a phase.
+    /// A CDS has no phase in column 8.
     #[error("a CDS needs a phase (column 8): 0, 1 or 2")]
     MissingPhase,
-    /// An exon or CDS without a parent.
+    /// An exon or CDS has no `Parent` attribute. Contains the type of the feature.
     #[error("the {0} has no Parent")]
     MissingParent(String),
 }
 
-/// Number of features of a file that were used, and of those that were left out.
+/// Number of features of a GFF3 file, and numbers of those that were skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GffCounts {
-    /// Number of features in the file.
+    /// Number of features in the file, with the skipped ones.
     pub features: u64,
-    /// Features on contigs that the reference lacks, by contig.
+    /// Number of skipped features on each contig that the reference lacks.
     pub unknown_contigs: BTreeMap<String, u64>,
-    /// Transcripts left out, because their strand is not known.
+    /// Number of transcripts skipped because their strand is unknown.
     pub transcripts_without_strand: u64,
-    /// Exons and CDS left out, because their parent is not in the file.
+    /// Number of exons and CDS skipped because their parent is not in the file.
     pub parts_without_parent: u64,
-    /// Transcripts without a protein, because parts of their CDS overlap.
+    /// Number of transcripts for which no protein is predicted because parts of their CDS overlap.
     pub irregular_coding_transcripts: u64,
 }
 
@@ -114,7 +114,7 @@ impl GffCounts {
     }
 }
 
-/// Reads the genes of a GFF3 file and checks it against the reference.
+/// Reads the genes of a GFF3 file and checks that they fit the reference.
 ///
 /// # Errors
 /// The file cannot be read, a line is invalid or lies beyond its contig, or nothing is on the contigs of the reference.
@@ -145,7 +145,7 @@ pub fn read_genes(path: &Path, genome: &Reference) -> Result<(GeneModel, GffCoun
     Ok((model, counts))
 }
 
-/// A feature that may be a gene or a transcript.
+/// A feature that may be a gene or a transcript, with the number of its parent.
 #[derive(Debug, Clone)]
 struct Node {
     parent: Option<u32>,
@@ -154,7 +154,7 @@ struct Node {
     attributes: NodeAttributes,
 }
 
-/// Attributes of genes and transcripts.
+/// Attributes that are read of genes and transcripts.
 #[derive(Debug, Clone, Default)]
 struct NodeAttributes {
     name: Option<String>,
@@ -164,10 +164,10 @@ struct NodeAttributes {
     tag: Option<TranscriptPreference>,
 }
 
-/// An exon, or a part of a coding sequence.
+/// An exon or CDS feature: a part of a transcript.
 #[derive(Debug, Clone)]
 struct TranscriptPart {
-    /// Number of the ID of the transcript.
+    /// Number of the ID of the transcript that the feature belongs to.
     parent: u32,
     range: Range<usize>,
     /// Phase of a CDS; `None` for an exon.
@@ -177,9 +177,9 @@ struct TranscriptPart {
 struct FeatureCollector<'a> {
     genome: &'a Reference,
     ids: HashMap<String, u32>,
-    /// The feature IDs, by their number in `ids`.
+    /// All feature IDs read so far; the index is the number of the ID.
     names: Vec<String>,
-    /// The feature of each ID, once it was read.
+    /// For each feature ID, its feature; `None` until the feature has been read.
     nodes: Vec<Option<Node>>,
     parts: Vec<TranscriptPart>,
     first_contig: Option<String>,
@@ -307,7 +307,7 @@ impl<'a> FeatureCollector<'a> {
         }
     }
 
-    /// The topmost ancestor of a feature. Circles end at their second visit.
+    /// The topmost ancestor of the feature with this number. Stops if the parents form a cycle.
     fn root_of(&self, number: u32) -> u32 {
         let mut root = number;
         for _ in 0..MAX_ANCESTORS {
@@ -396,10 +396,11 @@ impl<'a> FeatureCollector<'a> {
     }
 }
 
-/// Highest number of generations above a feature. Files have at most four (gene, primary transcript, miRNA, exon).
+/// Maximum number of ancestors of a feature that are followed. Files have at most four levels (gene, primary
+/// transcript, miRNA, exon).
 const MAX_ANCESTORS: usize = 16;
 
-/// Merges ranges that overlap or follow each other without a gap.
+/// Merges ranges that overlap or are adjacent.
 fn merge_overlapping(ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -420,13 +421,14 @@ fn parse_tag(tag: &str) -> Option<TranscriptPreference> {
     }
 }
 
-/// The ID without the prefix of Ensembl (`gene:`, `transcript:`) or RefSeq (`gene-`, `rna-`).
+/// Removes the prefix of Ensembl (`gene:`, `transcript:`) or RefSeq (`gene-`, `rna-`) from an ID.
 fn strip_prefix(id: &str) -> &str {
     let prefixes = ["gene:", "transcript:", "gene-", "rna-"];
     prefixes.iter().find_map(|prefix| id.strip_prefix(prefix)).unwrap_or(id)
 }
 
-/// Passes the attributes of a feature. Values are percent-decoded unless they are lists.
+/// Calls `each` with the name and value of each attribute of a feature. Values are percent-decoded unless they are
+/// lists.
 fn for_each_attribute(record: &Record<'_>, mut each: impl FnMut(&[u8], &str)) -> Result<(), GffLineFault> {
     let attributes = record.attributes();
     for field in attributes.iter() {

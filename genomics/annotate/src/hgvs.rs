@@ -1,4 +1,4 @@
-//! HGVS names of changes: positions in transcripts (c. and n.) and in proteins (p.).
+//! Formats variants as HGVS names: changes of transcripts (c. and n.) and of proteins (p.).
 
 use std::ops::Range;
 
@@ -7,8 +7,9 @@ use genuma_reads::dna::reverse_complement;
 use crate::gene_model::{Strand, Transcript};
 use crate::genetic_code::three_letter_name;
 
-/// The name of a change of a transcript, without the transcript: `c.76A>T`, `n.12dup`. `range` of the contig is replaced
-/// by `alternative`; the alleles share no first or last base. `None` if the change reaches beyond the transcript.
+/// HGVS name of a variant in a transcript, without the transcript ID: `c.76A>T`, `n.12dup`. `range` of the contig is
+/// replaced by `alternative`; the alleles share no first or last base. `None` if the variant extends beyond the
+/// transcript.
 ///
 /// Deletions and insertions are moved as far as possible in the direction of the transcript (3' rule).
 pub fn format_transcript_change(
@@ -64,8 +65,8 @@ pub fn format_transcript_change(
     Some(format!("{kind}.{change}"))
 }
 
-/// Moves a pure insertion or deletion in the direction of the transcript, within the transcript, as far as the sequence
-/// stays the same.
+/// Shifts an insertion or deletion in the direction of the transcript, within the transcript, as far as the resulting
+/// sequence stays the same.
 fn shift_to_transcript_end(
     contig: &[u8],
     span: &Range<usize>,
@@ -105,8 +106,8 @@ fn last_base(contig: &[u8], range: &Range<usize>, alternative: &[u8]) -> u8 {
     alternative.last().copied().unwrap_or_else(|| contig[range.end - 1])
 }
 
-/// A position in a transcript: `76` in the coding sequence, `-12` before it, `*5` after it, `75+3` and `76-4` in introns.
-/// In transcripts without a coding sequence positions are counted from their first base.
+/// HGVS position in a transcript: `76` in the coding sequence, `-12` before it, `*5` after it, `75+3` and `76-4` in
+/// introns. In a non-coding transcript, positions are counted from its first base.
 pub fn format_transcript_position(transcript: &Transcript, position: usize) -> String {
     let forward = transcript.strand == Strand::Forward;
     let exon = transcript.exons.partition_point(|exon| exon.end <= position);
@@ -122,7 +123,7 @@ pub fn format_transcript_position(transcript: &Transcript, position: usize) -> S
     format!("{}{sign}{distance}", exonic_position(transcript, edge))
 }
 
-/// Number of exon bases before a position of an exon, in the direction of the transcript.
+/// Number of exon bases between the start of the transcript and an exonic position.
 fn exonic_offset(transcript: &Transcript, position: usize) -> usize {
     let before = |exon: &Range<usize>| match transcript.strand {
         Strand::Forward => exon.end.min(position).saturating_sub(exon.start),
@@ -157,7 +158,7 @@ fn residues(protein: &[u8]) -> String {
     protein.iter().map(|&amino_acid| three_letter_name(amino_acid)).collect()
 }
 
-/// The name of an interval of residues: `Lys2` or `Lys2_Met4`.
+/// HGVS name of consecutive residues: `Lys2` or `Lys2_Met4`.
 fn residue_interval(protein: &[u8], range: &Range<usize>) -> String {
     match range.len() {
         1 => residue(protein, range.start),
@@ -165,8 +166,8 @@ fn residue_interval(protein: &[u8], range: &Range<usize>) -> String {
     }
 }
 
-/// The name of a change that keeps the reading frame. `old` and `new` are the proteins with their stops. `codons`: those
-/// that the change touches.
+/// HGVS name of a protein change that keeps the reading frame. `old` and `new` are the proteins with their stop codons,
+/// `codons` the codons that the variant overlaps.
 pub fn format_protein_change(old: &[u8], new: &[u8], codons: &Range<usize>) -> String {
     let alike = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     if old == new {
@@ -199,7 +200,8 @@ pub fn format_protein_change(old: &[u8], new: &[u8], codons: &Range<usize>) -> S
     }
 }
 
-/// The name of a change that keeps the reading frame and ends the protein earlier. `new` ends with the new stop.
+/// HGVS name of a protein change that keeps the reading frame and makes an early stop codon: `p.Lys2Ter`. `old` and
+/// `new` are the proteins with their stop codons.
 pub fn format_gained_stop(old: &[u8], new: &[u8]) -> String {
     let alike = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     match (old.get(alike), new.get(alike)) {
@@ -209,7 +211,7 @@ pub fn format_gained_stop(old: &[u8], new: &[u8]) -> String {
     }
 }
 
-/// The end of the name of a protein that goes on beyond its stop at `stop`.
+/// End of the HGVS name of a protein `new` that continues beyond the former stop codon at index `stop`: `GlnextTer17`.
 fn format_extension(new: &[u8], stop: usize) -> String {
     let first = three_letter_name(new[stop]);
     match new.last() {
@@ -218,7 +220,7 @@ fn format_extension(new: &[u8], stop: usize) -> String {
     }
 }
 
-/// The name of a frameshift. `codon`: the first codon that the change touches.
+/// HGVS name of a frameshift: `p.Arg97ProfsTer23`. `codon` is the index of the first codon that the variant overlaps.
 pub fn format_frameshift(old: &[u8], new: &[u8], codon: usize) -> String {
     let rest = old[codon.min(old.len())..].iter().zip(&new[codon.min(new.len())..]);
     let first = codon + rest.take_while(|(a, b)| a == b).count();
@@ -238,7 +240,7 @@ pub fn format_frameshift(old: &[u8], new: &[u8], codon: usize) -> String {
     format!("p.{}{}fsTer{end}", residue(old, first), three_letter_name(new_residue))
 }
 
-/// The name of a protein change with one-letter names and `*` for a stop: `p.R97Pfs*23`.
+/// Converts the HGVS name of a protein change to one-letter amino acids, with `*` for a stop: `p.R97Pfs*23`.
 pub fn shorten_protein_change(name: &str) -> String {
     let (mut short, mut rest) = (String::new(), name);
     while let Some(first) = rest.chars().next() {

@@ -1,46 +1,48 @@
-//! Genes that junctions of structural variants cut, fusions with their reading frame, and exons that are deleted or
-//! duplicated.
+//! Effects of structural variants on genes: genes that junctions break, fusions with their reading frame, and exons
+//! that are deleted or duplicated.
 
 use std::ops::Range;
 
 use crate::consequence::{Consequence, ConsequenceSet};
 use crate::gene_model::{GeneModel, Strand, Transcript};
 
-/// The side of a breakend on which the bases stay.
+/// Side of a breakend on which the tumour keeps the sequence of the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptSide {
-    /// The bases up to the breakend stay.
+    /// The sequence up to the breakend is kept.
     Left,
-    /// The bases from the breakend on stay.
+    /// The sequence from the breakend on is kept.
     Right,
 }
 
-/// One of the two positions that a junction joins, and the side of it that the tumour keeps.
+/// One of the two breakends of a junction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JunctionEnd {
     /// Index of the contig in the reference, from 0.
     pub contig: usize,
-    /// The last base that stays (0-based).
+    /// Position of the outermost base that is kept (0-based).
     pub position: usize,
-    /// The side of the position that the tumour keeps.
+    /// Side of the position on which the sequence is kept.
     pub kept: KeptSide,
 }
 
-/// Reading frame of a fusion or of a transcript without some of its exons.
+/// Reading frame of a fusion, or of a transcript after exons were deleted or duplicated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadingFrame {
-    /// The codons after the junction are those of the second transcript.
+    /// The codons after the junction are those of the 3' transcript (of the same transcript, if exons were deleted or
+    /// duplicated).
     InFrame,
-    /// The codons after the junction are not those of the second transcript: its protein is not made.
+    /// The reading frame after the junction is shifted, so the protein of the 3' transcript is not made.
     OutOfFrame,
-    /// The junction leaves the coding sequence of the second transcript complete, from its start codon on.
+    /// The junction is before the start codon of the 3' transcript, so its whole coding sequence is kept.
     CompleteCodingSequence,
-    /// A partner is not coding there, or it is not known how the transcript is spliced.
+    /// The frame cannot be determined: a transcript is not coding at the junction, or it is not known how the exons are
+    /// spliced.
     Unknown,
 }
 
 impl ReadingFrame {
-    /// The name in VCF files.
+    /// Name of the reading frame in the INFO fields of VCF files.
     pub fn name(self) -> &'static str {
         match self {
             ReadingFrame::InFrame => "in_frame",
@@ -51,58 +53,60 @@ impl ReadingFrame {
     }
 }
 
-/// A transcript that starts as one gene and ends as another.
+/// A fusion of two genes: a transcript that starts as one gene and ends as another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fusion {
-    /// Index of the transcript that gives the start (5' part) of the fusion.
+    /// Index of the transcript that forms the start (5' part) of the fusion, in the gene model.
     pub five_prime: usize,
-    /// Index of the transcript that gives the end (3' part) of the fusion.
+    /// Index of the transcript that forms the end (3' part) of the fusion, in the gene model.
     pub three_prime: usize,
-    /// Number of the last exon, or part of an exon, of the first transcript; counted in its direction from 1.
+    /// Number of the last exon of the 5' transcript that is in the fusion, completely or in part; counted from 1 in the
+    /// direction of the transcript.
     pub last_exon: usize,
-    /// Number of the first exon of the second transcript.
+    /// Number of the first exon of the 3' transcript that is in the fusion; counted from 1 in the direction of the
+    /// transcript.
     pub first_exon: usize,
-    /// Whether the second gene keeps its reading frame.
+    /// Whether the 3' transcript keeps its reading frame.
     pub frame: ReadingFrame,
 }
 
-/// Exons of a transcript that a deletion removes or a tandem duplication repeats.
+/// A transcript whose exons a deletion removes or a tandem duplication repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExonChange {
     /// Index of the transcript in the gene model, from 0.
     pub transcript: usize,
-    /// Numbers of the first and the last exon, counted in the direction of the transcript from 1; `None` if no exon is
-    /// touched.
+    /// Numbers of the first and the last changed exon, counted from 1 in the direction of the transcript; `None` if no
+    /// exon is changed.
     pub exons: Option<(usize, usize)>,
-    /// Whether all exons are within the event.
+    /// Whether all exons of the transcript are deleted or duplicated.
     pub is_complete: bool,
-    /// Reading frame after the changed exons.
+    /// Reading frame after the deleted or duplicated exons.
     pub frame: ReadingFrame,
 }
 
-/// Effects of a structural variant on genes: fusions, changed exons and truncated genes. Only the representative
-/// transcript of each gene is considered.
+/// Effects of a structural variant on genes. Only the representative transcript of each gene is considered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StructuralEffect {
-    /// Transcripts that an end of a junction lies in, introns included; each once.
+    /// Indices of the transcripts that contain a breakend of the variant, introns included; each once.
     pub cut: Vec<usize>,
-    /// Pairs of genes that the junctions of the event join.
+    /// Fusions that the junctions of the variant make.
     pub fusions: Vec<Fusion>,
-    /// Changed exons, for deletions and tandem duplications.
+    /// Transcripts whose exons a deletion or tandem duplication changes.
     pub exon_changes: Vec<ExonChange>,
 }
 
-/// Kind of event that a junction with both ends on one contig represents.
+/// Whether a structural variant deletes or duplicates the interval between its breakends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntervalEvent {
-    /// The bases between the ends are deleted.
+    /// The bases between the breakends are deleted.
     Deletion,
-    /// The bases between the ends are duplicated.
+    /// The bases between the breakends are duplicated.
     Duplication,
 }
 
-/// Predicts what junctions do to the genes. `interval`: the bases that a deletion or tandem duplication affects.
-/// `num_inserted_bases`: at each junction.
+/// Predicts the effects of a structural variant on genes. `junctions` are its junctions, each with `num_inserted_bases`
+/// bases between its breakends. `interval` is the contig and range that a deletion or tandem duplication affects;
+/// `None` for other variants.
 pub fn predict_structural_effect(
     model: &GeneModel,
     junctions: &[[JunctionEnd; 2]],
@@ -165,27 +169,28 @@ fn find_fusions(model: &GeneModel, first: &JunctionEnd, second: &JunctionEnd, in
     }
 }
 
-/// The part at the start of a transcript that a junction keeps.
+/// The start (5' part) of a transcript up to a junction, if the tumour keeps it.
 struct KeptStart {
-    /// Number of the last exon that stays, or of the exon with the junction.
+    /// Number of the last exon that is kept, completely or in part; counted from 1 in the direction of the transcript.
     exon: usize,
     is_in_exon: bool,
-    /// Number of bases of the coding sequence before the junction; `None` if the start codon is not kept, or the coding
-    /// sequence has ended before.
+    /// Number of coding bases before the junction, from the first complete codon on. `None` if the junction is not
+    /// within the coding sequence.
     coding_bases: Option<usize>,
 }
 
-/// The part at the end of a transcript that a junction keeps.
+/// The end (3' part) of a transcript from a junction on, if the tumour keeps it.
 struct KeptEnd {
     exon: usize,
     is_in_exon: bool,
-    /// Offset in the coding sequence of the first base that stays; `None` if none stays.
+    /// Offset of the first kept base in the coding sequence, from the first complete codon on; `None` if no coding base
+    /// is kept.
     coding_offset: Option<usize>,
-    /// Whether the start codon stays.
+    /// Whether the kept part contains the start codon.
     keeps_start_codon: bool,
 }
 
-/// Exons in the direction of the transcript.
+/// Exons of a transcript in the direction of the transcript.
 fn exons_in_order(transcript: &Transcript) -> Vec<Range<usize>> {
     match transcript.strand {
         Strand::Forward => transcript.exons.clone(),
@@ -193,14 +198,14 @@ fn exons_in_order(transcript: &Transcript) -> Vec<Range<usize>> {
     }
 }
 
-/// Number of bases of the coding sequence in a range.
+/// Number of coding bases of a transcript in a range of the contig.
 fn coding_bases_within(transcript: &Transcript, range: &Range<usize>) -> usize {
     let parts = transcript.coding.iter().flat_map(|coding| &coding.parts);
     parts.map(|part| part.end.min(range.end).saturating_sub(part.start.max(range.start))).sum()
 }
 
 impl JunctionEnd {
-    /// Range of the contig that the tumour keeps.
+    /// Range of the contig that the tumour keeps at this breakend.
     fn kept_range(&self) -> Range<usize> {
         match self.kept {
             KeptSide::Left => 0..self.position + 1,
@@ -210,7 +215,7 @@ impl JunctionEnd {
 }
 
 impl KeptStart {
-    /// The part of the transcript from its start to the junction. `None` if no exon stays.
+    /// The start of the transcript up to the junction. `None` if no exon is kept.
     fn from_junction_end(transcript: &Transcript, end: &JunctionEnd) -> Option<KeptStart> {
         let kept = end.kept_range();
         let exons = exons_in_order(transcript);
@@ -227,7 +232,7 @@ impl KeptStart {
 }
 
 impl KeptEnd {
-    /// The part of the transcript from the junction to its end. `None` if no exon stays to which the partner can be
+    /// The end of the transcript from the junction on. `None` if no exon is kept to which the 5' transcript can be
     /// spliced.
     fn from_junction_end(transcript: &Transcript, end: &JunctionEnd) -> Option<KeptEnd> {
         let kept = end.kept_range();
@@ -255,7 +260,7 @@ impl KeptEnd {
     }
 }
 
-/// Whether a junction is at the edge of an exon, so that the exon stays complete.
+/// Whether a breakend is at the edge of an exon, so that the whole exon is kept.
 fn is_exon_edge(exon: &Range<usize>, end: &JunctionEnd) -> bool {
     match end.kept {
         KeptSide::Left => end.position + 1 == exon.end,
@@ -309,7 +314,8 @@ fn describe_exon_change(model: &GeneModel, number: usize, range: &Range<usize>) 
 }
 
 impl StructuralEffect {
-    /// The consequences for one transcript. `event`: as of [`predict_structural_effect`].
+    /// The consequences of the structural variant for one transcript. `event` is its kind, if the variant deletes or
+    /// duplicates an interval.
     pub fn consequences(&self, transcript: usize, event: Option<IntervalEvent>) -> ConsequenceSet {
         let mut set = ConsequenceSet::default();
         let is_partner = |fusion: &Fusion| [fusion.five_prime, fusion.three_prime].contains(&transcript);
@@ -343,7 +349,8 @@ impl StructuralEffect {
         set
     }
 
-    /// All transcripts with an effect, those of fusions first; each once.
+    /// Indices of all transcripts with an effect, each once: those of fusions, those that contain a breakend, those
+    /// with changed exons.
     pub fn transcripts(&self) -> Vec<usize> {
         let fused = self.fusions.iter().flat_map(|fusion| [fusion.five_prime, fusion.three_prime]);
         let changed = self.exon_changes.iter().map(|change| change.transcript);
@@ -356,7 +363,7 @@ impl StructuralEffect {
         all
     }
 
-    /// The effects as values of the INFO field BCSQ.
+    /// Formats the effects as values of the INFO field BCSQ.
     pub fn format_bcsq(&self, model: &GeneModel, event: Option<IntervalEvent>) -> Vec<String> {
         let value = |number: usize| {
             let transcript = &model.transcripts[number];
@@ -366,7 +373,7 @@ impl StructuralEffect {
         self.transcripts().into_iter().map(value).collect()
     }
 
-    /// The fusions as values of the INFO field FUSION: genes, transcripts, exons, frame.
+    /// Formats the fusions as values of the INFO field FUSION: genes, transcripts, exons, reading frame.
     pub fn format_fusions(&self, model: &GeneModel) -> Vec<String> {
         let value = |fusion: &Fusion| {
             let (first, second) = (fusion.five_prime, fusion.three_prime);
@@ -384,7 +391,8 @@ impl StructuralEffect {
         self.fusions.iter().map(value).collect()
     }
 
-    /// The changed exons as values of the INFO field EXONS: gene, transcript, exons, number of exons, frame.
+    /// Formats the changed exons as values of the INFO field EXONS: gene, transcript, exons, number of exons, reading
+    /// frame.
     pub fn format_exon_changes(&self, model: &GeneModel) -> Vec<String> {
         let value = |change: &ExonChange| {
             let (first, last) = change.exons?;

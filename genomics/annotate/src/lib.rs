@@ -1,7 +1,7 @@
-//! Reads the genes of a GFF3 file and predicts the consequences of changes for their transcripts: Sequence Ontology terms,
-//! changes of proteins, HGVS names, genes cut by junctions, and fusions with their frame.
+//! Reads genes from a GFF3 file and predicts the consequences of variants for their transcripts: Sequence Ontology
+//! terms, protein changes, HGVS names, genes that junctions break, and fusions with their reading frame.
 //!
-//! Modules in the order in which data flows through them.
+//! The modules are in the order in which data flows through them.
 
 pub mod gene_model;
 pub mod gff;

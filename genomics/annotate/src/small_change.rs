@@ -1,4 +1,4 @@
-//! Consequences of substitutions, insertions and deletions for all transcripts that they touch.
+//! Effects of substitutions, insertions and deletions on all transcripts that they overlap.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,19 +12,19 @@ use crate::gene_model::{CodingRegion, GeneModel, Strand, Transcript};
 use crate::genetic_code::GeneticCode;
 use crate::hgvs;
 
-/// Number of intron bases at either end that splicing needs.
+/// Number of bases at each end of an intron that form its splice donor and acceptor sites.
 const SPLICE_SITE_BP: usize = 2;
 /// Number of exon bases next to an intron that belong to the splice region (Sequence Ontology, SO:0001630).
 const SPLICE_REGION_EXON_BP: usize = 3;
-/// Number of intron bases next to an exon up to which the splice region goes (Sequence Ontology, SO:0001630).
+/// Last intron base, counted from the exon, that belongs to the splice region (Sequence Ontology, SO:0001630).
 const SPLICE_REGION_INTRON_BP: usize = 8;
 
-/// A change of the reference with known bases.
+/// A small variant: a substitution, insertion or deletion with known bases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SmallChange {
     /// Index of the contig in the reference, from 0.
     pub contig: usize,
-    /// Position of the first base of the reference allele (0-based).
+    /// Position of the first base of the reference allele on the contig (0-based).
     pub position: usize,
     /// Bases of the reference allele.
     pub reference: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct SmallChange {
     pub alternative: Vec<u8>,
 }
 
-/// A change without the bases that both alleles share at their ends.
+/// A small variant without the bases that both alleles share at their ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TrimmedChange {
     range: Range<usize>,
@@ -40,7 +40,8 @@ struct TrimmedChange {
 }
 
 impl SmallChange {
-    /// Removes shared bases, at the end first, as VCF files place insertions and deletions to the left.
+    /// Removes the bases that both alleles share, first at the right end, so that indels are left-aligned as in VCF
+    /// files.
     fn trim(&self) -> TrimmedChange {
         let (old, new) = (&self.reference, &self.alternative);
         let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
@@ -49,43 +50,44 @@ impl SmallChange {
         TrimmedChange { range: self.position + head..self.position + old.len(), alternative: new[head..].to_vec() }
     }
 
-    /// Number of bases by which the alternative allele is longer.
+    /// Length of the alternative allele minus that of the reference allele.
     pub fn num_inserted_bases(&self) -> isize {
         self.alternative.len() as isize - self.reference.len() as isize
     }
 
-    /// The change as `bcftools csq` writes it: `7889972T>C`.
+    /// Formats the variant as `bcftools csq` does: `7889972T>C`, with a 1-based position.
     fn dna_change(&self) -> String {
         let text = |bases: &[u8]| String::from_utf8_lossy(bases).into_owned();
         format!("{}{}>{}", self.position + 1, text(&self.reference), text(&self.alternative))
     }
 }
 
-/// The effect of a change on one transcript.
+/// The effect of a small variant on one transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptEffect {
     /// Index of the transcript in the gene model, from 0.
     pub transcript: usize,
-    /// Sequence Ontology terms. Changes that act on the protein together (compound changes) all have the same terms.
+    /// Sequence Ontology terms. Variants that are translated together (compound variants) all have the same terms.
     pub consequences: ConsequenceSet,
     /// Changed amino acids as `bcftools csq` writes them; empty if no protein is predicted.
     pub amino_acids: String,
-    /// Changed bases as `bcftools csq` writes them, those of changes that act together joined by `+`; empty if no protein
-    /// is predicted.
+    /// Changed bases as `bcftools csq` writes them, those of a compound variant joined by `+`; empty if no protein is
+    /// predicted.
     pub bases: String,
-    /// HGVS name of the change in the transcript, without the transcript.
+    /// HGVS name of the variant in the transcript, without the transcript ID: `c.524G>A`. `None` if the variant extends
+    /// beyond the transcript.
     pub hgvs_c: Option<String>,
-    /// HGVS name of the change in the protein.
+    /// HGVS name of the protein change; `None` if no protein is predicted.
     pub hgvs_p: Option<String>,
-    /// Index of the first, in the direction of the transcript, of the changes that act on the protein together, if it is
-    /// another one.
+    /// If the variant is translated together with others: index in the haplotype of the first of them in the direction
+    /// of the transcript. `None` if this variant is the first, or is translated on its own.
     pub joined_with: Option<usize>,
-    /// Whether another change of the haplotype makes a stop before this one.
+    /// Whether an earlier variant of the haplotype makes a stop codon, so that the changed bases are not translated.
     pub is_after_stop: bool,
 }
 
-/// Predicts the effects of changes that are on one haplotype. The result has the effects of each change; the transcript
-/// that represents the change is the first.
+/// Predicts the effects of variants that are on one haplotype. The result has, for each variant, its effects on all
+/// transcripts, that on a representative transcript first.
 pub fn predict_effects(model: &GeneModel, genome: &Reference, haplotype: &[SmallChange]) -> Vec<Vec<TranscriptEffect>> {
     let trimmed: Vec<TrimmedChange> = haplotype.iter().map(SmallChange::trim).collect();
     let mut by_transcript: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -110,15 +112,15 @@ pub fn predict_effects(model: &GeneModel, genome: &Reference, haplotype: &[Small
     effects
 }
 
-/// Sort key of the effects of a change: the transcript that represents its gene first, of several genes the one with the
-/// most severe consequence; then the other transcripts by position.
+/// Sort key of the effects of a variant. Effects on representative transcripts come first, the most severe of them
+/// first; then the effects on other transcripts by position.
 fn preference(model: &GeneModel, effect: &TranscriptEffect) -> (bool, Option<Consequence>, usize) {
     let represents = model.is_representative(effect.transcript);
     let severity = if represents { effect.consequences.most_severe() } else { None };
     (!represents, severity, effect.transcript)
 }
 
-/// The bases of a range; the bases on both sides of an insertion.
+/// The changed bases; for an insertion, the bases on both sides of it.
 fn touched_bases(range: &Range<usize>) -> Range<usize> {
     if range.is_empty() { range.start.saturating_sub(1)..range.end + 1 } else { range.clone() }
 }
@@ -127,7 +129,7 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// Whether a change alters a base of `site`. An insertion does if it is between two of its bases.
+/// Whether a variant changes a base of `site`, or inserts bases between two bases of `site`.
 fn alters_site(change: &Range<usize>, site: &Range<usize>) -> bool {
     match change.is_empty() {
         true => site.start < change.start && change.start < site.end,
@@ -135,7 +137,7 @@ fn alters_site(change: &Range<usize>, site: &Range<usize>) -> bool {
     }
 }
 
-/// The changes of one haplotype, next to one transcript.
+/// The variants of one haplotype, with a transcript that some of them overlap.
 struct Haplotype<'a> {
     transcript: &'a Transcript,
     contig: &'a [u8],
@@ -156,7 +158,8 @@ impl Haplotype<'_> {
         }
     }
 
-    /// The change in the coding sequence; `None` if it is not within one part of it.
+    /// Converts variant number `change` to an edit of the coding sequence; `None` if the variant is not within one
+    /// coding range.
     fn coding_edit(&self, coding: &CodingRegion, change: usize) -> Option<CodingEdit> {
         let TrimmedChange { range, alternative } = &self.trimmed[change];
         let touched = touched_bases(range);
@@ -182,7 +185,7 @@ impl Haplotype<'_> {
         Some(CodingEdit { range, bases, change })
     }
 
-    /// The effect of a change on the transcript; `None` for an insertion next to the transcript.
+    /// Describes the effect of a variant on the transcript; `None` for an insertion next to the transcript.
     fn describe_effect(
         &self,
         number: usize,
@@ -246,8 +249,8 @@ impl Haplotype<'_> {
         consequences
     }
 
-    /// Adds the consequences that follow from the part of the transcript in which the change is: untranslated region,
-    /// coding sequence, exon or intron.
+    /// Adds the consequences that follow from the region of the transcript in which the variant is: untranslated
+    /// region, coding sequence, exon or intron.
     fn add_region_consequences(&self, range: &Range<usize>, has_protein: bool, into: &mut ConsequenceSet) {
         let alters_exon = self.transcript.exons.iter().any(|exon| alters_site(range, exon));
         let Some(coding) = &self.transcript.coding else {
@@ -276,7 +279,8 @@ impl Haplotype<'_> {
         into.insert_consequence_if(into.is_empty() && alters_intron, Consequence::Intron);
     }
 
-    /// Start and stop codons that a change beyond the coding sequence removes.
+    /// Adds `StartLost` or `StopLost` if a variant that extends beyond the coding sequence removes the start or the
+    /// stop codon.
     fn add_lost_ends(&self, coding: &CodingRegion, range: &Range<usize>, into: &mut ConsequenceSet) {
         let (span, strand) = (coding.span(), self.transcript.strand);
         let (before, after) =
@@ -290,7 +294,8 @@ impl Haplotype<'_> {
     }
 }
 
-/// Whether a change alters an untranslated part of an exon. An insertion between it and the coding sequence does.
+/// Whether a variant changes an untranslated region of an exon. An insertion between this region and the coding
+/// sequence does.
 fn alters_untranslated(change: &Range<usize>, part: &Range<usize>, coding: &Range<usize>) -> bool {
     let at_coding_edge =
         change.is_empty() && change.start == if part.end == coding.start { part.end } else { part.start };
@@ -298,8 +303,8 @@ fn alters_untranslated(change: &Range<usize>, part: &Range<usize>, coding: &Rang
     alters_site(change, part) || is_next_to_coding && at_coding_edge
 }
 
-/// The effects of a change as the values of the INFO field BCSQ, in the format of `bcftools csq`. `haplotype`: as in
-/// [`predict_effects`].
+/// Formats the effects of a variant as values of the INFO field BCSQ, in the format of `bcftools csq`. `haplotype` has
+/// all variants of the haplotype, as in [`predict_effects`].
 pub fn format_bcsq(model: &GeneModel, haplotype: &[SmallChange], effects: &[TranscriptEffect]) -> Vec<String> {
     let mut values = Vec::new();
     for effect in effects {
@@ -330,7 +335,7 @@ fn format_value(model: &GeneModel, effect: &TranscriptEffect) -> String {
     format!("{start}|{strand}|{}|{}", effect.amino_acids, effect.bases)
 }
 
-/// The HGVS name of an effect with its transcript: `ENST00000269305.9:c.524G>A`.
+/// Formats the HGVS name with the transcript ID: `ENST00000269305.9:c.524G>A`. `None` if the effect has no HGVS name.
 pub fn format_hgvs_c(model: &GeneModel, effect: &TranscriptEffect) -> Option<String> {
     let name = effect.hgvs_c.as_ref()?;
     Some(format!("{}:{name}", model.transcripts[effect.transcript].versioned_id()))

@@ -1,12 +1,11 @@
-//! Numbers of any width in an array of 64-bit words, from the lowest bit of the first word on.
+//! Integers of any bit width, packed in an array of 64-bit words from the lowest bit of the first word on.
 
-/// Divisor of the present length that gives the number of words to reserve: an array grows by an eighth, to need
-/// little memory while growing.
+/// When an array is full it grows by its length divided by this number, so that growing takes little memory.
 const GROWTH_DIVISOR: usize = 8;
-/// Minimum number of words to reserve.
+/// Minimum number of words by which an array grows.
 const MIN_GROWTH_WORDS: usize = 512;
 
-/// Writes numbers one after another.
+/// Appends integers of any bit width to an array of words.
 #[derive(Debug, Default)]
 pub(crate) struct BitWriter {
     words: Vec<u64>,
@@ -14,7 +13,7 @@ pub(crate) struct BitWriter {
 }
 
 impl BitWriter {
-    /// Appends the lowest `width` bits of `value`, 0 to 64. The other bits must be 0.
+    /// Appends the lowest `width` bits (0 to 64) of `value`. The higher bits must be 0.
     #[inline]
     pub(crate) fn push_bits(&mut self, value: u64, width: u32) {
         if width == 0 {
@@ -35,23 +34,23 @@ impl BitWriter {
         self.num_bits += u64::from(width);
     }
 
-    /// Number of bits so far.
+    /// Number of bits written so far.
     pub(crate) fn num_bits(&self) -> u64 {
         self.num_bits
     }
 
-    /// Allocated memory in bytes.
+    /// Number of bytes of allocated memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.words.capacity() * size_of::<u64>()) as u64
     }
 
-    /// All bits written so far as 64-bit words; unused bits of the last word are 0.
+    /// Returns all bits written so far as 64-bit words; unused bits of the last word are 0.
     pub(crate) fn into_words(self) -> Vec<u64> {
         self.words
     }
 }
 
-/// Appends a word; memory grows in small steps.
+/// Appends a word. If the array is full it grows by an eighth.
 #[inline]
 pub(crate) fn push_word(words: &mut Vec<u64>, word: u64) {
     if words.len() == words.capacity() {
@@ -60,7 +59,8 @@ pub(crate) fn push_word(words: &mut Vec<u64>, word: u64) {
     words.push(word);
 }
 
-/// Reads `width` bits (0 to 64) from bit `at` on. Bits beyond the end are 0, so that a damaged position does no harm.
+/// Reads `width` bits (0 to 64) from bit `at` on. Bits beyond the end are 0, so a wrong offset in a damaged file cannot
+/// cause a panic.
 #[inline]
 pub(crate) fn read_bits(words: &[u64], at: u64, width: u32) -> u64 {
     if width == 0 {
@@ -74,8 +74,7 @@ pub(crate) fn read_bits(words: &[u64], at: u64, width: u32) -> u64 {
     bits & (u64::MAX >> (64 - width))
 }
 
-/// Index (0 to 63) of the set bit number `rank` (from 0, the lowest set bit first) of a word that has more than `rank`
-/// set bits.
+/// Index (0 to 63) of the set bit with `rank` set bits below it. The word must have more than `rank` set bits.
 #[inline]
 pub(crate) fn position_of_set_bit(mut word: u64, mut rank: u32) -> u32 {
     let mut place = 0;

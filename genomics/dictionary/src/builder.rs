@@ -1,4 +1,4 @@
-//! Makes a dictionary from sorted k-mers.
+//! Builds a dictionary from sorted k-mers.
 
 use std::collections::HashSet;
 
@@ -13,51 +13,51 @@ use crate::position_index::{BuiltPositionIndex, HashPositionIndex, MAX_POSITIONS
 use crate::sequence::Strings;
 use crate::simplitigs::{JoinedKmers, join_kmers};
 
-/// Minimum memory in bytes for the entries of one pass over the minimizers.
+/// Minimum memory in bytes for the index entries of one pass over the minimizers.
 const MIN_PASS_BYTES: u64 = 1 << 20;
-/// Bytes of buffers that do not depend on the number of k-mers.
+/// Memory in bytes for buffers whose size does not depend on the number of k-mers.
 const FIXED_BYTES: u64 = 16 << 20;
-/// Minimum memory in bytes for the strings and counts of each k-mer, while they grow.
+/// Minimum memory in bytes for each k-mer, for the strings and counts while they grow.
 const MIN_JOINED_BYTES_PER_KMER: u64 = 2;
 
-/// Size and parameters of a dictionary that is to be built.
+/// Size and parameters of a dictionary to be built.
 #[derive(Debug, Clone)]
 pub struct DictionarySpec {
     /// Length of the k-mers, 2 to 32.
     pub k: u32,
-    /// Number of k-mers.
+    /// Number of k-mers that will be added, exactly.
     pub num_kmers: u64,
-    /// Number of counts of a k-mer; 0 to keep only the k-mers.
+    /// Number of samples, each of which has a count for each k-mer; 0 to store k-mers without counts.
     pub num_samples: usize,
-    /// Metadata, at most 2,048 bytes.
+    /// Metadata that the file stores unchanged, at most 2,048 bytes.
     pub note: Vec<u8>,
-    /// Maximum memory in bytes.
+    /// Maximum memory in bytes that building may take.
     pub memory_bytes: u64,
 }
 
 impl DictionarySpec {
-    /// Bytes of memory for the k-mers and their counts while they are joined.
+    /// Memory in bytes for the k-mers and their counts before they are joined to strings.
     fn input_bytes(&self) -> u64 {
         KmerSet::memory_bytes(self.k, self.num_kmers) + 4 * self.num_kmers * self.num_samples as u64
     }
 
-    /// Bytes of memory that a dictionary needs at least.
+    /// Minimum memory in bytes for building the dictionary.
     pub fn min_memory_bytes(&self) -> u64 {
         self.input_bytes() + MIN_JOINED_BYTES_PER_KMER * self.num_kmers + FIXED_BYTES
     }
 }
 
-/// Takes the k-mers of a dictionary in order.
+/// Builds a dictionary from k-mers that are added in ascending order.
 #[derive(Debug)]
 pub struct DictionaryBuilder {
     spec: DictionarySpec,
     set: KmerSet,
-    /// Counts in the order of the k-mers.
+    /// Counts of all samples for each k-mer added so far, one k-mer after the other.
     rows: Vec<u32>,
 }
 
 impl DictionaryBuilder {
-    /// A builder without k-mers.
+    /// Creates a builder without k-mers, and allocates the memory for them.
     ///
     /// # Errors
     /// The specification is impossible, or the memory too little.
@@ -81,7 +81,7 @@ impl DictionaryBuilder {
         Ok(DictionaryBuilder { spec, set, rows })
     }
 
-    /// Adds a canonical k-mer above all before, with a count for each sample.
+    /// Adds a canonical k-mer, which must be larger than the one before, with its count in each sample.
     ///
     /// # Errors
     /// The k-mer is not canonical or not above the one before, there are more than announced, or the number of counts
@@ -103,7 +103,7 @@ impl DictionaryBuilder {
         Ok(())
     }
 
-    /// Makes the dictionary.
+    /// Joins the k-mers to strings, builds the indexes and returns the dictionary.
     ///
     /// # Errors
     /// There are fewer k-mers than announced, or not enough memory.
@@ -132,7 +132,7 @@ impl DictionaryBuilder {
     }
 }
 
-/// The indexes of minimizers, and of k-mers whose minimizers are frequent.
+/// Builds the index of minimizers, and the index of k-mers whose minimizers occur at too many positions.
 fn index_strings(
     strings: &Strings,
     k: u32,

@@ -1,27 +1,28 @@
-//! Counts of k-mers in the order of the strings, in blocks of few bits.
+//! Counts of k-mers in the order of the strings, compressed in blocks.
 //!
-//! Neighbours in a string have similar counts, because the same reads cover them. A block stores their distances from
-//! a base in one width, and counts that do not fit in full.
+//! K-mers next to each other in a string have similar counts, because the same reads cover them. A block stores the
+//! difference of each count from the block's base in a fixed number of bits. Counts with a larger difference are stored
+//! in full (32 bits).
 
 use crate::bits::{BitWriter, push_word, read_bits};
 
-/// Number of k-mers whose counts are encoded together as a block.
+/// Number of k-mers in a block.
 pub(crate) const KMERS_PER_BLOCK: u64 = 64;
 const OFFSET_BITS: u32 = 48;
-/// Bits of a width in a header, which is at most 32.
+/// Bits of a header field that contains a bit width of at most 32.
 const WIDTH_BITS: u32 = 6;
-/// Bits of a full count.
+/// Bits of a count that is stored in full.
 const FULL_BITS: u32 = 32;
 
-/// Header of a block of a sample.
+/// Header of the counts of one sample in one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BlockHeader {
-    /// First bit of the block.
+    /// Offset in bits of the block in [`Counts`].
     offset: u64,
     base_width: u32,
-    /// Number of bits that store one number of the block.
+    /// Number of bits of each difference from the base.
     width: u32,
-    /// Whether the largest number stands for the next full count.
+    /// Whether some counts are stored in full; the largest difference then marks them.
     has_full_counts: bool,
 }
 
@@ -43,7 +44,7 @@ impl BlockHeader {
     }
 }
 
-/// How the counts of a block are stored: numbers of `width` bits above `base`.
+/// Parameters of the encoding of a block: differences of `width` bits from `base`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BlockCode {
     base: u32,
@@ -52,7 +53,8 @@ struct BlockCode {
     num_bits: u64,
 }
 
-/// Chooses the code of a block with the fewest bits. `sorted` has at least one count.
+/// Chooses the base and width that encode a block in the fewest bits. `sorted` has the counts of the block in ascending
+/// order, at least one.
 fn choose_code(sorted: &[u32]) -> BlockCode {
     let num_counts = sorted.len() as u64;
     let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
@@ -83,12 +85,12 @@ fn choose_code(sorted: &[u32]) -> BlockCode {
     best
 }
 
-/// Writes the counts of all samples.
+/// Compresses the counts of all samples, k-mer by k-mer.
 #[derive(Debug)]
 pub(crate) struct DictionaryCountsBuilder {
     num_samples: usize,
     num_kmers: u64,
-    /// Counts of the block that is not written yet, for each sample.
+    /// For each sample, the counts of the current block, which is not encoded yet.
     block: Vec<Vec<u32>>,
     sorted: Vec<u32>,
     headers: Vec<u64>,
@@ -96,7 +98,7 @@ pub(crate) struct DictionaryCountsBuilder {
 }
 
 impl DictionaryCountsBuilder {
-    /// An empty builder for k-mers with `num_samples` counts each.
+    /// Creates an empty builder for k-mers with `num_samples` counts each.
     pub(crate) fn for_samples(num_samples: usize) -> DictionaryCountsBuilder {
         let block = vec![Vec::with_capacity(KMERS_PER_BLOCK as usize); num_samples];
         let (sorted, headers, data) = (Vec::new(), Vec::new(), BitWriter::default());
@@ -138,12 +140,12 @@ impl DictionaryCountsBuilder {
         }
     }
 
-    /// Allocated memory in bytes.
+    /// Number of bytes of allocated memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.headers.capacity() * size_of::<u64>()) as u64 + self.data.memory_bytes()
     }
 
-    /// Encodes the last block and returns the counts of all k-mers.
+    /// Encodes the last block and returns the compressed counts of all k-mers.
     pub(crate) fn finish(mut self) -> Counts {
         if self.block.first().is_some_and(|block| !block.is_empty()) {
             self.write_block();
@@ -158,18 +160,18 @@ impl DictionaryCountsBuilder {
 pub(crate) struct Counts {
     pub(crate) num_samples: usize,
     pub(crate) num_kmers: u64,
-    /// A header for each sample of each block.
+    /// Packed [`BlockHeader`]s: one for each sample of each block.
     pub(crate) headers: Vec<u64>,
     pub(crate) data: Vec<u64>,
 }
 
 impl Counts {
-    /// Number of headers of `num_kmers` k-mers.
+    /// Number of block headers for `num_kmers` k-mers of `num_samples` samples.
     pub(crate) fn num_headers(num_kmers: u64, num_samples: u64) -> u64 {
         num_kmers.div_ceil(KMERS_PER_BLOCK) * num_samples
     }
 
-    /// The count of a k-mer, given by its number in the order of the strings, in a sample.
+    /// The count of a k-mer in a sample. `kmer` is the number of the k-mer in the order of the strings, from 0.
     #[inline]
     pub(crate) fn get_count(&self, kmer: u64, sample: usize) -> u32 {
         let block = (kmer / KMERS_PER_BLOCK) as usize * self.num_samples + sample;

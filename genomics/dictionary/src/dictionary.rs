@@ -1,4 +1,4 @@
-//! Lookups of k-mers.
+//! Looks up k-mers in a dictionary.
 
 use genuma_kmers::encode::Kmer;
 use genuma_work::hash::mix_bits;
@@ -8,44 +8,45 @@ use crate::minimizer::{self, find_minimizer};
 use crate::position_index::{HashPositionIndex, IndexEntry};
 use crate::sequence::{StringStretch, Strings};
 
-/// A set of k-mers, most of them with a count for each sample, in memory.
+/// A compressed set of k-mers in memory, usually with a count for each sample.
 #[derive(Debug, Default)]
 pub struct Dictionary {
     pub(crate) k: u32,
-    /// Length of the minimizers.
+    /// Length of the minimizers in bases.
     pub(crate) m: u32,
     pub(crate) num_kmers: u64,
     pub(crate) strings: Strings,
-    /// Positions of minimizers.
+    /// Index from the hash of a minimizer to its positions in the strings.
     pub(crate) minimizers: HashPositionIndex,
-    /// Positions of the k-mers whose minimizer has too many positions.
+    /// Index from the hash of a k-mer to its position, for k-mers whose minimizer is frequent: it has too many
+    /// positions to be indexed.
     pub(crate) frequent: HashPositionIndex,
     pub(crate) counts: Counts,
     pub(crate) note: Vec<u8>,
 }
 
-/// Bytes of the parts of a dictionary.
+/// Size of each part of a dictionary in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DictionaryPartSizes {
-    /// Bases of the strings, and where strings begin.
+    /// Bytes of the strings and of the array with their starts.
     pub strings: u64,
-    /// Positions of minimizers and of k-mers with a frequent minimizer.
+    /// Bytes of the indexes of minimizers, and of k-mers with a frequent minimizer.
     pub index: u64,
-    /// Bytes of the counts.
+    /// Bytes of the compressed counts.
     pub counts: u64,
 }
 
-/// Where a k-mer is in the strings.
+/// Position of a k-mer in the strings, and its strand.
 #[derive(Debug, Clone, Copy)]
 struct KmerPlace {
     start: u64,
-    /// Whether the string has the requested k-mer itself, rather than its reverse complement.
+    /// Whether the string has the searched k-mer itself; otherwise it has the reverse complement.
     is_forward: bool,
     stretch: StringStretch,
 }
 
 impl Dictionary {
-    /// Length of the k-mers.
+    /// Length of the k-mers in bases.
     pub fn k(&self) -> u32 {
         self.k
     }
@@ -55,12 +56,12 @@ impl Dictionary {
         self.num_kmers
     }
 
-    /// Whether there are no k-mers.
+    /// Whether the dictionary has no k-mers.
     pub fn is_empty(&self) -> bool {
         self.num_kmers == 0
     }
 
-    /// Number of counts of a k-mer; 0 if the dictionary has only the k-mers.
+    /// Number of samples, each of which has a count for each k-mer; 0 if the dictionary has no counts.
     pub fn num_samples(&self) -> usize {
         self.counts.num_samples
     }
@@ -70,12 +71,12 @@ impl Dictionary {
         self.strings.num_strings
     }
 
-    /// Metadata that [`crate::DictionarySpec`] gave.
+    /// Metadata of the file, as given in [`crate::DictionarySpec::note`].
     pub fn note(&self) -> &[u8] {
         &self.note
     }
 
-    /// Bytes in memory and in the file, without the header.
+    /// Size of each part in bytes, equal in memory and in the file. The header of the file is not included.
     pub fn bytes(&self) -> DictionaryPartSizes {
         let bytes = |words: &[&Vec<u64>]| words.iter().map(|words| size_of_val(&words[..]) as u64).sum();
         let index =
@@ -88,14 +89,15 @@ impl Dictionary {
         }
     }
 
-    /// Looks a k-mer up, on either strand. Returns its number: k-mers are numbered from 0 in the order of the strings.
+    /// Finds a k-mer or its reverse complement. Returns the number of the k-mer in the order of the strings, from 0;
+    /// `None` if the dictionary does not have it.
     #[inline]
     pub fn find_kmer(&self, kmer: Kmer) -> Option<u64> {
         let minimizer = find_minimizer(kmer, self.k, self.m);
         self.find_place(kmer, minimizer).0.and_then(|place| self.number_at(place))
     }
 
-    /// The count of a k-mer in a sample. The k-mer is given by its number ([`Dictionary::find_kmer`]).
+    /// The count of a k-mer in a sample. `number` is the number of the k-mer as returned by [`Dictionary::find_kmer`].
     ///
     /// # Panics
     /// The dictionary has fewer k-mers or samples.
@@ -105,15 +107,16 @@ impl Dictionary {
         self.counts.get_count(number, sample)
     }
 
-    /// Number of a k-mer: each string before its own has k − 1 bases with which no k-mer begins. `None` only for a
-    /// damaged file.
+    /// Computes the number of a k-mer from its position: the last k − 1 bases of each earlier string begin no k-mer and
+    /// are subtracted. `None` only for a damaged file.
     #[inline]
     fn number_at(&self, place: KmerPlace) -> Option<u64> {
         let number = place.start.checked_sub(place.stretch.string * u64::from(self.k - 1))?;
         (number < self.num_kmers).then_some(number)
     }
 
-    /// Finds a k-mer by its minimizer. The second value is whether the index has an entry for the minimizer.
+    /// Finds the position of a k-mer by its minimizer. The second value is whether the index has an entry for the
+    /// minimizer.
     #[inline]
     fn find_place(&self, kmer: Kmer, minimizer: minimizer::Minimizer) -> (Option<KmerPlace>, bool) {
         let (canonical, other) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
@@ -146,8 +149,8 @@ impl Dictionary {
         (place, has_entry)
     }
 
-    /// The position `start` with its strand, if the k-mer `stored` there is the searched k-mer or its reverse
-    /// complement.
+    /// Returns `start` with the strand, if the k-mer at this position of the strings equals `stored`; `forward` is the
+    /// searched k-mer.
     #[inline]
     fn kmer_at(&self, start: Option<u64>, stored: u64, forward: u64) -> Option<KmerPlace> {
         let start = start?;
@@ -160,41 +163,42 @@ impl Dictionary {
     }
 }
 
-/// Hash of a canonical k-mer in the index of k-mers.
+/// Hash of a canonical k-mer, by which the index of k-mers with frequent minimizers finds it.
 #[inline]
 pub(crate) fn hash_kmer(canonical: u64) -> u64 {
     mix_bits(canonical.wrapping_add(1))
 }
 
-/// Looks up the k-mers of sequences one after the other. As long as the next base is that of the string, no index is
-/// needed.
+/// Looks up consecutive k-mers of a sequence. As long as the sequence continues like the string of the k-mer before,
+/// the index is not needed.
 #[derive(Debug)]
 pub struct KmerStream<'d> {
     dictionary: &'d Dictionary,
-    /// Start of the previous k-mer in the sequence, and its position in the strings.
+    /// Start of the last k-mer that was found, in the sequence, and its position in the strings.
     last: Option<(usize, KmerPlace)>,
-    /// Hash of the last minimizer that the index lacks.
+    /// Hash of the last minimizer that the index does not have.
     absent_minimizer: Option<u64>,
     num_index_lookups: u64,
 }
 
 impl<'d> KmerStream<'d> {
-    /// A stream that has no k-mer before the first.
+    /// Creates a stream at the start of a sequence.
     pub fn for_dictionary(dictionary: &'d Dictionary) -> KmerStream<'d> {
         KmerStream { dictionary, last: None, absent_minimizer: None, num_index_lookups: 0 }
     }
 
-    /// Tells the stream that the next lookup is of another sequence.
+    /// Starts another sequence: the next k-mer does not continue the one before.
     pub fn start_sequence(&mut self) {
         self.last = None;
     }
 
-    /// Number of lookups that needed the index.
+    /// Number of lookups so far that used the index.
     pub fn num_index_lookups(&self) -> u64 {
         self.num_index_lookups
     }
 
-    /// Looks up the k-mer that begins at `start` of the sequence, as [`Dictionary::find_kmer`] does.
+    /// Finds the k-mer that begins at `start` of the sequence, and returns its number as [`Dictionary::find_kmer`]
+    /// does.
     #[inline]
     pub fn find_kmer(&mut self, start: usize, kmer: Kmer) -> Option<u64> {
         let before = self.last.take().filter(|(last, _)| last + 1 == start);
@@ -218,7 +222,8 @@ impl<'d> KmerStream<'d> {
         place
     }
 
-    /// The position of `kmer`, which follows the k-mer at `place` by one base, if the string continues with this base.
+    /// The position of `kmer`, which begins one base after the k-mer at `place`. `None` if the string does not continue
+    /// with the last base of `kmer`.
     #[inline]
     fn extend(&self, place: KmerPlace, kmer: Kmer) -> Option<KmerPlace> {
         let strings = &self.dictionary.strings;

@@ -3,32 +3,32 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a dictionary cannot be made or read.
+/// Why a dictionary cannot be built, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The specification, or an entry, is impossible.
+    /// The [`crate::DictionarySpec`] or an added k-mer is invalid.
     #[error("cannot make this dictionary: {what}")]
     InvalidInput {
-        /// Which part of the specification is impossible.
+        /// What is invalid.
         what: String,
     },
-    /// The memory that the dictionary may take is too little.
+    /// The memory limit is too small for the dictionary.
     #[error(
         "the dictionary needs about {} MiB of memory, but may take {}: raise --memory", needed_bytes.div_ceil(1 << 20), allowed_bytes >> 20
     )]
     MemoryLimit {
-        /// Bytes that are needed, as far as known.
+        /// Number of bytes that are needed, as far as they are known.
         needed_bytes: u64,
-        /// Bytes that are allowed.
+        /// Memory limit in bytes.
         allowed_bytes: u64,
     },
-    /// The system has no memory left.
+    /// The operating system has no more memory.
     #[error("the system has no {needed_bytes} bytes of memory left")]
     NotEnoughMemory {
-        /// Bytes that were requested.
+        /// Number of bytes that were requested.
         needed_bytes: u64,
     },
-    /// The file could not be published.
+    /// The file could not be published under its final name.
     #[error(transparent)]
     Publish(#[from] genuma_work::publish::Error),
     /// The file could not be written, for example because the disk is full. The error names the file.
@@ -47,28 +47,28 @@ pub enum Error {
     Read {
         /// Path of the dictionary.
         path: PathBuf,
-        /// Name of the damaged or unreadable part.
+        /// Name of the part that could not be read.
         part: &'static str,
         /// Error of the system call.
         source: io::Error,
     },
-    /// The file is no dictionary.
+    /// The file does not begin with the magic bytes of a dictionary.
     #[error("{}: is not a genuma k-mer dictionary", path.display())]
     NotADictionary {
         /// Path of the file.
         path: PathBuf,
     },
-    /// The version of the file is not known.
+    /// The format version of the file is not supported.
     #[error("{}: has dictionary version {found}, but this program reads version {known}: make it again with `genuma kmers compact`", path.display())]
     UnsupportedVersion {
-        /// Path of the dictionary.
+        /// Path of the file.
         path: PathBuf,
-        /// Format version that the file has.
+        /// Format version of the file.
         found: u32,
-        /// Version that this program reads.
+        /// Format version that this program supports.
         known: u32,
     },
-    /// The length of the file is not that in the header.
+    /// The length of the file differs from the length that follows from its header.
     #[error("{}: has {found} bytes instead of {wanted}: truncated or incompletely copied, make it again with `genuma kmers compact`", path.display())]
     WrongFileLength {
         /// Path of the dictionary.
@@ -78,14 +78,14 @@ pub enum Error {
         /// Expected length in bytes.
         wanted: u64,
     },
-    /// A part of the file is damaged.
+    /// A part of the file is damaged, for example because its checksum is wrong.
     #[error("{}: {part} damaged ({what}): make it again with `genuma kmers compact`, and check the disk", path.display())]
     Damaged {
         /// Path of the dictionary.
         path: PathBuf,
-        /// Name of the damaged or unreadable part.
+        /// Name of the damaged part.
         part: &'static str,
-        /// Which check failed.
+        /// Which check of the part failed.
         what: &'static str,
     },
 }

@@ -1,4 +1,5 @@
-//! The file of a dictionary: a header, then its arrays of words. Documented in `docs/formats/dictionary.md`.
+//! Reads and writes the file of a dictionary: a header, then arrays of 64-bit words. `docs/formats/dictionary.md`
+//! documents the format.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -21,16 +22,16 @@ const MAGIC: [u8; 8] = *b"GENUMADI";
 const DICTIONARY_FORMAT_VERSION: u32 = 1;
 /// Size of the header in bytes.
 const HEADER_BYTES: usize = 4096;
-/// Bytes of the header that its checksum covers.
+/// Number of bytes of the header that its checksum covers.
 const CHECKSUMMED_BYTES: usize = HEADER_BYTES - 8;
-/// Byte offset of the note in the header.
+/// Byte offset of the metadata note in the header.
 const NOTE_OFFSET: usize = size_of::<HeaderFields>();
-/// Maximum size of the note in bytes.
+/// Maximum size of the metadata note in bytes.
 pub(crate) const MAX_NOTE_BYTES: usize = 2048;
-/// Maximum number of counts of a k-mer.
+/// Maximum number of samples.
 pub(crate) const MAX_SAMPLES: usize = 64;
 const NUM_PARTS: usize = 11;
-/// Names of the parts, in their order in the file.
+/// Names of the arrays in error messages, in their order in the file.
 const PART_NAMES: [&str; NUM_PARTS] = [
     "bases",
     "blocks of the strings",
@@ -44,10 +45,10 @@ const PART_NAMES: [&str; NUM_PARTS] = [
     "headers of counts",
     "counts",
 ];
-/// The part whose length does not follow from the other numbers: the counts.
+/// Index of the array of compressed counts, the only one whose length does not follow from the other fields of the
+/// header.
 const COUNTS_PART: usize = 10;
-/// Maximum number of bases, k-mers or entries. Below it, numbers of bits and file offsets are computed without
-/// overflow.
+/// Limit of all numbers in the header. Below it, bit offsets and file offsets do not overflow.
 const MAX_NUMBER: u64 = 1 << 48;
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -57,7 +58,7 @@ struct PartFields {
     checksum: u64,
 }
 
-/// The numbers at the beginning of the header.
+/// The fixed fields of the header, as stored in the file.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct HeaderFields {
@@ -79,7 +80,7 @@ struct HeaderFields {
 }
 
 impl HeaderFields {
-    /// Number of words of each part; that of the counts as given.
+    /// Number of words of each array, computed from the other fields; for the counts as stored in the header.
     fn words_of_parts(&self) -> [u64; NUM_PARTS] {
         let bits = self.position_bits;
         let [bases, blocks, starts] = Strings::num_words(self.num_bases, self.num_strings);
@@ -92,7 +93,7 @@ impl HeaderFields {
         [bases, blocks, starts, groups, buckets, entries, kmer_groups, kmer_buckets, kmer_entries, headers, counts]
     }
 
-    /// Whether the numbers follow from one another.
+    /// Whether all fields of the header are valid and fit each other.
     fn is_consistent(&self) -> bool {
         let numbers = [
             self.num_kmers,
@@ -123,7 +124,7 @@ impl HeaderFields {
     }
 }
 
-/// The arrays of a dictionary, in their order in the file.
+/// The arrays of a dictionary in their order in the file.
 fn parts_of(dictionary: &Dictionary) -> [&Vec<u64>; NUM_PARTS] {
     let Dictionary { strings, minimizers, frequent, counts, .. } = dictionary;
     [
@@ -142,7 +143,7 @@ fn parts_of(dictionary: &Dictionary) -> [&Vec<u64>; NUM_PARTS] {
 }
 
 impl Dictionary {
-    /// Reads a dictionary into memory, and checks all of it.
+    /// Reads a dictionary from a file into memory, and checks all checksums.
     ///
     /// # Errors
     /// The file is no dictionary, has another version or length, or is damaged; or there is not enough memory.
@@ -150,7 +151,8 @@ impl Dictionary {
         read_dictionary(path.as_ref())
     }
 
-    /// Writes the dictionary to a file, which is to be published. Returns the file and its bytes.
+    /// Writes the dictionary to a partial file, which the caller must publish under the name `path`. Returns the
+    /// partial file and its size in bytes.
     ///
     /// # Errors
     /// The file cannot be written, for example because the disk is full.
@@ -195,7 +197,7 @@ fn write_dictionary(dictionary: &Dictionary, path: &Path) -> Result<(PartialFile
     Ok((file.flush_buffer()?, fields.file_bytes()))
 }
 
-/// Whether a file begins with the magic bytes of dictionaries.
+/// Whether a file begins with the magic bytes of a dictionary.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -210,7 +212,7 @@ pub fn is_dictionary(path: impl AsRef<Path>) -> Result<bool, Error> {
     }
 }
 
-/// Reads the header and checks it.
+/// Reads and checks the header. Returns its fields and the metadata note.
 fn read_header(path: &Path, file: &mut File) -> Result<(HeaderFields, Vec<u8>), Error> {
     let opened = |source| Error::Open { path: path.to_path_buf(), source };
     let wrong_length = |found, wanted| Error::WrongFileLength { path: path.to_path_buf(), found, wanted };

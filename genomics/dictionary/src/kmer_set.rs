@@ -1,31 +1,32 @@
-//! The k-mers of a table in memory, sorted, to find the neighbours of each.
+//! Sorted k-mers in memory, in which the k-mers that overlap a given k-mer by k − 1 bases can be found.
 
 use genuma_kmers::encode::{Kmer, kmer_mask};
 
 use crate::error::Error;
 
-/// Mean number of k-mers that have the same highest bits.
+/// Mean number of k-mers for each value of the prefix by which k-mers are indexed.
 const KMERS_PER_PREFIX: u64 = 8;
 
-/// Sorted canonical k-mers, each of which is free until it is taken.
+/// A sorted set of canonical k-mers. Each k-mer can be marked as taken, once.
 #[derive(Debug)]
 pub(crate) struct KmerSet {
     k: u32,
     keys: Vec<u64>,
-    /// For each value of the highest bits the number of k-mers with a smaller value; the last entry is their number.
+    /// For each value of the prefix (the highest bits of a k-mer) the number of k-mers with a smaller prefix; the last
+    /// entry is the number of all k-mers.
     prefix_starts: Vec<u64>,
-    /// Number of bits that follow the highest bits.
+    /// Number of bits to shift a k-mer to the right to get its prefix.
     prefix_shift: u32,
     taken: Vec<u64>,
 }
 
 impl KmerSet {
-    /// Bytes of memory of a set of `num_kmers` k-mers.
+    /// Memory in bytes of a set of `num_kmers` k-mers.
     pub(crate) fn memory_bytes(k: u32, num_kmers: u64) -> u64 {
         8 * num_kmers + 8 * ((1 << prefix_bits(k, num_kmers)) + 1) + 8 * num_kmers.div_ceil(64)
     }
 
-    /// An empty set with room for `num_kmers` k-mers.
+    /// Creates an empty set with memory for `num_kmers` k-mers.
     pub(crate) fn with_capacity(k: u32, num_kmers: u64) -> Result<KmerSet, Error> {
         let bits = prefix_bits(k, num_kmers);
         let keys = reserve(num_kmers)?;
@@ -36,7 +37,7 @@ impl KmerSet {
         Ok(KmerSet { k, keys, prefix_starts, prefix_shift: 2 * k - bits, taken })
     }
 
-    /// Adds a k-mer above all before.
+    /// Adds a canonical k-mer, which must be larger than all k-mers added before.
     #[inline]
     pub(crate) fn push_kmer(&mut self, key: u64) {
         let prefix = self.prefix_of(key);
@@ -46,18 +47,18 @@ impl KmerSet {
         self.keys.push(key);
     }
 
-    /// Ends the set: all k-mers have been added.
+    /// Completes the index after all k-mers have been added.
     pub(crate) fn finish(&mut self) {
         let num_prefixes = 1usize << (2 * self.k - self.prefix_shift);
         self.prefix_starts.resize(num_prefixes + 1, self.keys.len() as u64);
     }
 
-    /// Number of k-mers in the set, taken ones included.
+    /// Number of k-mers in the set, both free and taken.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// The k-mer with index `index` in ascending order, from 0.
+    /// The k-mer at `index` in ascending order, from 0.
     pub(crate) fn kmer_at(&self, index: usize) -> u64 {
         self.keys[index]
     }
@@ -85,7 +86,7 @@ impl KmerSet {
         self.taken[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Marks a k-mer as taken. Returns whether it was free.
+    /// Marks the k-mer at `index` as taken. Returns whether it was free.
     #[inline]
     pub(crate) fn take_kmer(&mut self, index: usize) -> bool {
         let free = !self.is_taken(index);
@@ -93,8 +94,8 @@ impl KmerSet {
         free
     }
 
-    /// Takes a free k-mer that follows `kmer`: it begins with the last k − 1 bases of `kmer`. Returns it, on the strand
-    /// of `kmer`, and its number. Of several the one whose last base is the smallest.
+    /// Takes a free k-mer that begins with the last k − 1 bases of `kmer`, the one with the smallest last base. Returns
+    /// it in the orientation of `kmer`, and its index; `None` if there is no free k-mer.
     #[inline]
     pub(crate) fn take_successor(&mut self, kmer: Kmer) -> Option<(Kmer, usize)> {
         for code in 0..4 {
@@ -109,7 +110,7 @@ impl KmerSet {
     }
 }
 
-/// The k-mer that follows when `code` (0 to 3) is the next base.
+/// Shifts a k-mer by one base: drops its first base and appends the base `code` (0 to 3).
 #[inline]
 pub(crate) fn kmer_after_base(kmer: Kmer, code: u64, k: u32) -> Kmer {
     Kmer {
@@ -122,7 +123,7 @@ fn prefix_bits(k: u32, num_kmers: u64) -> u32 {
     (num_kmers / KMERS_PER_PREFIX).checked_ilog2().unwrap_or(0).min(2 * k)
 }
 
-/// A vector with room for `entries`.
+/// An empty vector with memory for `entries` values.
 pub(crate) fn reserve<T>(entries: u64) -> Result<Vec<T>, Error> {
     let mut reserved = Vec::new();
     let refused = |_| Error::NotEnoughMemory { needed_bytes: entries.saturating_mul(size_of::<T>() as u64) };

@@ -1,27 +1,30 @@
-//! Minimizers: of the m-mers of a k-mer, each on the strand where it is smaller, the one with the smallest hash.
+//! Minimizers: the m-mer of a k-mer with the smallest hash. The hash of an m-mer is that of the smaller of its two
+//! strands.
 
 use genuma_kmers::encode::{Kmer, kmer_mask, reverse_complement_kmer};
 
 use crate::sequence::Strings;
 
-/// An odd number whose bits are well mixed: 2^64 divided by the golden ratio.
+/// Multiplier of the m-mer hash: 2^64 divided by the golden ratio, an odd number with well-mixed bits.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Changes the order, so that the m-mer of A is not the smallest.
+/// XORed with an m-mer before hashing, so that the m-mer of A only does not have the smallest hash.
 const ORDER_MASK: u64 = 0x5d4c_3b2a_1908_f7e6;
 
-/// The lowest bits of a hash. When hashes are compared, these bits hold the position of the m-mer in its k-mer instead.
+/// Mask of the lowest bits of a hash. While hashes are compared, these bits contain the position of the m-mer in its
+/// k-mer.
 const PLACE_MASK: u64 = 31;
 
-/// A minimizer of a k-mer.
+/// The minimizer of a k-mer: its hash and position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Minimizer {
-    /// Hash of the m-mer. Its lowest five bits are 0.
+    /// Hash of the m-mer, with the lowest five bits 0.
     pub(crate) hash: u64,
-    /// Position of the minimizer's first base in the k-mer, or in the strings.
+    /// Position of the first base of the m-mer, in the k-mer or in the strings.
     pub(crate) at: u64,
 }
 
-/// Length of the minimizers for strings of `num_bases` bases in all, such that most minimizers occur at few positions.
+/// Chooses the length of the minimizers for strings with `num_bases` bases in total, so that most minimizers occur at
+/// few positions.
 pub(crate) fn minimizer_length(k: u32, num_bases: u64) -> u32 {
     let specific = num_bases.max(2).ilog2().div_ceil(2) + 1;
     specific.min(k - k / 4).max(1)
@@ -32,7 +35,7 @@ fn hash_mmer(forward: u64, reverse: u64) -> u64 {
     (forward.min(reverse) ^ ORDER_MASK).wrapping_mul(MULTIPLIER) & !PLACE_MASK
 }
 
-/// The minimizer of a k-mer: of equal m-mers the first one on the canonical strand.
+/// Finds the minimizer of a k-mer. Among equal m-mers, the first on the canonical strand.
 #[inline]
 pub(crate) fn find_minimizer(kmer: Kmer, k: u32, m: u32) -> Minimizer {
     let (forward, reverse) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
@@ -45,7 +48,8 @@ pub(crate) fn find_minimizer(kmer: Kmer, k: u32, m: u32) -> Minimizer {
     Minimizer { hash: least & !PLACE_MASK, at: least & PLACE_MASK }
 }
 
-/// Calls `each` with the start of each k-mer of the strings, the k-mer and its minimizer, placed in the strings.
+/// Calls `each` for each k-mer of the strings, with its start, the k-mer and its minimizer. Positions are those in the
+/// strings.
 pub(crate) fn for_each_kmer(strings: &Strings, k: u32, m: u32, mut each: impl FnMut(u64, Kmer, Minimizer)) {
     let mut window = MmerWindow::new(k, m);
     let mut start = 0;
@@ -62,7 +66,7 @@ pub(crate) fn for_each_kmer(strings: &Strings, k: u32, m: u32, mut each: impl Fn
     }
 }
 
-/// End of the string that begins at `start`; `None` at the end of all strings.
+/// Position after the last base of the string that begins at `start`; `None` if no string begins there.
 fn string_end(strings: &Strings, start: u64) -> Option<u64> {
     let mut stretch = strings.stretch_around_base(start).filter(|_| start < strings.num_bases)?;
     while stretch.to < strings.num_bases
@@ -73,13 +77,13 @@ fn string_end(strings: &Strings, start: u64) -> Option<u64> {
     Some(stretch.to)
 }
 
-/// Hashes of the m-mers of a k-mer that moves along a string.
+/// Hashes of all m-mers of a k-mer, updated while the k-mer moves along a string.
 struct MmerWindow {
     k: u32,
     m: u32,
-    /// Hash of the m-mer that begins at position `p`, at `p % 32`.
+    /// Ring buffer: the hash of the m-mer at position `p` is at index `p % 32`.
     hashes: [u64; 32],
-    /// Position of the first and the last m-mer with the smallest hash.
+    /// Position of the first m-mer with the smallest hash; `last` is the position of the last one, `least` the hash.
     first: u64,
     last: u64,
     least: u64,
@@ -90,7 +94,8 @@ impl MmerWindow {
         MmerWindow { k, m, hashes: [0; 32], first: 0, last: 0, least: u64::MAX }
     }
 
-    /// Prepares the window for a string whose first k-mer is at `start`: hashes all m-mers of this k-mer but the last.
+    /// Prepares the window for a string whose first k-mer begins at `start`: hashes all m-mers of this k-mer but the
+    /// last.
     fn start_string(&mut self, strings: &Strings, start: u64) {
         for at in start..start + u64::from(self.k - self.m) {
             let forward = strings.kmer_at(at, self.m);
@@ -100,7 +105,8 @@ impl MmerWindow {
         self.first = start.wrapping_sub(1);
     }
 
-    /// Moves to the k-mer at `at`, the one before or the first. Returns its first and last minimizer.
+    /// Moves the window by one base to the k-mer that begins at `at`. Returns the first and the last m-mer with the
+    /// smallest hash.
     #[inline]
     fn move_to(&mut self, kmer: Kmer, at: u64) -> (Minimizer, Minimizer) {
         let end = at + u64::from(self.k - self.m);

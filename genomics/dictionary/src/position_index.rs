@@ -1,7 +1,8 @@
-//! Finds the positions in the strings that belong to a hash, which is that of a minimizer or of a k-mer.
+//! Index from the hash of a minimizer or of a k-mer to its positions in the strings.
 //!
-//! A hash belongs to a bucket; buckets have about one entry each. An entry is a fingerprint of the hash and a
-//! position. The numbers of entries of the buckets are in unary code, with a start for each group of buckets.
+//! A hash belongs to a bucket; a bucket has about one entry on average. An entry consists of a fingerprint of the hash
+//! and a position. The numbers of entries in the buckets are stored in unary code. For each group of buckets, the
+//! number of entries before it is stored.
 
 use crate::bits::{BitWriter, position_of_set_bit, read_bits};
 use crate::error::Error;
@@ -9,11 +10,12 @@ use crate::kmer_set::reserve;
 
 /// Number of buckets in a group.
 const GROUP_BUCKETS: u64 = 32;
-/// Bits of a fingerprint: of the entries with other hashes in a bucket one in 256 is taken for the hash.
+/// Bits of a fingerprint. With 8 bits, one in 256 entries of other hashes in the same bucket is mistaken for an entry
+/// of the searched hash.
 const FINGERPRINT_BITS: u32 = 8;
-/// Maximum number of positions of a hash. A hash with more has one entry without a position.
+/// Maximum number of positions that are stored for a hash. A hash with more positions has one entry without a position.
 pub(crate) const MAX_POSITIONS: usize = 16;
-/// Hash ranges that are counted, to fill them in few passes.
+/// Number of hash ranges whose entries are counted first, so that few passes fill the index.
 const NUM_HASH_RANGES: usize = 1 << 12;
 
 /// Index from hashes (of minimizers or k-mers) to positions in the strings.
@@ -21,17 +23,17 @@ const NUM_HASH_RANGES: usize = 1 << 12;
 pub(crate) struct HashPositionIndex {
     pub(crate) num_buckets: u64,
     pub(crate) num_entries: u64,
-    /// Bits of a position. All bits are set in an entry without a position.
+    /// Number of bits of a position. An entry with all of these bits set has no position.
     pub(crate) position_bits: u32,
-    /// For each group the number of entries before it, and that of all entries.
+    /// For each group of buckets the number of entries before it; the last value is the number of all entries.
     pub(crate) entries_before_group: Vec<u64>,
-    /// For each bucket a one for each entry and a zero.
+    /// Numbers of entries of the buckets in unary code: for each bucket, a one bit for each entry, then a zero bit.
     pub(crate) bucket_sizes: Vec<u64>,
-    /// Fingerprints, in the lowest bits, and positions.
+    /// Packed entries: the fingerprint in the lowest bits, then the position.
     pub(crate) entries: Vec<u64>,
 }
 
-/// Entry of an index for a hash.
+/// What the index stores for a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexEntry {
     /// One of the positions of the hash in the strings.
@@ -41,7 +43,7 @@ pub(crate) enum IndexEntry {
 }
 
 impl HashPositionIndex {
-    /// Number of words of each of the three arrays.
+    /// Number of words of the three arrays: entries before each group, bucket sizes, entries.
     pub(crate) fn num_words(num_buckets: u64, num_entries: u64, position_bits: u32) -> [u64; 3] {
         [
             num_buckets.div_ceil(GROUP_BUCKETS) + 1,
@@ -50,12 +52,14 @@ impl HashPositionIndex {
         ]
     }
 
-    /// Bits of a position among `num_bases` bases, or of the value without a position.
+    /// Number of bits that positions among `num_bases` bases need, and one more value that marks an entry without a
+    /// position.
     pub(crate) fn position_bits(num_bases: u64) -> u32 {
         u64::BITS - (num_bases + 1).leading_zeros()
     }
 
-    /// Calls `each` with the entries of a hash until it returns `true`. Entries of other hashes with the same fingerprint are among them.
+    /// Calls `each` with the entries of a hash until `each` returns `true`. Returns whether it did. The entries may
+    /// include some of other hashes with the same fingerprint.
     #[inline]
     pub(crate) fn visit_entries_until(&self, hash: u64, mut each: impl FnMut(IndexEntry) -> bool) -> bool {
         let (bucket, fingerprint) = bucket_of(hash, self.num_buckets);
@@ -72,7 +76,7 @@ impl HashPositionIndex {
         })
     }
 
-    /// First entry and number of entries of a bucket.
+    /// Index of the first entry of a bucket, and number of its entries.
     #[inline]
     fn entries_of_bucket(&self, bucket: u64) -> (u64, u64) {
         let group = bucket / GROUP_BUCKETS;
@@ -104,24 +108,25 @@ impl HashPositionIndex {
     }
 }
 
-/// Bucket and fingerprint of a hash. The order of buckets is the order of hashes.
+/// Bucket and fingerprint of a hash. Buckets are in the order of the hashes.
 #[inline]
 fn bucket_of(hash: u64, num_buckets: u64) -> (u64, u64) {
     let product = u128::from(hash) * u128::from(num_buckets);
     ((product >> 64) as u64, product as u64 >> (64 - FINGERPRINT_BITS))
 }
 
-/// Calls its argument with each hash and its position, always in the same way.
+/// Function that calls its argument with each hash and its position, in the same order each time.
 pub(crate) type HashScan<'a> = dyn Fn(&mut dyn FnMut(u64, u64)) + 'a;
 
-/// A new index and the hashes with too many positions, sorted.
+/// A new index, and the sorted hashes with more than [`MAX_POSITIONS`] positions.
 #[derive(Debug)]
 pub(crate) struct BuiltPositionIndex {
     pub(crate) index: HashPositionIndex,
     pub(crate) frequent_hashes: Vec<u64>,
 }
 
-/// Makes an index in passes over the hashes, with at most `memory_bytes` bytes for the entries of a pass if one hash range fits.
+/// Builds an index in several passes over the hashes. The entries of one pass take at most `memory_bytes` bytes, unless
+/// one hash range takes more.
 ///
 /// # Errors
 /// The system has no memory left.
@@ -166,7 +171,7 @@ struct IndexWriter {
     max_positions: usize,
     sizes: BitWriter,
     entries: BitWriter,
-    /// Bucket of the last entry.
+    /// Bucket of the last entry that was written.
     bucket: u64,
     frequent_hashes: Vec<u64>,
 }
@@ -180,7 +185,7 @@ impl IndexWriter {
         IndexWriter { index, max_positions, sizes, entries, bucket: 0, frequent_hashes: Vec::new() }
     }
 
-    /// Ends all buckets before `bucket`.
+    /// Writes the end of all buckets before `bucket`.
     fn move_to_bucket(&mut self, bucket: u64) {
         while self.bucket < bucket {
             self.sizes.push_bits(0, 1);
@@ -191,7 +196,8 @@ impl IndexWriter {
         }
     }
 
-    /// Appends the positions of a hash, which is above all before.
+    /// Appends the entries of a hash, which must be larger than all hashes before. `positions` contains the hash and
+    /// each of its positions.
     fn push_hash(&mut self, positions: &[(u64, u64)]) {
         let hash = positions[0].0;
         let (bucket, fingerprint) = bucket_of(hash, self.index.num_buckets);

@@ -1,41 +1,41 @@
-//! The strings of a dictionary: all one after another in two bits a base, and where each begins.
+//! The strings of a dictionary, stored one after another at 2 bits per base, with the position at which each begins.
 
 use crate::bits::{push_word, read_bits};
 
 /// Number of bases in a 64-bit word, at 2 bits a base.
 const WORD_BASES: u64 = 32;
-/// Bases of a block: for each block the number of strings that begin before it is kept.
+/// Log2 of the number of bases in a block. For each block the number of strings that begin before it is stored.
 const BLOCK_BASES_LOG2: u32 = 10;
 const BLOCK_BASES: u64 = 1 << BLOCK_BASES_LOG2;
-/// Number of bits that store the start of a string within its block.
+/// Number of bits that store the offset of a string's start in its block.
 const START_BITS: u32 = 16;
 
 /// The strings into which the k-mers of a dictionary were joined, at 2 bits a base.
 #[derive(Debug, Default)]
 pub(crate) struct Strings {
-    /// Bases, the first in the highest bits of the first word.
+    /// Bases at 2 bits each, the first in the highest bits of the first word.
     pub(crate) bases: Vec<u64>,
     pub(crate) num_bases: u64,
-    /// For each block the number of strings that begin in blocks before it; two more entries follow.
+    /// For each block, the number of strings that begin in earlier blocks; then twice the number of all strings.
     pub(crate) starts_before_block: Vec<u64>,
-    /// For each string the offset of its start in its block of bases, 16 bits each.
+    /// For each string, the offset of its first base in its block, in 16 bits; four strings in each word.
     pub(crate) starts: Vec<u64>,
     pub(crate) num_strings: u64,
 }
 
-/// A stretch of bases that belongs to one string.
+/// A range of bases that all belong to one string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StringStretch {
     /// Number of the string, from 0.
     pub(crate) string: u64,
-    /// Position of the first base of the stretch.
+    /// Position of the first base of the range.
     pub(crate) from: u64,
-    /// Position after the last base of the stretch.
+    /// Position after the last base of the range.
     pub(crate) to: u64,
 }
 
 impl Strings {
-    /// Number of words of each of the three arrays: bases, blocks, starts.
+    /// Number of words of the three arrays: bases, block counts, string starts.
     pub(crate) fn num_words(num_bases: u64, num_strings: u64) -> [u64; 3] {
         [num_bases.div_ceil(WORD_BASES), num_bases.div_ceil(BLOCK_BASES) + 2, num_strings.div_ceil(4)]
     }
@@ -54,7 +54,7 @@ impl Strings {
         self.num_strings += 1;
     }
 
-    /// Appends a base (0 to 3) to the last string.
+    /// Appends a base (0 to 3 for A, C, G, T) to the last string.
     #[inline]
     pub(crate) fn push_base(&mut self, code: u64) {
         let place = self.num_bases % WORD_BASES;
@@ -66,7 +66,7 @@ impl Strings {
         self.num_bases += 1;
     }
 
-    /// Ends the last string: all blocks get their numbers.
+    /// Completes the block counts after the last string.
     pub(crate) fn finish(&mut self) {
         let num_blocks = self.num_bases.div_ceil(BLOCK_BASES) + 2;
         while (self.starts_before_block.len() as u64) < num_blocks {
@@ -74,13 +74,13 @@ impl Strings {
         }
     }
 
-    /// Allocated memory in bytes.
+    /// Number of bytes of allocated memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let words = self.bases.capacity() + self.starts_before_block.capacity() + self.starts.capacity();
         (words * size_of::<u64>()) as u64
     }
 
-    /// The `k` bases (1 to 32) from `at` on, the first in the highest bits. Bases beyond the end are 0.
+    /// The `k` bases (1 to 32) from position `at` on, the first in the highest bits. Bases beyond the end are 0.
     #[inline]
     pub(crate) fn kmer_at(&self, at: u64, k: u32) -> u64 {
         let (word, shift) = ((at / WORD_BASES) as usize, (at % WORD_BASES * 2) as u32);
@@ -98,14 +98,15 @@ impl Strings {
         self.starts_before_block.get(block as usize).map_or(self.num_strings, |&starts| starts.min(self.num_strings))
     }
 
-    /// Offset (bases) of the start of a string in its block.
+    /// Offset in bases of the start of a string in its block.
     #[inline]
     fn start_in_block(&self, string: u64) -> u64 {
         read_bits(&self.starts, string * u64::from(START_BITS), START_BITS)
     }
 
-    /// A stretch of the string with base `at`, from at most `at`. It ends with the string, or reaches at least 1,024 bases beyond `at`.
-    /// `None` if no string begins at `at` or before.
+    /// A range of bases around position `at` that belongs to one string. The range ends with the string, or extends at
+    /// least 1,024 bases beyond `at`; its start may be after the start of the string. `None` if no string begins at
+    /// `at` or before.
     #[inline]
     pub(crate) fn stretch_around_base(&self, at: u64) -> Option<StringStretch> {
         let block = at >> BLOCK_BASES_LOG2;

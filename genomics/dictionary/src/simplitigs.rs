@@ -1,8 +1,9 @@
-//! Joins k-mers to long strings, in which each k-mer of a set occurs once, on either strand (simplitigs; Břinda et al.
-//! 2021, <https://doi.org/10.1186/s13059-021-02297-z>).
+//! Joins overlapping k-mers to long strings (simplitigs; Břinda et al. 2021,
+//! <https://doi.org/10.1186/s13059-021-02297-z>). Each k-mer of a set occurs in exactly one string, once, on either
+//! strand.
 //!
-//! Unlike a unitig, such a string goes on where the graph branches. So there are fewer strings, each of which costs
-//! k − 1 bases.
+//! Unlike a unitig, a simplitig continues where the de Bruijn graph branches. So there are fewer strings, and each
+//! string costs k − 1 additional bases.
 
 use genuma_kmers::encode::{Kmer, reverse_complement_kmer};
 
@@ -11,17 +12,19 @@ use crate::error::Error;
 use crate::kmer_set::KmerSet;
 use crate::sequence::Strings;
 
-/// Maximum number of k-mers by which a string is extended to the left, which wait in memory.
+/// Maximum number of k-mers by which a string is extended to the left; they are kept in memory until the string is
+/// complete.
 const MAX_LEFT_KMERS: usize = 1 << 20;
 
-/// The strings of a set of k-mers, and the counts in their order.
+/// The strings of a set of k-mers, and the counts in the order of the strings.
 #[derive(Debug)]
 pub(crate) struct JoinedKmers {
     pub(crate) strings: Strings,
     pub(crate) counts: DictionaryCountsBuilder,
 }
 
-/// Joins the k-mers of a set. `rows` has the counts of each k-mer in the order of the set, one for each sample.
+/// Joins the k-mers of a set to strings. `rows` has the counts of each k-mer (one for each sample) in the order of the
+/// set.
 ///
 /// # Errors
 /// The strings and counts take more than `max_bytes`.
@@ -50,14 +53,14 @@ struct Joiner<'a> {
     rows: &'a [u32],
     num_samples: usize,
     joined: JoinedKmers,
-    /// The k-mers to the left of the seed, the nearest first: number of the k-mer, and in the lowest two bits the base
-    /// by which the string goes on after it.
+    /// The k-mers to the left of the seed, the nearest first. Each value contains the index of the k-mer and, in the
+    /// lowest two bits, the base that follows it in the string.
     left: Vec<u64>,
     num_joined: u64,
 }
 
 impl Joiner<'_> {
-    /// Makes the string that has the k-mer number `seed`.
+    /// Makes the string that contains the k-mer with index `seed`, by extending it in both directions.
     fn join_string(&mut self, set: &mut KmerSet, seed: usize) {
         let forward = set.kmer_at(seed);
         let seed_kmer = Kmer { forward, reverse: reverse_complement_kmer(forward, self.k) };
@@ -93,7 +96,7 @@ impl Joiner<'_> {
         self.joined.counts.push_counts(&self.rows[index * self.num_samples..][..self.num_samples]);
     }
 
-    /// Fails if the strings and counts take too much memory. While one of their arrays grows it exists twice.
+    /// Returns an error if the strings and counts take too much memory. An array that grows temporarily exists twice.
     fn check_memory(&self, num_kmers: u64, max_bytes: u64) -> Result<(), Error> {
         let needed = 2 * (self.joined.strings.memory_bytes() + self.joined.counts.memory_bytes());
         if needed <= max_bytes {

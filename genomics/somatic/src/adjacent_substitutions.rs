@@ -1,4 +1,4 @@
-//! Merges adjacent substitutions of a contig that are on the same molecules into one change (MNV).
+//! Merges adjacent substitutions of a contig into one change (MNV) if the same molecules show them.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,8 @@ use crate::molecule_vote::ChangePairSupport;
 use crate::recruit::RecruitedPair;
 use crate::sequencing_errors::ErrorModel;
 
-/// Sequence index, position, reference and alternative bases of a substitution; `None` for other changes.
+/// If a change is a substitution: its chromosome index, position, reference bases and alternative bases; otherwise
+/// `None`.
 fn as_substitution(change: &Change) -> Option<(usize, usize, &[u8], &[u8])> {
     match change {
         Change::Allele { chrom, pos, reference, alternative } if reference.len() == alternative.len() => {
@@ -19,7 +20,7 @@ fn as_substitution(change: &Change) -> Option<(usize, usize, &[u8], &[u8])> {
     }
 }
 
-/// Merges two substitutions of adjacent bases into one change; `None` if they are not adjacent.
+/// The single change that two substitutions of adjacent bases form together; `None` if they are not adjacent.
 fn merged_change(a: &Change, b: &Change) -> Option<Change> {
     let (a, b) = (as_substitution(a)?, as_substitution(b)?);
     let (first, second) = if a.1 < b.1 { (a, b) } else { (b, a) };
@@ -31,7 +32,8 @@ fn merged_change(a: &Change, b: &Change) -> Option<Change> {
     })
 }
 
-/// Merges two adjacent contig changes; `a` is before `b` on the contig.
+/// The single contig change that two adjacent substitutions form together; `a` is before `b` on the contig. `None` if
+/// they are not adjacent.
 fn merge_contig_changes(a: &ContigChange, b: &ContigChange) -> Option<ContigChange> {
     let change = merged_change(&a.change, &b.change).filter(|_| a.contig_range.end == b.contig_range.start)?;
     let mut normal = a.left_normal.clone();
@@ -46,7 +48,7 @@ fn merge_contig_changes(a: &ContigChange, b: &ContigChange) -> Option<ContigChan
     })
 }
 
-/// Pairs of indices of a contig's changes that are adjacent substitutions, in the order of the contig.
+/// Index pairs of adjacent substitutions among the changes of a contig, from left to right.
 fn adjacent_pairs(contig: &AlignedContig) -> Vec<[usize; 2]> {
     let mut order: Vec<usize> = (0..contig.changes.len()).collect();
     order.sort_by_key(|&f| (contig.changes[f].contig_range.start, f));
@@ -54,15 +56,17 @@ fn adjacent_pairs(contig: &AlignedContig) -> Vec<[usize; 2]> {
     order.windows(2).filter(adjacent).map(|two| [two[0], two[1]]).collect()
 }
 
-/// Whether the contig has two substitutions at neighbouring positions.
+/// Whether the contig has two adjacent substitutions.
 pub(crate) fn has_adjacent_substitutions(contig: &AlignedContig) -> bool {
     !adjacent_pairs(contig).is_empty()
 }
 
-/// The change that two adjacent substitutions form together, and the molecules of all samples that show them.
+/// The change that two adjacent substitutions form together, and how many molecules of all samples show both, or only
+/// one of them.
 pub(crate) type AdjacentSubstitutions = (Change, ChangePairSupport);
 
-/// Counts the molecules that show the adjacent substitutions of locus `l`.
+/// For each pair of adjacent substitutions of the contig of `loci[l]`, counts the molecules that show both, or only one
+/// of them.
 pub fn count_change_pair_support(
     l: usize,
     loci: &[Locus],
@@ -85,8 +89,9 @@ pub fn count_change_pair_support(
     found.into_iter().filter_map(count).collect()
 }
 
-/// Merges adjacent substitutions that arose in one event, in all contigs alike. If several contigs show the same
-/// substitutions, the counts of the contig with most molecules with both decide.
+/// Merges adjacent substitutions that arose in one event, in all contigs that show them. `joint_counts` has the counts
+/// of each contig; if several contigs show the same substitutions, the counts with the most molecules that show both
+/// are used.
 pub fn merge_adjacent_substitutions(loci: &mut [Locus], joint_counts: impl IntoIterator<Item = AdjacentSubstitutions>) {
     let mut best: HashMap<Change, ChangePairSupport> = HashMap::new();
     for (change, shared) in joint_counts {
@@ -101,7 +106,7 @@ pub fn merge_adjacent_substitutions(loci: &mut [Locus], joint_counts: impl IntoI
     }
 }
 
-/// Merges the adjacent substitutions of a contig that form a change for which `together` is true.
+/// Merges the adjacent substitutions of a contig whose joint change fulfils `together`.
 fn merge_in_contig(contig: &mut AlignedContig, together: impl Fn(&Change) -> bool) {
     let change = |f: usize| &contig.changes[f].change;
     let mut two = adjacent_pairs(contig);

@@ -1,30 +1,30 @@
-//! Alignment of a short query with a short target under a two-piece affine gap cost (Gotoh 1982; two pieces as in
-//! minimap2). The whole query is aligned; the target may have unaligned ends.
+//! Global-local alignment of a short query with a short target under a two-piece affine gap cost (Gotoh 1982; two
+//! pieces as in minimap2). The whole query is aligned; the ends of the target may remain unaligned.
 
 /// One operation of an alignment, as in a CIGAR string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlignmentOp {
-    /// Aligned bases, equal or not.
+    /// Number of aligned base pairs, equal or not (CIGAR: M).
     Match(u32),
-    /// Query bases that the target lacks.
+    /// Number of query bases without a counterpart in the target (CIGAR: I).
     Insert(u32),
-    /// Target bases that the query lacks.
+    /// Number of target bases without a counterpart in the query (CIGAR: D).
     Delete(u32),
 }
 
-/// Alignment of a whole query with a stretch of a target.
+/// Alignment of a whole query with a range of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alignment {
     /// Index of the first aligned target base.
     pub start: usize,
-    /// Operations from the first query base to the last.
+    /// Operations in the direction of the query.
     pub ops: Vec<AlignmentOp>,
-    /// Alignment score: 10 for each equal base.
+    /// Alignment score in units of a tenth of a match: a match adds 10.
     pub score: i32,
 }
 
 impl Alignment {
-    /// Number of target bases between the first and the last aligned one.
+    /// Number of target bases in the alignment, from the first to the last aligned base.
     pub(crate) fn target_len(&self) -> usize {
         let used = |s: &AlignmentOp| match *s {
             AlignmentOp::Match(n) | AlignmentOp::Delete(n) => n as usize,
@@ -34,31 +34,33 @@ impl Alignment {
     }
 }
 
-/// Score of two equal bases.
+/// Score of two equal bases (match).
 const MATCH_SCORE: i32 = 10;
-/// Score of two different bases.
+/// Score of two different bases (mismatch).
 const MISMATCH_SCORE: i32 = -40;
-/// Cost of opening a gap, for short gaps and for long gaps (two-piece affine). A gap costs the lower of both; they are
-/// equal at 20 bases.
+/// Cost of opening a gap in the first and in the second piece of the gap cost. A gap has the lower cost of both pieces,
+/// which are equal for 20 bases.
 const GAP_OPEN_COST: [i32; 2] = [60, 250];
-/// Cost of each base of a gap, for short gaps and for long gaps.
+/// Cost of each base of a gap in the first piece (short gaps) and in the second piece (long gaps).
 const GAP_EXTEND_COST: [i32; 2] = [10, 1];
-/// Score of an impossible alignment; half of the minimum, so that costs can be subtracted.
+/// Score of an impossible alignment: half of the minimum, so that subtracting costs does not overflow.
 const NEGATIVE_INFINITY: i32 = i32::MIN / 2;
 
-/// Which cell the best path into a state came from; one byte for each cell.
+/// Traceback: one byte for each cell records which cell the best path came from.
 mod trace {
-    /// Mask of the low three bits, which say where the best path comes from: 0 diagonal, 1 and 2 insertion, 3 and 4
-    /// deletion (short, long).
+    /// Mask of the low three bits of a traceback byte, the state of the best path: 0 diagonal, 1 short insertion, 2
+    /// long insertion, 3 short deletion, 4 long deletion.
     pub const TRACE_STATE_MASK: u8 = 7;
-    /// Flag bits of a short and of a long insertion that was already open in the cell above.
+    /// Flag bits, for the short and the long piece of the gap cost: the insertion extends one that is open in the cell
+    /// above.
     pub(crate) const INSERTION_EXTENDED_FLAGS: [u8; 2] = [8, 16];
-    /// Flag bits of a short and of a long deletion that was already open in the cell to the left.
+    /// Flag bits, for the short and the long piece of the gap cost: the deletion extends one that is open in the cell
+    /// to the left.
     pub(crate) const DELETION_EXTENDED_FLAGS: [u8; 2] = [32, 64];
 }
 
-/// Aligns all of `query` with the best stretch of `target`. Among equal scores it prefers diagonal steps, then the
-/// leftmost end.
+/// Aligns all of `query` with the range of `target` that gives the highest score. Among equal scores it prefers matches
+/// to gaps, then the leftmost end.
 pub fn align_whole_query(query: &[u8], target: &[u8]) -> Alignment {
     let gapless = align_gapless(query, target);
     match gapless {
@@ -76,13 +78,13 @@ fn is_equal_base(q: u8, t: u8) -> bool {
     q == t && q != b'N'
 }
 
-/// Score of `bases` aligned bases, of which `mismatches` differ.
+/// Score of a gapless alignment of `bases` bases with `mismatches` mismatches.
 fn gapless_score(bases: usize, mismatches: usize) -> i32 {
     bases as i32 * MATCH_SCORE + mismatches as i32 * (MISMATCH_SCORE - MATCH_SCORE)
 }
 
-/// The best gapless alignment (the leftmost of equals) and its number of mismatches. `None` if the query is empty or
-/// longer than the target.
+/// The best gapless alignment of the whole query, the leftmost of equal ones, and its number of mismatches. `None` if
+/// the query is empty or longer than the target.
 fn align_gapless(query: &[u8], target: &[u8]) -> Option<(Alignment, usize)> {
     if query.is_empty() {
         return None;
@@ -104,11 +106,11 @@ fn align_gapless(query: &[u8], target: &[u8]) -> Option<(Alignment, usize)> {
     Some((Alignment { start, ops, score: gapless_score(query.len(), mismatches) }, mismatches))
 }
 
-/// Length in bases of the query's first and last k-mer, which anchor both sides of a gap.
+/// Length in bases of the first and last k-mer of the query, whose exact matches anchor the two sides of a gap.
 const ANCHOR_BASES: usize = 16;
 
-/// Score of the best alignment with one gap whose two sides are anchored by exact matches of the query's first and
-/// last [`ANCHOR_BASES`] bases. `None` if an anchor is missing or there is no gap.
+/// Score of the best alignment with exactly one gap. The first and last [`ANCHOR_BASES`] bases of the query anchor the
+/// two sides by exact matches. `None` if an anchor has no match or the anchors imply no gap.
 fn one_gap_score(query: &[u8], target: &[u8]) -> Option<i32> {
     let n = query.len();
     let (first, last) = (query.first_chunk::<ANCHOR_BASES>()?, query.last_chunk::<ANCHOR_BASES>()?);
@@ -133,8 +135,8 @@ fn one_gap_score(query: &[u8], target: &[u8]) -> Option<i32> {
     (gap > 0).then(|| gapless_score(from, least) - cost)
 }
 
-/// The best alignment with any number of gaps. `min_score` is a lower bound of its score. In each row only the columns
-/// that can still lead to a score of `min_score` are computed.
+/// The best alignment with any number of gaps. `min_score` is a lower bound of its score: cells that cannot reach it
+/// are not computed.
 fn align_with_gaps(query: &[u8], target: &[u8], min_score: i32) -> Alignment {
     let (n, m) = (query.len(), target.len());
     let width = m + 1;

@@ -1,4 +1,4 @@
-//! Compares a tumour contig with the genome: its position, and the changes it shows.
+//! Aligns a tumour contig with the genome, and finds its changes.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,52 +18,53 @@ use crate::explanation::{Explanation, ExplanationKind};
 use crate::family_allele;
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
-/// A change on a contig, with the sequences without the change that reads are compared with.
+/// A change on a contig, with the sequences without this change with which reads are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContigChange {
     /// The difference from the genome.
     pub change: Change,
-    /// Range of the changed bases on the contig; empty for a deletion.
+    /// Range of the changed bases in [`AlignedContig::seq`]; empty for a deletion.
     pub contig_range: std::ops::Range<usize>,
-    /// The sequence without the change that shares the contig's left flank. Left of `at` its coordinates are those of
-    /// the contig.
+    /// The contig's left flank, continued as in the genome without the change. Up to the start of `contig_range` its
+    /// coordinates are those of the contig.
     pub left_normal: Vec<u8>,
-    /// The sequence without the change that shares the contig's right flank.
+    /// The genome without the change that leads into the contig's right flank.
     pub right_normal: Vec<u8>,
-    /// Number added to a contig coordinate right of `at` to get the coordinate in `right_normal`.
+    /// Number to add to a contig coordinate after `contig_range` to get the coordinate in `right_normal`.
     pub right_shift: i32,
-    /// Mapping quality of the contig's position: three times the score difference to the second-best position, in
-    /// matching bases, at most 60. For a junction the lower value of its two segments.
+    /// Mapping quality (Phred) of the contig's position: three times the score difference to the second-best position,
+    /// in matching bases, at most 60. For a junction, the lower value of its two segments.
     pub mapq: u8,
 }
 
-/// Number of genome bases added beyond a breakpoint and beyond the contig's ends, for reads that extend past them.
+/// Number of genome bases that are added beyond each breakpoint and each end of a contig, for reads that extend past
+/// them.
 const FLANKING_GENOME_BASES: usize = 500;
-/// An end of a contig of at most this many bases may remain unaligned without being a breakpoint.
+/// Maximum number of bases at an end of a contig that may remain unaligned without indicating a breakpoint.
 const MAX_UNALIGNED_END_BASES: usize = 12;
 
-/// Minimum number of bases at each end of a contig that an explanation by copies takes from one stretch of the genome.
-/// Fewer bases match a stretch by chance.
+/// Minimum number of bases at each end of a contig that must be copied from one range of the genome if the contig is
+/// explained by copies. Fewer bases match by chance.
 const MIN_COPIED_END_BASES: usize = 25;
 
-/// Minimum number of bases outside tandem repeats between a substitution and each end of its contig.
+/// Minimum number of bases, not counting tandem repeats, between a small change and each end of its contig.
 const MIN_FLANK_BASES: usize = 5;
-/// Length in bases from which repeated units count as a tandem repeat.
+/// Minimum length in bases of repeated units that count as a tandem repeat.
 const MIN_REPEAT_BASES: usize = 10;
 
-/// Number of bases, from the first on, that belong to a tandem repeat; 0 if there is none.
+/// Number of leading bases that form a tandem repeat; 0 if they form none.
 fn leading_repeat_len(bases: &[&u8]) -> usize {
     let run = |unit: usize| unit + bases.iter().zip(&bases[unit..]).take_while(|(a, b)| a == b).count();
     (1..=MAX_REPEAT_UNIT_BP.min(bases.len())).map(run).filter(|&n| n >= MIN_REPEAT_BASES).max().unwrap_or(0)
 }
 
-/// Minimum length in bases of the gap between two segments that is tested for an inversion.
+/// Minimum length in bases of a gap between two segments in which an inversion is searched.
 const MIN_INVERTED_GAP_BASES: usize = 25;
-/// Number of genome bases beyond both segments in which the reverse complement is searched.
+/// Number of genome bases beyond both segments that are included in the search for an inversion.
 const INVERSION_SEARCH_MARGIN_BASES: usize = 30;
 
-/// Length of the best prefix on which two sequences agree without gaps, by the score +1 for a match, -4 for a
-/// mismatch.
+/// Length of the longest prefix in which two sequences agree without gaps: the prefix with the highest score (+1 for a
+/// match, -4 for a mismatch).
 fn gapless_prefix_len<'a>(query: impl Iterator<Item = &'a u8>, target: impl Iterator<Item = &'a u8>) -> usize {
     let (mut score, mut best, mut len) = (0i32, 0i32, 0usize);
     for (i, (q, t)) in query.zip(target).enumerate() {
@@ -78,7 +79,7 @@ fn gapless_prefix_len<'a>(query: impl Iterator<Item = &'a u8>, target: impl Iter
     len
 }
 
-/// A range of the genome, on its forward or reverse strand.
+/// A range of the genome, read on its forward or reverse strand.
 #[derive(Debug, Clone, Copy)]
 struct GenomeRegion {
     chrom: usize,
@@ -93,7 +94,7 @@ impl GenomeRegion {
         if self.forward { bases.to_vec() } else { reverse_complement(bases) }
     }
 
-    /// Genome range of a range of this region's bases.
+    /// Converts a range of this region's bases to the range on the genome.
     fn genome_range(&self, range: &std::ops::Range<usize>) -> std::ops::Range<usize> {
         if self.forward {
             self.start + range.start..self.start + range.end
@@ -103,7 +104,7 @@ impl GenomeRegion {
     }
 }
 
-/// A contig, reverse-complemented if necessary, so that its longest segment is on the forward strand.
+/// A contig in the orientation in which its longest segment is on the forward strand of the genome.
 struct OrientedContig<'a> {
     genome: &'a Reference,
     seq: Vec<u8>,
@@ -113,34 +114,35 @@ struct OrientedContig<'a> {
     segments: Vec<ContigSegment>,
 }
 
-/// A contig aligned with the genome: oriented like the forward strand and extended by genome bases beyond both ends,
-/// so that reads that extend past the contig can be compared.
+/// A contig aligned with the genome. It has the orientation of the forward strand. Genome bases are added at both ends,
+/// so that reads that extend past the contig can be aligned with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlignedContig {
     /// Bases of the contig, with the genome bases added at both ends.
     pub seq: Vec<u8>,
-    /// For each base of `seq`, whether a k-mer that only the tumour has covers it.
+    /// For each base of `seq`, whether a candidate k-mer covers it: a k-mer that the tumour has and the normal lacks.
     pub novel: Vec<bool>,
-    /// For each base, the sum of the base qualities of the tumour reads that have it; 0 outside the assembled bases.
+    /// For each base of `seq`, the sum of the base qualities of the tumour reads that have this base; 0 outside
+    /// `assembled`.
     pub quality_sums: Vec<u16>,
-    /// Range of the assembled bases in `seq`.
+    /// Range of the assembled bases in `seq`; the bases outside were added from the genome.
     pub assembled: std::ops::Range<usize>,
-    /// Number of tumour reads in the contig's assembly.
+    /// Number of tumour reads from which the contig was assembled.
     pub num_reads: usize,
-    /// Differences from the genome, in coordinates of `seq`.
+    /// Differences from the genome, with positions in `seq`.
     pub changes: Vec<ContigChange>,
-    /// For the contig's first and last segment: the sequence index, and the number added to a contig coordinate to
-    /// get the genome position. `None` for a segment on the reverse strand.
+    /// For the first and the last segment of the contig: the index of its chromosome, and its diagonal, the number to
+    /// add to a contig coordinate to get the genome position. `None` for a segment on the reverse strand.
     pub diagonals: [Option<(usize, i64)>; 2],
-    /// Ranges of changed bases that most other members of the repeat family have, at the other loci to which the contig
-    /// aligns.
+    /// Ranges of changed bases that are equal to those of most other members of the repeat family: the other loci to
+    /// which the contig aligns.
     pub family_alleles: Vec<std::ops::Range<usize>>,
-    /// Explanations of the contig that were compared; the one that counts is first.
+    /// Ways to explain the contig by changes of the genome, which the event model compared; the selected one is first.
     pub explanations: Vec<Explanation>,
 }
 
 impl AlignedContig {
-    /// A contig without a position on the genome and without changes.
+    /// An aligned contig without a position on the genome and without changes.
     pub fn from_unplaced_contig(contig: &Contig) -> AlignedContig {
         AlignedContig {
             seq: contig.seq.clone(),
@@ -155,8 +157,8 @@ impl AlignedContig {
         }
     }
 
-    /// The contig, aligned with the window around the origin of a circular sequence, in positions of that sequence.
-    /// `None` if one of its changes has none.
+    /// Converts a contig that was aligned with the window around the origin of a circular sequence to positions of that
+    /// sequence. `None` if one of its changes has no position there.
     fn outside_window(mut self, window: &OriginWindow) -> Option<AlignedContig> {
         for found in &mut self.changes {
             found.change = window.convert_change(found.change.clone())?;
@@ -165,20 +167,20 @@ impl AlignedContig {
         Some(self)
     }
 
-    /// Whether most other members of the repeat family have the bases at `range`.
+    /// Whether most other members of the repeat family have the contig's bases at `range`.
     pub(crate) fn is_family_allele(&self, range: &std::ops::Range<usize>) -> bool {
         let has = |bases: std::ops::Range<usize>| self.family_alleles.contains(&bases);
         // Neighbouring substitutions may have been joined.
         has(range.clone()) || range.len() > 1 && range.clone().all(|at| has(at..at + 1))
     }
 
-    /// Whether a tumour-only k-mer covers a change at a range of the contig.
+    /// Whether a candidate k-mer covers a change whose contig range is `at`.
     pub(crate) fn has_tumour_only_kmer(&self, at: &std::ops::Range<usize>) -> bool {
         is_novel_range(&self.novel, at)
     }
 
-    /// Whether at least one change is supported by more than a few low-quality bases. A change that spans several
-    /// contig bases, or none, always counts as well supported.
+    /// Whether at least one change is supported by more than a few low-quality bases. A change of several contig bases,
+    /// or of none (a deletion), always counts as well supported.
     pub fn has_well_supported_change(&self) -> bool {
         let poor = |f: &ContigChange| {
             f.contig_range.len() == 1 && self.quality_sums[f.contig_range.start] < MIN_CHANGED_BASE_QUALITY_SUM
@@ -187,13 +189,13 @@ impl AlignedContig {
     }
 }
 
-/// Whether a tumour-only k-mer covers a range of a contig's bases. `novel` are the bases that such k-mers cover.
+/// Whether a candidate k-mer covers a range of a contig. `novel` has, for each base, whether one covers it.
 fn is_novel_range(novel: &[bool], at: &std::ops::Range<usize>) -> bool {
     let range = at.start.saturating_sub(1)..(at.end + 1).min(novel.len());
     novel[range].iter().any(|&n| n)
 }
 
-/// Aligns a contig with the genome from the mapper's hits, and finds its changes.
+/// Aligns a contig with the genome, starting from the hits of the mapper, and finds its changes.
 pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> AlignedContig {
     let segments = select_segments(contig, hits, genome);
     if let Some(window) = OriginWindow::around_segments(&segments, contig.seq.len(), genome) {
@@ -206,7 +208,7 @@ pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> Aligne
     align_segments(contig, hits, segments, genome)
 }
 
-/// Finds the changes of a contig with these segments.
+/// Finds the changes of a contig whose segments are given.
 fn align_segments(contig: &Contig, hits: &[Hit], segments: Vec<ContigSegment>, genome: &Reference) -> AlignedContig {
     let Some(longest) = segments.iter().max_by_key(|p| p.query_len()).copied() else {
         return AlignedContig::from_unplaced_contig(contig);
@@ -233,7 +235,7 @@ fn align_segments(contig: &Contig, hits: &[Hit], segments: Vec<ContigSegment>, g
     AlignedContig { explanations, ..oriented.add_genome_flanks(contig_changes, ends, family_alleles) }
 }
 
-/// The changes of a contig, each with the range of its bases on the contig.
+/// The changes of a contig, each with its range on the contig.
 pub(crate) fn changes_with_ranges(
     changes: &[ContigChange],
 ) -> impl ExactSizeIterator<Item = (&Change, &std::ops::Range<usize>)> {
@@ -241,8 +243,8 @@ pub(crate) fn changes_with_ranges(
 }
 
 impl OrientedContig<'_> {
-    /// Detects short inversions: searches the unaligned gap between two segments of one strand for the reverse
-    /// complement of the genome there. Mappers extend alignments through short inversions.
+    /// Detects short inversions, through which mappers extend alignments: searches the gap between two segments on one
+    /// strand for the reverse complement of the genome between them.
     fn detect_inversions(&mut self) {
         let mut inverted = Vec::new();
         for two in self.segments.windows(2) {
@@ -272,7 +274,8 @@ impl OrientedContig<'_> {
         self.segments.sort_by_key(|p| (p.query.0, p.query.1));
     }
 
-    /// Finds the changes, the segments at the contig's two ends, and the explanations that were compared.
+    /// Finds the changes. Also returns the segments at both ends of the contig, and the explanations that were
+    /// compared.
     fn find_changes(&self) -> (Vec<ContigChange>, [ContigSegment; 2], Vec<Explanation>) {
         let (first, last) = (self.segments[0], self.segments[self.segments.len() - 1]);
         let (kind, explained) = match self.align_whole_contig(&first, &last) {
@@ -303,7 +306,7 @@ impl OrientedContig<'_> {
         (found, ends, explanations)
     }
 
-    /// The changes between the segments and in them, and the segments at the contig's two ends.
+    /// The changes within and between the segments, and the segments at both ends of the contig.
     fn changes_of_segments(
         &self,
         first: &ContigSegment,
@@ -335,7 +338,7 @@ impl OrientedContig<'_> {
         (found, [*first, *last])
     }
 
-    /// Whether all segments have one chromosome and strand, and are in order and near each other.
+    /// Whether all segments are on the forward strand of one chromosome, in ascending order and near each other.
     fn are_segments_in_order(&self, first: &ContigSegment, last: &ContigSegment) -> bool {
         first.chrom == last.chrom
             && first.forward
@@ -345,8 +348,9 @@ impl OrientedContig<'_> {
             && self.segments.iter().all(|p| p.chrom == first.chrom && p.forward)
     }
 
-    /// Explains the contig by stretches copied from the genome around its longest segment. `None` if the explanation
-    /// found before costs too little (`cost`), or if an end of the contig is not from there.
+    /// Explains the contig by ranges copied from the genome around its longest segment. `None` if `cost`, the cost of
+    /// the explanation found before, is too low for a better one, or if an end of the contig is not copied from this
+    /// region.
     fn explain_by_copies(&self, cost: i32) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
         let longest = self.segments.iter().max_by_key(|p| p.query_len()).filter(|p| p.forward)?;
         if cost < event_model::MIN_COMPARED_COST {
@@ -360,9 +364,8 @@ impl OrientedContig<'_> {
         self.changes_of_copies(region, &chrom[start..end])
     }
 
-    /// The changes between the stretches of the cheapest explanation of the contig by copies from a region of the
-    /// genome. `None` if an end of the contig is not from there, or if a second copy is too long for the contig and
-    /// not the only event.
+    /// The changes that follow from the cheapest way to copy the contig from a region of the genome. `None` if an end
+    /// of the contig is not copied from there, or if a copied range is too long for the contig and not the only event.
     fn changes_of_copies(&self, region: GenomeRegion, bases: &[u8]) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
         let stretches = event_model::explain_by_copies(&self.seq, bases);
         let mapq = self.segments.iter().map(|p| p.mapq).max().unwrap_or(0);
@@ -392,8 +395,8 @@ impl OrientedContig<'_> {
         Some((found, ends))
     }
 
-    /// The ranges of the changes whose bases most other members of the repeat family have. `hits` are those of the
-    /// contig, which was reverse-complemented if `flipped`.
+    /// Ranges of changes whose bases most other members of the repeat family have. `hits` are those of the contig
+    /// before it was oriented; `flipped` means that it was reverse-complemented.
     fn find_family_alleles(
         &self,
         contig_changes: &[ContigChange],
@@ -411,8 +414,8 @@ impl OrientedContig<'_> {
         found.into_iter().map(flip).collect()
     }
 
-    /// Adds genome bases at both ends of the contig and of the sequences without its changes. An end without a
-    /// position on the genome remains as it is.
+    /// Adds genome bases at both ends of the contig and of the sequences without its changes. Nothing is added at an
+    /// end without a position on the genome.
     fn add_genome_flanks(
         self,
         contig_changes: Vec<ContigChange>,
@@ -465,12 +468,13 @@ impl OrientedContig<'_> {
         &self.genome.contigs[segment.chrom].seq
     }
 
-    /// Whether a tumour-only k-mer covers the change.
+    /// Whether a candidate k-mer covers the contig range `at`.
     fn is_novel(&self, at: &std::ops::Range<usize>) -> bool {
         is_novel_range(&self.novel, at)
     }
 
-    /// The contig bases without unaligned ends that are breakpoints. `ends` are the segments at the contig's two ends.
+    /// The range of the contig without its long unaligned ends, which indicate breakpoints. The segments are those at
+    /// both ends of the contig.
     fn aligned_range(&self, [first, last]: &[ContigSegment; 2]) -> std::ops::Range<usize> {
         let len = self.seq.len();
         let start = if first.query.0 > MAX_UNALIGNED_END_BASES { first.query.0 } else { 0 };
@@ -478,9 +482,9 @@ impl OrientedContig<'_> {
         start..end
     }
 
-    /// Whether the contig extends far enough on both sides of a small change to distinguish the change from a
-    /// breakpoint, or from a different length of a tandem repeat at the contig's end. `aligned` is the contig without
-    /// unaligned ends: a few bases between a change and such an end agree with the genome by chance.
+    /// Whether the contig extends far enough on both sides of a small change to exclude that the change is a
+    /// breakpoint, or a different length of a tandem repeat at the contig's end. `aligned` is the contig without
+    /// unaligned ends. Without this check, a few bases next to an unaligned end could match the genome by chance.
     fn has_sufficient_flanks(&self, f: &ContigChange, aligned: &std::ops::Range<usize>) -> bool {
         let Change::Allele { reference, alternative, .. } = &f.change else { return true };
         let substitutes = reference.len() == alternative.len();
@@ -494,7 +498,7 @@ impl OrientedContig<'_> {
         is_sufficient(&before, aligned.start == 0) && is_sufficient(&after, aligned.end == self.seq.len())
     }
 
-    /// Aligns the whole contig as one segment. `None` if its first and last segment are not in order and near each
+    /// Aligns the whole contig with the genome as one segment. `None` if its segments are not in order and near each
     /// other, or if the alignment does not explain the contig.
     fn align_whole_contig(
         &self,
@@ -525,7 +529,7 @@ impl OrientedContig<'_> {
         Some((found, [whole, whole]))
     }
 
-    /// Whether an alignment has few mismatches and at most two gaps, none of them at an end.
+    /// Whether an alignment has few mismatches and at most two gaps, none at an end of the contig.
     fn explains_contig(&self, alignment: &affine::Alignment, target: &[u8]) -> bool {
         let (mut q, mut t, mut differing, mut gaps) = (0, alignment.start, 0, 0);
         for op in &alignment.ops {
@@ -545,7 +549,8 @@ impl OrientedContig<'_> {
         gaps <= 2 && differing <= 2 + self.seq.len() / 50 && !ends_in_gap
     }
 
-    /// Aligns two successive segments of a contig as one. `None` if they are not near each other.
+    /// Aligns two consecutive segments of a contig as one, and returns the changes between them. `None` if they are not
+    /// near each other.
     fn align_segments_as_one(&self, a: &ContigSegment, b: &ContigSegment) -> Option<Vec<ContigChange>> {
         if a.chrom != b.chrom || a.forward != b.forward {
             return None;
@@ -565,7 +570,7 @@ impl OrientedContig<'_> {
         Some(self.changes_in_region(region, (a.query.0, b.query.1), a.mapq.min(b.mapq)))
     }
 
-    /// Small changes within one segment of a contig that has several.
+    /// Small changes within one of several segments of a contig.
     fn changes_in_segment(&self, segment: &ContigSegment) -> Vec<ContigChange> {
         let &ContigSegment { chrom, forward, target: (start, end), .. } = segment;
         self.changes_in_region(GenomeRegion { chrom, forward, start, end }, segment.query, segment.mapq)
@@ -578,8 +583,8 @@ impl OrientedContig<'_> {
         self.read_changes(&alignment, region, &bases, query, mapq, false)
     }
 
-    /// Reads the changes of contig bases `from..to` from their alignment with a region of the genome whose bases are
-    /// `bases`. With `joins_gaps` an insertion and the deletion after it are one change.
+    /// Lists the changes that an alignment shows: the alignment of contig bases `from..to` with a region of the genome
+    /// whose bases are `bases`. If `joins_gaps` is true, an insertion followed by a deletion is one change.
     fn read_changes(
         &self,
         alignment: &affine::Alignment,
@@ -645,12 +650,12 @@ impl OrientedContig<'_> {
         found
     }
 
-    /// Genome bases that continue the contig from position `q` on after a segment.
+    /// Genome bases that follow the segment if it is continued without gaps from contig position `q` on.
     fn genome_bases_after(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
         segment.genome_bases_aligned_with(q..q + FLANKING_GENOME_BASES, SegmentEnd::Last, self.genome)
     }
 
-    /// Genome bases that precede contig position `q` before a segment.
+    /// Genome bases that precede contig position `q` if the segment is continued without gaps to the left.
     fn genome_bases_before(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
         // Positions before the contig's first base would be negative: all coordinates are shifted.
         let shifted = ContigSegment {
@@ -660,7 +665,7 @@ impl OrientedContig<'_> {
         shifted.genome_bases_aligned_with(q..q + FLANKING_GENOME_BASES, SegmentEnd::First, self.genome)
     }
 
-    /// Number of bases at one end of a segment that align without gaps.
+    /// Number of bases at one end of a segment that align with the genome without gaps.
     fn gapless_end_len(&self, segment: &ContigSegment, end: SegmentEnd) -> usize {
         let (from, to) = segment.query;
         let genome = segment.genome_bases_aligned_with(from..to, end, self.genome);
@@ -671,10 +676,10 @@ impl OrientedContig<'_> {
         }
     }
 
-    /// Finds the junction between two segments: the split of the contig with the highest score of both. `None` if the
-    /// segments have no common range of possible splits.
+    /// Finds the junction between two segments: the position on the contig at which switching from the first to the
+    /// second segment gives the highest score. `None` if the segments have no common range of such positions.
     fn find_junction(&self, a: &ContigSegment, b: &ContigSegment) -> Option<ContigChange> {
-        /// Number of bases on both sides of the segments' ends in which the split is searched.
+        /// Number of bases on both sides of the segments' ends in which the position of the junction is searched.
         const REACH: usize = 60;
         // The split is searched only where the segments have no gaps: beyond a gap their diagonal differs.
         let lo =
@@ -737,9 +742,9 @@ impl OrientedContig<'_> {
         })
     }
 
-    /// Unaligned ends of the contig: novel sequence.
+    /// Finds unaligned ends of the contig that are novel sequence.
     fn find_novel_ends(&self, first: &ContigSegment, last: &ContigSegment) -> Vec<ContigChange> {
-        /// Minimum length in bases of an unaligned end that counts as novel sequence.
+        /// Minimum length in bases of an unaligned end that is reported as novel sequence.
         const MIN_NOVEL_END_BP: usize = 25;
         let mut found = Vec::new();
         if self.seq.len() - last.query.1 >= MIN_NOVEL_END_BP

@@ -1,12 +1,12 @@
-//! Assembles the reads of a group into tumour contigs by anchored consensus.
+//! Assembles the reads of a group into tumour contigs by the consensus of a gapless stack.
 //!
-//! All reads with the same tumour-only k-mer come from the same locus of the same haplotype, and Illumina reads
-//! hardly ever gain or lose a base. So the candidate k-mers of a read fix its offset, the reads are stacked without
-//! gaps, and each column votes for a base. Unlike a de Bruijn graph this does not break at short tandem repeats
-//! longer than k.
+//! All reads with the same candidate k-mer come from the same locus of the same haplotype, and Illumina reads hardly
+//! ever have insertion or deletion errors. So shared candidate k-mers determine the offset between two reads. The reads
+//! are stacked at these offsets without gaps, and each column votes for a base. Unlike a de Bruijn graph, this works
+//! across short tandem repeats longer than k.
 //!
-//! A contig grows from the k-mer with the most reads, up to [`MAX_REACH_BP`] in each direction. So its cost depends
-//! on the reads of its own locus only, however many loci a repeat or a germline k-mer has joined into one group.
+//! A contig grows from the k-mer with the most reads, up to [`MAX_REACH_BP`] in each direction. So the run time depends
+//! only on the reads of one locus, even if a repeat or a germline k-mer has joined many loci to one group.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,37 +24,38 @@ use crate::labelled_pair::LabelledPair;
 use crate::molecule::hash_bytes;
 use crate::packed::{OwnedRead, PackedRead};
 
-/// A read aligned to a contig without gaps.
+/// A tumour read in the gapless stack from which a contig was assembled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContigRead {
-    /// Index of the read's pair among the labelled pairs of the assembly.
+    /// Index of the read's pair in the list of labelled pairs.
     pub pair: u32,
     /// The mate of the pair: 0 for read 1, 1 for read 2.
     pub mate: u8,
-    /// Whether the read has the same orientation as the contig.
+    /// Whether the read has the orientation of the contig.
     pub forward: bool,
-    /// Contig position of the first base of the oriented read; negative if the read starts before the contig.
+    /// Contig position of the first base of the read in the orientation of the contig; negative if the read starts
+    /// before the contig.
     pub start: i32,
 }
 
-/// The assembled sequence of a tumour allele with its flanks.
+/// The assembled sequence of a tumour allele and its flanks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contig {
     /// Bases, in upper case.
     pub seq: Vec<u8>,
     /// For each base, whether a candidate k-mer covers it.
     pub novel: Vec<bool>,
-    /// For each base, the sum of the qualities of the reads that agree with it.
+    /// For each base, the sum of the base qualities of the reads that have this base.
     pub quality_sums: Vec<u16>,
-    /// The reads that the consensus was made from.
+    /// The reads from which the consensus was computed.
     pub reads: Vec<ContigRead>,
-    /// Bases of mates that lie outside the contig, beyond its left and its right end, in the orientation of the
-    /// contig. Limited to a few mates on each side.
+    /// Bases of mates that lie beyond the left and beyond the right end of the contig, in the orientation of the
+    /// contig; a few for each end.
     pub outer_mates: [Vec<Vec<u8>>; 2],
 }
 
 impl Contig {
-    /// Number of distinct read pairs of the contig.
+    /// Counts the distinct read pairs of the contig.
     pub fn num_pairs(&self) -> usize {
         let pairs: std::collections::BTreeSet<u32> = self.reads.iter().map(|read| read.pair).collect();
         pairs.len()
@@ -64,22 +65,23 @@ impl Contig {
 /// Minimum number of distinct read pairs of a contig.
 pub const MIN_CONTIG_PAIRS: usize = 2;
 
-/// Contigs of one or more groups, with counts of what was skipped.
+/// Contigs of one or more groups, with counts of skipped stacks and reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssemblyResult {
-    /// Contigs; those of one group are sorted by support, the highest first.
+    /// Contigs. Those of one group are sorted by number of reads, the highest first.
     pub contigs: Vec<Contig>,
-    /// Number of stacks with fewer pairs than a contig needs.
+    /// Number of gapless stacks of reads that gave no contig because they have too few pairs.
     pub stacks_with_few_pairs: u64,
-    /// Number of stacks in which too few pairs have good base qualities at the change.
+    /// Number of gapless stacks of reads that gave no contig because too few pairs have good base qualities at the
+    /// change.
     pub low_quality_stacks: u64,
-    /// Number of times that a read was not stacked, because enough reads with the same k-mer or at the same position
-    /// were.
+    /// Number of reads that were not stacked because too many reads had the same k-mer or started in the same stretch.
+    /// A read counts once for each time.
     pub skipped_reads: u64,
 }
 
 impl AssemblyResult {
-    /// Adds the result of another group.
+    /// Appends the contigs of another group and adds its counts.
     pub fn add_group_result(
         &mut self,
         AssemblyResult { mut contigs, stacks_with_few_pairs: few, low_quality_stacks: poor, skipped_reads: deep }: AssemblyResult,
@@ -91,24 +93,24 @@ impl AssemblyResult {
     }
 }
 
-/// Maximum distance in bp between the first k-mer of a contig and any other of its anchored k-mers, on each side.
+/// Maximum distance in bp between the seed k-mer of a contig and its other k-mers, on each side.
 const MAX_REACH_BP: i32 = 1500;
 
-/// Maximum number of mates that are kept beyond each end of a contig. They suffice to distinguish the copies of a
+/// Maximum number of mates that are stored for each end of a contig. They suffice to distinguish the copies of a
 /// repeat.
 const MAX_OUTER_MATES: usize = 12;
 
-/// A read of the group with its candidate k-mers.
+/// A read of the group with the occurrences of its candidate k-mers.
 struct GroupRead<'a> {
     pair: u32,
     mate: u8,
     read: &'a PackedRead,
     hits: &'a [KmerHit],
-    /// Number of each hit's k-mer within the group.
+    /// For each of `hits`, the number of its k-mer within the group.
     kmer_numbers: Vec<u32>,
 }
 
-/// A read that is stacked on the contig.
+/// A read that is aligned to the seed of the contig to be assembled.
 struct StackedRead {
     member: u32,
     placement: ContigRead,
@@ -117,13 +119,13 @@ struct StackedRead {
 }
 
 impl StackedRead {
-    /// First column and bases of the read.
+    /// First column of the read in the stack, and the read.
     fn start_and_read(&self) -> (i32, &OwnedRead) {
         (self.placement.start, &self.read)
     }
 }
 
-/// A stack of reads, the base votes of its columns, and their consensus.
+/// A stack of reads, the base votes of each column, and the consensus.
 struct StackConsensus<'a> {
     stack: Vec<&'a StackedRead>,
     columns: GaplessStack,
@@ -131,7 +133,7 @@ struct StackConsensus<'a> {
 }
 
 impl<'a> StackConsensus<'a> {
-    /// Removes the reads that disagree with the majority of a stack, and computes the consensus of the others.
+    /// Stacks reads, removes those that disagree with the majority, and computes the consensus of the others.
     fn from_stack(stack: Vec<&'a StackedRead>) -> StackConsensus<'a> {
         let columns = |stack: &[&StackedRead]| GaplessStack::from_reads(stack.iter().map(|s| s.start_and_read()));
         let all = columns(&stack);
@@ -141,7 +143,7 @@ impl<'a> StackConsensus<'a> {
         StackConsensus { consensus: columns.consensus_bases(), stack, columns }
     }
 
-    /// Removes reads that have fewer bases than a seed within a range of the consensus.
+    /// Keeps only reads that have at least `seed` bases (the length of the seed k-mer) within a range of the consensus.
     fn keep_reads_in_range(&mut self, range: &Range<usize>, seed: i32) {
         let mut columns = GaplessStack::with_columns_of_reads(self.stack.iter().map(|s| s.start_and_read()));
         let (from, to) = (columns.start + range.start as i32, columns.start + range.end as i32);
@@ -152,21 +154,21 @@ impl<'a> StackConsensus<'a> {
     }
 }
 
-/// Minimum distance in bp between the seed and the end of the novel sequence for an insertion; shorter novel sequence
-/// may be a single changed base.
+/// Minimum distance in bp between the seed and the end of the novel sequence for an insertion. Shorter novel sequence
+/// may come from a single changed base.
 const MIN_INSERTION_BP: usize = 100;
 
-/// The consensus around a seed k-mer.
+/// The consensus of a stack of reads, and where candidate k-mers are on it.
 struct SeedConsensus {
-    /// Candidate k-mers on the consensus (number within the group) and their ranges.
+    /// Candidate k-mers on the consensus: number within the group, and range.
     windows: Vec<(u32, Range<usize>)>,
-    /// The trusted range of the consensus.
+    /// Range of the consensus that enough reads confirm.
     range: Range<usize>,
     seed: Range<usize>,
 }
 
 impl SeedConsensus {
-    /// The range around the seed that candidate k-mers cover without a gap.
+    /// The range around the seed that overlapping or adjacent candidate k-mers cover.
     fn novel_range(&self) -> Range<usize> {
         let mut windows: Vec<&Range<usize>> = self.windows.iter().map(|w| &w.1).collect();
         windows.sort_unstable_by_key(|w| w.start);
@@ -178,7 +180,7 @@ impl SeedConsensus {
         left..right
     }
 
-    /// Whether an insertion begins to the left and to the right of the seed.
+    /// Whether a long insertion extends from the seed to the left, and to the right.
     fn insertion_sides(&self) -> [bool; 2] {
         let new = self.novel_range();
         [self.seed.start - new.start >= MIN_INSERTION_BP, new.end - self.seed.end >= MIN_INSERTION_BP]
@@ -199,12 +201,12 @@ impl SeedConsensus {
         BranchPoints { left: found.left.filter(|_| left), right: found.right.filter(|_| right), ..found }
     }
 
-    /// Whether repeated tumour sequence, which occurs at other loci too, begins at the seed.
+    /// Whether the seed is at the border of repeated tumour sequence, which also occurs at other loci.
     fn is_border(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> bool {
         self.begins_insertion() || self.branch_points(stacked_reads, consensus_of_stack).within_seed
     }
 
-    /// Whether reads diverge within an insertion that begins at the seed.
+    /// Whether reads diverge within the trusted range of a long insertion at the seed.
     fn branches_in_range(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> bool {
         if !self.begins_insertion() {
             return false;
@@ -214,7 +216,7 @@ impl SeedConsensus {
         left.is_some_and(within) || right.is_some_and(within)
     }
 
-    /// This consensus, cut at the columns where reads diverge.
+    /// Cuts the consensus at the columns where reads diverge.
     fn cut_at_branches(self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> SeedConsensus {
         let BranchPoints { left, right, .. } = self.branch_points(stacked_reads, consensus_of_stack);
         let range = self.range.start.max(left.unwrap_or(0))..self.range.end.min(right.unwrap_or(usize::MAX));
@@ -228,26 +230,28 @@ impl SeedConsensus {
 struct GroupReads<'a> {
     labelled: &'a [LabelledPair],
     members: Vec<GroupRead<'a>>,
-    /// By k-mer number: the reads with this k-mer, ascending, at most [`MAX_READS_PER_KMER`], and a hit of the first
-    /// of them.
+    /// For each k-mer number: the indices of the reads with this k-mer, ascending, at most [`MAX_READS_PER_KMER`]; and
+    /// the occurrence of the k-mer in the first of them.
     reads_by_kmer: Vec<(Vec<u32>, KmerHit)>,
-    /// Number of reads that exceed the maximum of a k-mer, summed over k-mers.
+    /// Number of reads that were left out because a k-mer has more than [`MAX_READS_PER_KMER`] reads, summed over
+    /// k-mers.
     skipped_reads: u64,
 }
 
-/// Maximum number of reads of one k-mer that are stacked: those whose read names have the smallest hashes. More reads
-/// do not improve the consensus, and the cost at a repeat with thousands of copies would grow with their square.
+/// Maximum number of reads of one k-mer that are stacked, those whose read names have the smallest hashes. More reads
+/// do not improve the consensus, and the run time at a repeat with thousands of copies would grow with the square of
+/// their number.
 const MAX_READS_PER_KMER: usize = 4096;
-/// Length in bp of a stretch of the contig in which at most [`MAX_READS_PER_KMER`] reads may begin.
+/// Length in bp of a stretch of the contig, in which at most [`MAX_READS_PER_KMER`] reads may start.
 const STRETCH_BP: i32 = 64;
 
-/// Why a stack gives no contig.
+/// Why a stack of reads gives no contig.
 enum RejectReason {
     FewPairs,
     LowQuality,
 }
 
-/// Position of a candidate k-mer on the contig that is being assembled.
+/// Position and orientation of a candidate k-mer relative to the seed k-mer of a contig.
 #[derive(Clone, Copy)]
 struct KmerAnchor {
     start: i32,
@@ -255,13 +259,13 @@ struct KmerAnchor {
     forward: bool,
 }
 
-/// Candidate k-mers and reads placed on the contig that is being assembled. The buffers are reused between contigs.
+/// Positions of candidate k-mers on the contig to be assembled. The buffers are reused between contigs.
 struct KmerAnchors {
     by_number: Vec<Option<KmerAnchor>>,
     kmer_queue: Vec<u32>,
-    /// For each read of the group, whether it is stacked.
+    /// For each read of the group, whether it was stacked or skipped.
     is_stacked: Vec<bool>,
-    /// Number of reads that were not stacked because too many begin at the same position.
+    /// Number of reads that were not stacked because too many start in the same stretch of the contig.
     skipped_reads: u64,
 }
 
@@ -339,8 +343,8 @@ impl<'a> GroupReads<'a> {
     }
 }
 
-/// Assembles the contigs of one group, sorted by support. `branching` says for each k-mer, by k-mer rank, whether it is
-/// a branching k-mer. Contigs grow from branching k-mers only, because a contig without one shows no change.
+/// Assembles the contigs of one group, sorted by number of reads. `branching` says for each k-mer, by k-mer rank,
+/// whether it is a branching k-mer. Only branching k-mers are seeds, because a contig without one shows no change.
 pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[bool]) -> AssemblyResult {
     let group = GroupReads::new(group, labelled);
     let kmers = group.reads_by_kmer.len();
@@ -368,8 +372,8 @@ pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[boo
 }
 
 impl GroupReads<'_> {
-    /// Stacks every read that can be reached from `seed` through unused k-mers, and computes the consensus. Marks the
-    /// k-mers that the consensus explains as used.
+    /// Assembles the contig around the k-mer `seed`: stacks all reads that are connected with the seed through unused
+    /// k-mers, and computes their consensus. Marks the k-mers of the consensus as used.
     fn assemble_contig(&self, seed: u32, used: &mut [bool], anchors: &mut KmerAnchors) -> Result<Contig, RejectReason> {
         let stacked_reads = self.stack_reads(seed, used, anchors);
         let read = |consensus_of_stack: &StackConsensus<'_>| self.consensus_at_seed(consensus_of_stack, seed, anchors);
@@ -433,7 +437,7 @@ impl GroupReads<'_> {
         Ok(Contig { seq: consensus[range].to_vec(), novel, quality_sums: weight, reads, outer_mates: beyond })
     }
 
-    /// The consensus of a stack around `seed`; `None` if the majority of the stack does not have the seed.
+    /// The consensus of a stack with the range that enough reads confirm; `None` if it does not contain the seed.
     fn consensus_at_seed(
         &self,
         consensus_of_stack: &StackConsensus<'_>,
@@ -457,7 +461,7 @@ impl GroupReads<'_> {
         Some(SeedConsensus { windows, range, seed: seeds })
     }
 
-    /// Places the k-mers that reads connect with `seed`, and stacks these reads in the orientation of the seed.
+    /// Aligns reads that are connected with `seed` through shared candidate k-mers, in the orientation of the seed.
     fn stack_reads(&self, seed: u32, used: &[bool], anchors: &mut KmerAnchors) -> Vec<StackedRead> {
         anchors.clear();
         let span = self.reads_by_kmer[seed as usize].1.span as i32;
@@ -502,7 +506,7 @@ impl GroupReads<'_> {
         stacked.into_iter().map(orient).collect()
     }
 
-    /// Mates of the stacked reads that are not stacked themselves, by the end of the contig beyond which they lie.
+    /// Mates of stacked reads that are not stacked themselves, for the left and the right end of the contig.
     fn collect_outer_mates(&self, reads: &[ContigRead]) -> [Vec<Vec<u8>>; 2] {
         let stacked: HashSet<(u32, u8)> = reads.iter().map(|r| (r.pair, r.mate)).collect();
         let mut beyond: [Vec<Vec<u8>>; 2] = Default::default();
@@ -519,7 +523,7 @@ impl GroupReads<'_> {
         beyond
     }
 
-    /// Whether a window of the consensus has the bases of a k-mer, which are taken from one of the reads with it.
+    /// Whether `window`, a part of the consensus, has the bases of k-mer number `number` on either strand.
     fn has_bases_of_kmer(&self, number: u32, window: &[u8]) -> bool {
         let (members, hit) = &self.reads_by_kmer[number as usize];
         let read = self.members[members[0] as usize].read;
@@ -527,7 +531,8 @@ impl GroupReads<'_> {
         text == window || reverse_complement(&text) == window
     }
 
-    /// The position of a read on the contig for which most of its anchored k-mers vote.
+    /// The position and orientation of a read on the contig that most of its k-mers indicate; `None` if none of its
+    /// k-mers is placed.
     fn vote_placement(&self, member: &GroupRead, anchors: &KmerAnchors) -> Option<ContigRead> {
         let mut votes: BTreeMap<(i32, bool), u32> = BTreeMap::new();
         for (hit, &number) in member.hits.iter().zip(&member.kmer_numbers) {
@@ -541,8 +546,8 @@ impl GroupReads<'_> {
         Some(ContigRead { pair: member.pair, mate: member.mate, forward, start: at })
     }
 
-    /// Marks k-mers of stacked reads as used if they are not on the consensus and sequencing errors explain their
-    /// number at the depth of the stack. Otherwise each would make a contig of its own, hundreds at a deep locus.
+    /// Marks k-mers of stacked reads as used if they are not on the consensus and are so rare that sequencing errors
+    /// explain them. Otherwise each of them would start a contig, hundreds at a deep locus.
     fn mark_errors(&self, stack: &[&StackedRead], columns: &GaplessStack, used: &mut [bool]) {
         for StackedRead { member, placement, read } in stack {
             let member = &self.members[*member as usize];
@@ -560,14 +565,14 @@ impl GroupReads<'_> {
     }
 }
 
-/// Minimum sum of base qualities at a changed base: two good bases.
+/// Minimum sum of base qualities at a changed base of a contig: that of two good bases.
 pub const MIN_CHANGED_BASE_QUALITY_SUM: u16 = 50;
 
-/// Minimum Phred quality of a base that is seldom a sequencing error.
+/// Minimum Phred quality of a good base.
 const MIN_GOOD_BASE_QUALITY: u8 = 20;
 
-/// Whether enough pairs have good bases in `core`, the range where all candidate k-mers overlap and the change lies.
-/// True if there is no such range, as for a long change.
+/// Whether enough pairs have good bases in `core`, the range where all candidate k-mers overlap and where the change
+/// is. True if there is no such range, as for a long change.
 fn has_good_bases(stack: &[&StackedRead], core: &Range<i32>) -> bool {
     if core.is_empty() {
         return true;
@@ -584,7 +589,8 @@ fn has_good_bases(stack: &[&StackedRead], core: &Range<i32>) -> bool {
     pairs.len() >= MIN_CONTIG_PAIRS
 }
 
-/// The column of the changed base, if the stack differs from the normal in one base only.
+/// Finds the column of the changed base, if the stack differs from the normal in one base only; `None` if it differs in
+/// more.
 ///
 /// A changed base makes a row of novel k-mers: it is the last base of the first k-mer and the first base of the last
 /// one. Either end of the row shows which base changed, unless fewer than [`MIN_CONTIG_PAIRS`] reads have the k-mer

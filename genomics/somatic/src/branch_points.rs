@@ -1,28 +1,31 @@
-//! Branch points of repeated tumour sequence. Parts of a virus, for example, may be inserted at several loci with
-//! different neighbours, and the reads of all loci meet in the common part. This module selects the reads that belong
-//! to a seed at the border of this part, and finds how far from the seed the sequence is unambiguous.
+//! Branch points of repeated tumour sequence. The same sequence, for example a part of a virus, may be inserted at
+//! several loci. Then the reads of all these loci overlap in the common sequence, and diverge where it ends. This
+//! module selects the reads of one locus, starting from a seed k-mer at the border of the common sequence, and finds
+//! how far from the seed the consensus is unambiguous.
 
 use std::ops::Range;
 
 use crate::gapless_stack::GaplessStack;
 use crate::packed::OwnedRead;
 
-/// Minimum overlap of two reads in bp to be joined.
+/// Minimum overlap in bp between a read and the reads selected before.
 const MIN_OVERLAP_BP: usize = 24;
-/// Number of bases on each side of a column that show whether a read diverges from the consensus there.
+/// Number of bases on each side of a column that are compared to decide whether a read diverges from the consensus
+/// there.
 ///
-/// Before the divergence at most [`MAX_AGREEING_MISMATCHES`] of these bases differ, after it at least
-/// [`MIN_DIVERGING_MISMATCHES`].
+/// At most [`MAX_AGREEING_MISMATCHES`] of the bases before the column differ, and at least [`MIN_DIVERGING_MISMATCHES`]
+/// of the bases after it.
 const WINDOW_BP: usize = 20;
 const MAX_AGREEING_MISMATCHES: u32 = 1;
 const MIN_DIVERGING_MISMATCHES: u32 = 8;
-/// Minimum number of reads that diverge at one column. Fewer may be chimeras.
+/// Minimum number of reads that must diverge at the same column. Fewer may be chimeras.
 const MIN_DIVERGING_READS: u32 = 3;
-/// Minimum Phred quality of a differing base that counts.
+/// Minimum Phred quality of a mismatch that counts.
 const MIN_BASE_QUALITY: u8 = 15;
 
-/// Indices of the reads that belong to the reads with the seed: outwards from the seed, each read overlaps the reads
-/// before it and agrees with them. `seed` is the range of the seed in stack coordinates.
+/// Selects the reads that come from the same locus as the reads with the seed. Starting at the seed, each selected read
+/// must overlap the reads selected before and agree with them. `carries` returns whether a read has the seed, and
+/// `seed` is the range of the seed in stack coordinates. Returns indices of `reads`.
 pub(crate) fn select_reads_along_seed(
     reads: &[(i32, &OwnedRead)],
     carries: impl Fn(usize) -> bool,
@@ -47,21 +50,21 @@ pub(crate) fn select_reads_along_seed(
     selected
 }
 
-/// The first columns left and right of a seed at which several reads diverge from the consensus while no read from
-/// the seed continues with it.
+/// The columns nearest to a seed, on the left and on the right, at which several reads diverge from the consensus and
+/// no read with the seed continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BranchPoints {
-    /// First column of the unambiguous sequence, if reads diverge to its left.
+    /// First column of the unambiguous consensus, if reads diverge to the left of the seed.
     pub(crate) left: Option<usize>,
-    /// Column after the last of the unambiguous sequence, if reads diverge to its right.
+    /// Column after the last of the unambiguous consensus, if reads diverge to the right of the seed.
     pub(crate) right: Option<usize>,
-    /// Whether reads diverge within the seed, to either side.
+    /// Whether reads diverge within the seed.
     pub(crate) within_seed: bool,
 }
 
 impl BranchPoints {
-    /// Finds the branch points of reads that are stacked on columns from `start` on. `seed` is the range of the seed
-    /// in the consensus.
+    /// Finds the branch points. `start` is the stack coordinate of the first base of `consensus`; `seed` is the range
+    /// of the seed in the consensus.
     pub(crate) fn from_reads<'a>(
         reads: impl Iterator<Item = (i32, &'a OwnedRead)>,
         start: i32,

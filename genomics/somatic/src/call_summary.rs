@@ -1,4 +1,4 @@
-//! Summary of a finished call: all data of the VCF, `summary.json` and the report.
+//! Summary of a finished call: the data that the VCF, `summary.json` and the report show.
 
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequenceResults;
@@ -21,10 +21,10 @@ use crate::sequencing_errors::EstimatedErrorRates;
 use crate::target_depth::TargetSummary;
 use crate::vcf_record::GeneEffect;
 
-/// Summary of a finished call.
+/// Summary of a finished call, for the VCF, `summary.json` and the report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallSummary {
-    /// The command line as typed.
+    /// The command line as the user typed it.
     pub command: String,
     /// Version of genuma that made the call, such as 0.2.0.
     pub version: String,
@@ -32,24 +32,24 @@ pub struct CallSummary {
     pub date: String,
     /// Names of the samples, the normal first. They are VCF columns and BAM read groups.
     pub samples: Vec<String>,
-    /// Whether there is a normal. Without one, the reference takes the place of the normal in this summary.
+    /// Whether there is a normal sample. In a tumour-only call the reference replaces the normal in this summary.
     pub has_normal: bool,
     /// Input files of each sample.
     pub inputs: Vec<Vec<String>>,
     /// Path of the reference, if one was given.
     pub reference: Option<String>,
-    /// Identity of the sequences that calls are placed on.
+    /// Name and checksums that identify the sequences to which calls refer.
     pub reference_identity: ReferenceIdentity,
     /// Path of the panel of normals, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panel: Option<String>,
-    /// Path of the known variants, if any were given.
+    /// Path of the VCF file of known variants, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
-    /// The genes and the consequences of the calls, if a GFF3 file was given.
+    /// Summary of the genes and of the consequences of the calls, if a GFF3 file was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotation: Option<AnnotationSummary>,
-    /// The targets and their depths, if targets were given.
+    /// Target intervals and their depths, if targets were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub targets: Option<TargetSummary>,
     /// k-mer length in bp.
@@ -58,54 +58,55 @@ pub struct CallSummary {
     pub resources: Resources,
     /// Run time and memory of each unit, in the order in which the units ran.
     pub units: Vec<UnitCost>,
-    /// Resource use over time.
+    /// Memory, CPU and disk use of the process over time.
     pub timeline: Timeline,
-    /// Resources that the run used; `None` unless counters were requested.
+    /// Resources that the process used: CPU time, page faults and others; `None` unless counters were requested
+    /// (`--counters`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counters: Option<RunCounters>,
     /// Number of bases of each sample.
     pub bases: Vec<u64>,
-    /// `spectra[sample][m]` is the number of distinct k-mers that occur `m` times in the sample: the normal (0) or a
-    /// tumour (1 and higher).
+    /// k-mer spectra: `spectra[sample][m]` is the number of distinct k-mers that occur `m` times in the sample. Sample
+    /// 0 is the normal, samples from 1 on are tumours.
     pub spectra: Vec<Vec<u64>>,
-    /// Depths estimated from the spectra.
+    /// Depths that were estimated from the k-mer spectra.
     pub depths: KmerDepths,
-    /// Library properties of the normal and the first tumour.
+    /// Library metrics of the normal and the first tumour: insert sizes, duplicates, damage and others.
     #[serde(rename = "library")]
     pub libraries: SamplePairLibraryMetrics,
     /// Depths of reference contigs and of screened sequences, from marker k-mers.
     pub known_sequences: KnownSequenceResults,
-    /// Summary of the normal, the first tumour and its calls.
+    /// Facts about the normal, the first tumour and its calls: contamination, purity, mutation burden and others.
     pub sample_summary: SampleSummary,
-    /// Summaries of the tumours beyond the first, in their order; empty with a single tumour.
+    /// Summaries of the tumours after the first, in their order; empty with a single tumour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_tumours: Vec<AdditionalTumour>,
-    /// Calls whose new sequence is that of a screened sequence, for example a virus.
+    /// Calls whose new sequence equals a screened sequence, for example of a virus.
     pub screened_calls: Vec<ScreenHit>,
-    /// Counts of what each stage produced and skipped.
+    /// Number of items that each stage produced and skipped, with reasons.
     #[serde(rename = "stages")]
     pub ledger: Ledger,
-    /// Error rates of the reads, estimated from the recruited reads.
+    /// Sequencing error rates, estimated from the recruited reads.
     pub errors: EstimatedErrorRates,
-    /// Share of the sites known in both samples at which the normal and the tumour have different alleles. `None` if
-    /// the share is so small that the samples may be of one person.
+    /// Share of the sites known in both samples at which normal and tumour have different alleles. `None` if the share
+    /// is low enough for samples of one person.
     pub genotype_mismatch_rate: Option<f64>,
-    /// Reasons not to trust the calls. If one of them withholds results, the user asked for them.
+    /// Reasons not to trust the calls. Some of them make genuma withhold the calls unless the user requests them.
     pub warnings: Vec<ResultWarning>,
-    /// Tumour cells in the normal, and DNA of another person in the tumour, that genotyping allowed for.
+    /// Tumour cells in the normal, and DNA of another person in the tumour, as genotyping took them into account.
     #[serde(skip)]
     pub admixture: Admixture,
-    /// Names and lengths of the sequences that calls are placed on.
+    /// Names and lengths of the sequences to which calls refer.
     pub sequences: Vec<(String, u64)>,
-    /// All calls by position, including those that failed a filter. Only calls that pass are serialized, because the
-    /// VCF has all.
+    /// All calls by position, also those that failed a filter. Only passing calls are serialized, because the VCF has
+    /// all of them.
     #[serde(serialize_with = "serialize_passing")]
     pub calls: Vec<ReportedEvent>,
 }
 
 impl CallSummary {
-    /// The summary of an additional tumour, as if it were the only tumour of the call. Calls, and properties that are
-    /// known of the first tumour only, are left out.
+    /// Builds a summary for an additional tumour, as if it were the only tumour of the call. It has no calls, and none
+    /// of the properties that are known for the first tumour only.
     pub fn summary_for_additional_tumour(&self, other: &AdditionalTumour) -> CallSummary {
         let sample = self.samples.iter().position(|sample| *sample == other.sample).unwrap_or_default();
         CallSummary {
@@ -145,15 +146,15 @@ impl CallSummary {
     }
 }
 
-/// Summary of one tumour of the call other than the first.
+/// Summary of one tumour after the first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AdditionalTumour {
     /// Name of the tumour sample.
     pub sample: String,
-    /// Library properties of this tumour and the normal.
+    /// Library metrics of this tumour and the normal.
     #[serde(rename = "library")]
     pub libraries: SamplePairLibraryMetrics,
-    /// Summary of this tumour, the normal and the calls that this tumour has.
+    /// Facts about this tumour, the normal and the calls that this tumour has.
     pub sample_summary: SampleSummary,
 }
 
@@ -162,53 +163,55 @@ fn serialize_passing<S: Serializer>(calls: &[ReportedEvent], serializer: S) -> R
     serializer.collect_seq(calls.iter().filter(|call| call.filters.is_empty()))
 }
 
-/// One event as the summary and the report show it.
+/// One event as `summary.json` and the report show it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReportedEvent {
-    /// ID in the VCF: of the record, or of the event if it has several records.
+    /// ID in the VCF: the ID column, or the INFO field EVENT if the event has several records.
     pub id: String,
     /// Name of the reference sequence.
     pub chrom: String,
     /// Position (1-based).
     pub pos: u64,
-    /// The other end of a structural event, if there is one: sequence name and position (1-based).
+    /// The second breakend of a structural variant, if there is one: name of the sequence and position (1-based).
     pub other: Option<(String, u64)>,
-    /// REF and ALT of the first record.
+    /// REF and ALT of the first VCF record.
     pub alleles: [String; 2],
     /// Class of the event: SNV, MNV, indel or kind of structural variant.
     pub class: EventClass,
     /// Somatic quality (Phred).
     pub quality: f64,
-    /// IDs of the filters that the event failed; empty if it passes.
+    /// IDs of the filters that the event failed; empty if it passes all.
     pub filters: Vec<String>,
-    /// Number of molecules of the normal with and without the tumour allele.
+    /// Numbers of molecules of the normal with the reference allele and with the tumour allele.
     pub normal: AlleleSupport,
-    /// Support in the tumour, or in all tumours together.
+    /// Numbers of molecules with each allele in the tumour, or in all tumours together.
     pub tumour: AlleleSupport,
-    /// Support in each tumour; empty with a single tumour.
+    /// Numbers of molecules with each allele in every tumour; empty with a single tumour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tumours: Vec<TumourSupport>,
-    /// Name of the tumour contig in `contigs.fa`.
+    /// Name of the tumour contig in `contigs.fa` that shows the event.
     pub contig: String,
-    /// Effect on the gene, if a GFF3 file was given and the event is in a gene.
+    /// Effect on a gene, if a GFF3 file was given and the event is in a gene.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gene: Option<GeneEffect>,
-    /// Alignment of the reads to both alleles, for the report; empty for calls whose reads are not shown. Not
+    /// Reads aligned to both alleles, for the report; empty for calls whose reads the report does not show. Not
     /// serialized.
     #[serde(skip)]
     pub picture: EventPileup,
 }
 
-/// Reads of all samples aligned to the normal and the tumour allele of an event, in columns, for the report.
+/// Pileup for the report: reads of all samples aligned, column by column, to the normal and the tumour allele of an
+/// event.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EventPileup {
-    /// The normal allele, with `-` where the tumour has additional bases. As long as `tumour`.
+    /// Bases of the normal allele, with `-` where the tumour allele has additional bases. As long as `tumour`.
     pub normal: String,
-    /// The tumour allele, with `-` where the normal has additional bases.
+    /// Bases of the tumour allele, with `-` where the normal allele has additional bases.
     pub tumour: String,
-    /// First column of the change, and the column after its last.
+    /// First column of the changed bases, and the column after the last.
     pub change: (u32, u32),
-    /// The reads: normal first; in a tumour, reads that support its allele first. At most some dozens per sample.
+    /// The reads, sorted by sample with the normal first. In a tumour, reads with the tumour allele come first. Some
+    /// dozens per sample at most.
     pub rows: Vec<PileupRow>,
 }
 
@@ -222,11 +225,11 @@ pub struct PileupRow {
     pub supports_tumour_allele: Option<bool>,
     /// Whether the read has the orientation of the contig.
     pub forward: bool,
-    /// Whether the read is a duplicate and does not count.
+    /// Whether the read is a duplicate, which is shown but not counted.
     pub is_duplicate: bool,
-    /// First column of the read.
+    /// First column that the read covers.
     pub start: u32,
-    /// Bases from the first column on: `.` where the read agrees with its allele, the base where it differs, `-` in a
-    /// gap of its allele.
+    /// Characters of the columns from `start` on: `.` for a base equal to the allele that the read supports, the base
+    /// where it differs, `-` in a gap of this allele.
     pub cells: String,
 }

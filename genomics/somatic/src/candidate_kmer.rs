@@ -1,10 +1,10 @@
 //! Selects candidate k-mers from root counters: k-mers that the tumour has and the normal lacks.
 //!
-//! The rule looks at one root at a time, so it runs inside the counter while the bin of the root is in memory
-//! (cadenelli2019, section 2.4). It is sensitive on purpose. It leaves a few hundred false loci in 5 Mbp, which
-//! grouping and genotyping remove; fixed thresholds lose two fifths of the true ones. The rule allows for errors in
-//! the tumour and for contamination of the normal. Where the normal has the root, both allowances come from the depth
-//! of the root itself, so that amplified, captured and repeated sequence is compared with its own depth.
+//! The selection looks at one root at a time, so it runs while the counter has the bin of the root in memory
+//! (cadenelli2019, section 2.4). It is sensitive on purpose: it leaves a few hundred false loci in 5 Mbp, which
+//! grouping and genotyping remove. Fixed thresholds would lose two fifths of the true ones. It tolerates sequencing
+//! errors in the tumour and contamination of the normal. Where the normal has the root, both tolerances are computed
+//! from the depth of this root, so that amplified, captured and repeated sequence is compared with its own depth.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -18,71 +18,73 @@ use serde::{Deserialize, Serialize};
 
 use crate::tumour_alleles::{TumourAlleleCollector, TumourAlleles, may_have_two_alleles};
 
-/// A candidate k-mer: a k-mer that the tumour has and the normal lacks. Its root consists of its k-2 middle bases.
+/// A candidate k-mer of a tumour: a k-mer that the tumour has and the normal lacks, or has much less often. Its root
+/// consists of its k−2 middle bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct CandidateKmer {
-    /// The canonical k-mer (the smaller of the two strands).
+    /// The k-mer in canonical form: the smaller of both strands, at 2 bits per base.
     pub kmer: u64,
-    /// Number of occurrences in the tumour.
+    /// Number of occurrences of the k-mer in the tumour.
     pub tumour_count: u32,
-    /// Number of occurrences in the normal.
+    /// Number of occurrences of the k-mer in the normal.
     pub normal_count: u32,
-    /// Number of occurrences of the root in the tumour if this is a branching k-mer: the normal has the root with
-    /// another extension, and the tumour has this k-mer more often than sequencing errors explain. 0 for a novel
-    /// k-mer, whose root the normal lacks.
+    /// Number of occurrences of the root in the tumour, if this is a branching k-mer: the normal has the root with
+    /// another first or last base, and the tumour has this k-mer more often than sequencing errors explain. 0 for a
+    /// novel k-mer, whose root the normal lacks.
     pub root_depth: u32,
-    /// The selector that chose the k-mer: the number of a tumour, or [`POOLED_SELECTOR_NUMBER`] for all tumours pooled.
-    /// Counts and root depth are those that the selector saw. Several selectors may choose the same k-mer.
+    /// Number of the selector that chose the k-mer: the number of a tumour, or [`POOLED_SELECTOR_NUMBER`] for all
+    /// tumours pooled. The counts and the root depth are those of this selector's samples. Several selectors may choose
+    /// the same k-mer.
     pub selector: u8,
-    /// Smallest ratio, in percent, of the allele's fraction in the normal to that in the tumour that explains the
-    /// count in the normal; 0 if the slight contamination does that every normal may have.
+    /// Smallest ratio, in percent, of the allele fraction in the normal to that in the tumour that would explain the
+    /// count in the normal by tumour cells in it. 0 if slight contamination, which every normal may have, explains the
+    /// count.
     pub tumour_in_normal_percent: u8,
 }
 
 /// Number of the selector that pools the counts of all tumours.
 pub const POOLED_SELECTOR_NUMBER: u8 = 0;
 
-/// Groups candidates by k-mer. The candidates must be sorted.
+/// Groups candidates with the same k-mer. The candidates must be sorted.
 pub(crate) fn group_by_kmer(candidates: &[CandidateKmer]) -> impl Iterator<Item = &[CandidateKmer]> {
     candidates.chunk_by(|a, b| a.kmer == b.kmer)
 }
 
 impl CandidateKmer {
-    /// Whether this is a branching k-mer: the normal has the same root with another extension, so the tumour's
-    /// sequence branches off here.
+    /// Whether this is a branching k-mer: the normal has the same root with another first or last base.
     pub fn is_branching(&self) -> bool {
         self.root_depth > 0
     }
 
-    /// Whether this is a branching k-mer in a repeat: its root is at least [`MIN_REPEAT_DEPTH_RATIO`] times as
-    /// frequent as `median_depth`, the median k-mer depth of the tumour.
+    /// Whether this is a branching k-mer in a repeat: its root occurs at least [`MIN_REPEAT_DEPTH_RATIO`] times as
+    /// often as `median_depth`, the median k-mer depth of the tumour.
     pub fn is_in_repeat(&self, median_depth: f64) -> bool {
         f64::from(self.root_depth) > MIN_REPEAT_DEPTH_RATIO * median_depth
     }
 
-    /// Whether this branching k-mer is so rare that sequencing errors may explain it. It then counts only if enough of
-    /// its occurrences have high base quality.
+    /// Whether this is a branching k-mer that is rare enough to be a sequencing error. It is then used only if enough
+    /// of its occurrences have high base quality.
     pub fn needs_high_quality(&self) -> bool {
         self.is_branching()
             && f64::from(self.tumour_count) < min_count_above_errors_at_depth(f64::from(self.root_depth))
     }
 }
 
-/// Minimum ratio of root depth to median k-mer depth in a repeat. Empirical.
+/// Minimum ratio of root depth to median k-mer depth for a root in a repeat. Empirical.
 const MIN_REPEAT_DEPTH_RATIO: f64 = 3.0;
 
-/// Upper bound of the probability that a read has one given wrong base at a position, if the base has quality
+/// Maximum probability that a read has one given wrong base at a position, if the base has quality
 /// [`HIGH_BASE_QUALITY`] or more. Empirical.
 const MAX_HIGH_QUALITY_ERROR_RATE: f64 = MAX_BASE_ERROR_RATE / 5.0;
 /// Minimum Phred quality of a base that counts as high quality.
 pub const HIGH_BASE_QUALITY: u8 = 30;
-/// Minimum number of molecules with high-quality bases that support a candidate whose count is too low otherwise.
+/// Minimum number of molecules with high-quality bases that support a candidate whose count alone is too low.
 /// Empirical.
 const MIN_HIGH_QUALITY_COUNT: f64 = 4.0;
 
-/// Minimum number of occurrences with bases of quality [`HIGH_BASE_QUALITY`] or more that sequencing errors do not
-/// explain, where the tumour has `depth` occurrences of the root. `error_rate` is the measured probability of one given wrong
-/// base of good quality, if the tumour is deep enough to measure it.
+/// Minimum number of occurrences of a k-mer with bases of quality [`HIGH_BASE_QUALITY`] or more that sequencing errors
+/// do not explain. `depth` is the number of occurrences of the root in the tumour, `error_rate` the measured
+/// probability of one given wrong base of good quality, if the tumour is deep enough to measure it.
 pub(crate) fn min_high_quality_count_above_errors(depth: f64, error_rate: Option<f64>) -> f64 {
     match error_rate {
         Some(rate) => min_count_above_expected_errors(depth * rate * ERROR_RATE_MARGIN),
@@ -90,83 +92,83 @@ pub(crate) fn min_high_quality_count_above_errors(depth: f64, error_rate: Option
     }
 }
 
-/// Factor by which the error rate of some positions exceeds the mean rate of their substitution. Empirical.
+/// Factor by which the error rate at a position may exceed the mean rate of its substitution. Empirical.
 const ERROR_RATE_MARGIN: f64 = 1.5;
 
-/// Counts of a k-mer and of its root in the normal and in the tumour.
+/// Counts of a k-mer, and of its root, in the normal and in the tumour.
 #[derive(Clone, Copy)]
 struct JointCounts {
-    /// Number of occurrences of the k-mer in the normal and in the tumour.
+    /// Numbers of occurrences of the k-mer in the normal and in the tumour.
     kmer: [u32; 2],
-    /// Expected occurrences in the normal for each occurrence in the tumour, if both have the same share of the
-    /// allele.
+    /// Expected number of occurrences in the normal for each occurrence in the tumour, if both samples have the allele
+    /// at the same fraction.
     normal_per_tumour: f64,
-    /// Occurrences of the root in the normal, if the normal has it with another extension.
+    /// Number of occurrences of the root in the normal, if the normal has it with another first or last base.
     normal_root: Option<u32>,
 }
 
-/// Largest ratio, in percent, of the allele fractions in normal and tumour at which somatic alleles are selected.
-/// Chosen: above it somatic and germline alleles cannot be distinguished at usual depth.
+/// Largest ratio, in percent, of the allele fraction in the normal to that in the tumour at which an allele may be
+/// somatic. Chosen: above it, somatic and germline alleles cannot be distinguished at usual depth.
 const MAX_TUMOUR_IN_NORMAL_PERCENT: u8 = 40;
-/// Number of standard deviations (Poisson) by which the count in the normal may exceed the count that the tumour in
-/// the normal predicts. Chosen: one allele in a hundred has more.
+/// Number of standard deviations (Poisson) by which the count in the normal may exceed the count that is expected from
+/// tumour cells in the normal. Chosen: one allele in a hundred has more.
 const TUMOUR_IN_NORMAL_DEVIATIONS: f64 = 2.5;
 /// Maximum count of a somatic allele in the normal, as a share of the expected count of a germline allele. Chosen: at a
 /// depth of 30 only one germline allele in a hundred has a lower count.
 const MAX_GERMLINE_COUNT_SHARE: f64 = 0.5;
-/// Maximum count in the normal of an allele from tumour cells in it, as a share of the count of the root. Chosen as
-/// [`MAX_GERMLINE_COUNT_SHARE`].
+/// Maximum share of the normal's occurrences of a root that tumour cells in the normal may contribute to an allele.
+/// Chosen like [`MAX_GERMLINE_COUNT_SHARE`].
 const MAX_TUMOUR_IN_NORMAL_ROOT_SHARE: f64 = 0.2;
 
-/// Selects the candidate k-mers of one tumour, or of all tumours pooled, root by root. Also collects totals over all
-/// roots.
+/// Selects the candidate k-mers of one tumour, or of all tumours pooled, root by root. Also counts genotype mismatches
+/// and collects tumour alleles over all roots.
 #[derive(Debug)]
 pub struct CandidateSelector {
     k: u32,
-    /// Minimum number of occurrences in the tumour.
+    /// Minimum number of occurrences of a candidate k-mer in the tumour.
     min_tumour_count: u32,
     /// Depth of the normal divided by the depth of the tumour.
     normal_depth_ratio: f64,
-    /// Maximum number of occurrences in the normal of a novel k-mer, whatever its count in the tumour. It limits
-    /// k-mers with many copies in the tumour.
+    /// Maximum number of occurrences of a novel k-mer in the normal, whatever its count in the tumour. Limits k-mers of
+    /// high-copy sequence.
     max_normal_count: f64,
-    /// Minimum number of occurrences of a root in the normal, with other extensions, for a branching k-mer.
+    /// Minimum number of occurrences in the normal of a root with another first or last base, for a branching k-mer.
     min_normal_root_count: u32,
     /// Measured probability of one given wrong base of good quality in the tumour; `None` if it is unknown.
     error_rate: Option<f64>,
     mismatched_roots: AtomicU64,
-    /// Alleles that the tumour clearly has, collected by the selectors of single tumours only.
+    /// Collects alleles that the tumour clearly has. Only selectors of single tumours collect them.
     tumour_alleles: TumourAlleleCollector,
-    /// Number of novel k-mers found so far, and the maximum number that is output.
+    /// Number of novel k-mers found so far; `max_novel_candidates` is the maximum number that is output.
     novel_candidates: AtomicU64,
     max_novel_candidates: u64,
     number: u8,
 }
 
-/// Maximum count in the normal, as a share of the count that the tumour's depth predicts, that contamination of the
-/// normal with tumour DNA explains. Empirical.
+/// Maximum count in the normal, as a share of the count expected from the tumour's depth, that slight contamination
+/// with tumour DNA explains. Empirical.
 const MAX_CONTAMINATION_SHARE: f64 = 1.0 / 6.0;
-/// Minimum share of a root's depth in the normal from which a k-mer is germline, whatever its count in the tumour.
-/// Empirical.
+/// Minimum share of a root's occurrences in the normal at which a k-mer counts as germline, whatever its count in the
+/// tumour. Empirical.
 const MIN_GERMLINE_SHARE: f64 = 1.0 / 12.0;
-/// Minimum number of occurrences of a root in the normal, with other extensions, for a branching k-mer, in a normal of
-/// usual depth. With fewer reads a change cannot be judged, and all tumour sequence would look new where the normal has
-/// few reads.
+/// Minimum number of occurrences in the normal of a root with another first or last base, for a branching k-mer, in a
+/// normal of usual depth. With fewer reads of the normal, all tumour sequence would look new.
 const MIN_NORMAL_ROOT_COUNT: u32 = 4;
-/// Depth of the normal, in read pairs, for which the minimum rises by 1: it is 1 at a depth of 5 and reaches
+/// Depth of the normal for which the minimum root count rises by 1: the minimum is 1 at a depth of 5 and reaches
 /// [`MIN_NORMAL_ROOT_COUNT`] at 20. Chosen.
 const NORMAL_DEPTH_PER_ROOT_COUNT: f64 = 4.0;
-/// Minimum number of occurrences in the tumour from which one occurrence in the normal is taken for an error.
+/// Minimum number of occurrences in the tumour at which a single occurrence in the normal counts as an error.
 const MIN_CLEAR_TUMOUR_COUNT: u32 = 4;
-/// Minimum ratio of tumour depth to normal depth, normalised by the sizes of the samples, in an amplified region.
+/// Minimum ratio of tumour depth to normal depth, normalised by the total depths of both samples, in an amplified
+/// region.
 const MIN_AMPLIFICATION_RATIO: f64 = 2.0;
 /// Minimum number of occurrences of a root in each sample at which the alleles of both samples are compared.
 const MIN_COMPARED_ROOT_COUNT: u32 = 8;
 
 impl CandidateSelector {
-    /// A selector for a tumour with `depth` occurrences of a single-copy k-mer (0: unknown). `kmers` has the total
-    /// numbers of k-mers of the normal and the tumour; `min_tumour_count` is the minimum number of occurrences in the
-    /// tumour.
+    /// Creates a selector for a tumour in which a single-copy k-mer occurs `depth` times (0 if unknown). `kmers` has
+    /// the total numbers of k-mers of the normal and of the tumour; `min_tumour_count` is the minimum number of
+    /// occurrences in the tumour.
     pub fn for_tumour(
         k: u32,
         min_tumour_count: u32,
@@ -199,23 +201,23 @@ impl CandidateSelector {
         }
     }
 
-    /// The same selector with another selector number.
+    /// Sets the number that the selector writes into its candidates.
     pub(crate) fn with_selector_number(self, number: u8) -> CandidateSelector {
         CandidateSelector { number, ..self }
     }
 
-    /// The same selector with a limit: outputs about `max_candidates` novel k-mers at most in total.
+    /// Limits the output to about `max_candidates` novel k-mers in total.
     pub fn with_novel_kmer_limit(self, max_candidates: u64) -> CandidateSelector {
         CandidateSelector { max_novel_candidates: max_candidates, ..self }
     }
 
-    /// Number of novel k-mers found, including those above the limit that were not output.
+    /// Number of novel k-mers found, including those above the limit, which were not output.
     pub fn num_novel_candidates(&self) -> u64 {
         self.novel_candidates.load(Relaxed)
     }
 
-    /// Number of roots at which each sample has only one extension and the two extensions differ. Between two people
-    /// there are many such roots, in one person hardly any.
+    /// Number of roots for which each sample has only one first and last base, and these differ between the samples.
+    /// Two people have many such roots, one person hardly any.
     pub fn genotype_mismatches(&self) -> u64 {
         self.mismatched_roots.load(Relaxed)
     }
@@ -225,14 +227,14 @@ impl CandidateSelector {
         self.tumour_alleles.collected_alleles()
     }
 
-    /// Appends the candidate k-mers of a root: k-mers that are frequent enough in the tumour and that the normal
-    /// lacks, except for what contamination explains. Palindromic k-mers are skipped, because they have no direction
-    /// and cannot anchor a read.
+    /// Appends the candidate k-mers of a root: k-mers that are frequent enough in the tumour and that the normal lacks,
+    /// except for occurrences that contamination explains. Palindromic k-mers are skipped: without a direction they
+    /// cannot anchor a read.
     pub fn select_from_root(&self, root: &RootCounters, candidates: &mut Vec<CandidateKmer>) {
         self.select_from_root_view(root, |counts| *counts, candidates);
     }
 
-    /// Maximum count of a k-mer in a normal without tumour cells: that of slight contamination.
+    /// Maximum count of a k-mer in a normal without tumour cells, allowing for slight contamination.
     fn max_clean_normal_count(&self, joint: &JointCounts) -> f64 {
         let tumour = joint.kmer[usize::from(TUMOUR_SAMPLE)];
         let most = f64::from(tumour) * joint.normal_per_tumour * MAX_CONTAMINATION_SHARE;
@@ -244,8 +246,9 @@ impl CandidateSelector {
         if tumour >= MIN_CLEAR_TUMOUR_COUNT.max(2 * self.min_tumour_count) { most.max(1.0) } else { most }
     }
 
-    /// Smallest ratio in percent of the allele fractions that explains the count in the normal; `None` if none does
-    /// up to [`MAX_TUMOUR_IN_NORMAL_PERCENT`].
+    /// Smallest ratio, in percent, of the allele fraction in the normal to that in the tumour that explains the count
+    /// in the normal. 0 if slight contamination explains it; `None` if no ratio up to [`MAX_TUMOUR_IN_NORMAL_PERCENT`]
+    /// does.
     fn tumour_in_normal_percent(&self, joint: &JointCounts) -> Option<u8> {
         let [normal, tumour] = joint.kmer.map(f64::from);
         if normal <= self.max_clean_normal_count(joint) {
@@ -266,8 +269,8 @@ impl CandidateSelector {
         (1..=MAX_TUMOUR_IN_NORMAL_PERCENT).find(explains)
     }
 
-    /// Appends the candidate k-mers of a root with counters of any number of samples. `view` converts these counters
-    /// into those of the normal and the tumour.
+    /// Appends the candidate k-mers of a root with counters for `S` samples. `view` converts the counts of all samples
+    /// into those of the normal and of this selector's tumours.
     pub(crate) fn select_from_root_view<const S: usize>(
         &self,
         root: &RootCounters<S>,
@@ -344,18 +347,18 @@ impl CandidateSelector {
     }
 }
 
-/// Depths and error share estimated from the k-mer spectra.
+/// Depths and error share that are estimated from the k-mer spectra.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KmerDepths {
-    /// Occurrences of a k-mer that both haplotypes of the genome have once, for the normal and each tumour.
+    /// For the normal and each tumour: the expected number of occurrences of a k-mer that occurs once in each haploid
+    /// genome.
     pub kmer: Vec<f64>,
-    /// Share of the tumours' k-mer occurrences that are sequencing errors.
+    /// Share of all k-mer occurrences in the tumours that contain a sequencing error.
     pub error_share: f64,
 }
 
 impl KmerDepths {
-    /// Estimates the depth of each sample from its spectrum: the highest peak above the valley that follows the error
-    /// k-mers.
+    /// Estimates the depth of each sample as the highest peak of its spectrum above the error k-mers.
     pub fn from_spectra(spectra: &[Vec<u64>]) -> KmerDepths {
         let kmer = spectra.iter().map(|spectrum| main_peak_depth(spectrum)).collect();
         let weigh = |range: &[u64]| -> u64 { range.iter().zip(0u64..).map(|(n, m)| m * n).sum() };
@@ -367,8 +370,8 @@ impl KmerDepths {
     }
 }
 
-/// Median depth of the k-mers of a sample, weighted by their occurrences and without error k-mers. Works for targeted
-/// panels too, whose spectrum has no single peak. 0 for an empty spectrum.
+/// Median depth of the k-mers of a sample without error k-mers, weighted by their occurrences. Also valid for targeted
+/// panels, whose spectrum has no single peak. 0 for an empty spectrum.
 pub fn median_kmer_depth(spectrum: &[u64]) -> f64 {
     let from = error_valley(spectrum);
     let mass = |m: usize| m as u64 * spectrum[m];
@@ -383,13 +386,14 @@ pub fn median_kmer_depth(spectrum: &[u64]) -> f64 {
     (from..spectrum.len()).find(reaches).unwrap_or(0) as f64
 }
 
-/// The valley between the error k-mers and the first peak: the first multiplicity after which the spectrum rises.
+/// The multiplicity between the error k-mers and the first peak of a spectrum: the first one after which the spectrum
+/// rises.
 fn error_valley(spectrum: &[u64]) -> usize {
     (2..spectrum.len().saturating_sub(1)).find(|&m| spectrum[m + 1] > spectrum[m]).unwrap_or(2)
 }
 
-/// The multiplicity above the valley with the most k-mer occurrences. Weighting by occurrences prefers the homozygous
-/// peak to the heterozygous one at half the depth.
+/// The multiplicity above the error k-mers with the most k-mer occurrences. Weighting by occurrences prefers the
+/// homozygous peak to the heterozygous one at half the depth.
 fn main_peak_depth(spectrum: &[u64]) -> f64 {
     let from = error_valley(spectrum);
     let last = spectrum.len().saturating_sub(1);

@@ -1,8 +1,8 @@
-//! Selectors of candidate k-mers: one for each tumour and, with several tumours of one person, one for all of them
+//! The selectors of candidate k-mers: one for each tumour and, if one person has several tumours, one for all of them
 //! pooled.
 //!
-//! The pooled selector finds changes of which each tumour has too few reads. It uses the pooled depth and the errors
-//! that are expected at this depth.
+//! The pooled selector finds changes for which each single tumour has too few reads. It uses the pooled depth, and the
+//! number of errors expected at this depth.
 
 use genuma_kmers::RootCounters;
 use genuma_pair::library_model::LibraryModel;
@@ -11,7 +11,7 @@ use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use crate::candidate_kmer::{CandidateKmer, CandidateSelector, POOLED_SELECTOR_NUMBER};
 use crate::tumour_alleles::TumourAlleles;
 
-/// The selectors of all tumours of a call.
+/// The candidate selectors of all tumours of a call.
 #[derive(Debug)]
 pub struct CandidateSelectors {
     per_tumour: Vec<CandidateSelector>,
@@ -20,9 +20,9 @@ pub struct CandidateSelectors {
 }
 
 impl CandidateSelectors {
-    /// Creates the selectors. `kmers` are the numbers of k-mers of each sample, the normal first. `genome_bases` is
-    /// the size of the genome, if known. Each selector outputs about `max_novel_candidates` novel k-mers at most.
-    /// `libraries` describes each tumour with the normal.
+    /// Creates the selectors. `kmers` has the total number of k-mers of each sample, the normal first. `genome_bases`
+    /// is the size of the genome, if known. Each selector outputs at most about `max_novel_candidates` novel k-mers.
+    /// `libraries` has the library properties of each tumour and the normal.
     pub fn for_tumours(
         k: u32,
         min_tumour_count: u32,
@@ -46,8 +46,8 @@ impl CandidateSelectors {
         }
     }
 
-    /// Appends the candidates of a root from all selectors. The pooled selector adds no k-mer that one tumour clearly
-    /// shows.
+    /// Appends the candidate k-mers that all selectors choose at a root. The pooled selector adds only k-mers that no
+    /// single tumour clearly shows.
     pub fn select_from_root<const S: usize>(&self, root: &RootCounters<S>, candidates: &mut Vec<CandidateKmer>) {
         let len_before = candidates.len();
         for (tumour, selector) in (usize::from(TUMOUR_SAMPLE)..).zip(&self.per_tumour) {
@@ -76,7 +76,8 @@ impl CandidateSelectors {
         candidates.truncate(kept);
     }
 
-    /// Number of novel k-mers that the selectors of single tumours found, including those above their limits.
+    /// Number of novel k-mers that the selectors of single tumours found, including those above their limits, which
+    /// were not output.
     pub fn num_novel_candidates(&self) -> u64 {
         self.per_tumour.iter().map(CandidateSelector::num_novel_candidates).sum()
     }

@@ -1,71 +1,72 @@
-//! Differences between a tumour contig and the genome: small variants, junctions and novel sequence.
+//! Types for differences between a tumour contig and the genome: small variants, junctions and novel sequence.
 
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use serde::{Deserialize, Serialize};
 
-/// Side of a breakpoint on which the retained sequence is.
+/// Side of a breakend on which the tumour keeps the sequence of the genome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RetainedSide {
-    /// The retained sequence ends at the position (strand `+` in BEDPE).
+    /// The kept sequence ends at the breakend (strand `+` in BEDPE).
     Left,
-    /// The retained sequence begins at the position (strand `-` in BEDPE).
+    /// The kept sequence begins at the breakend (strand `-` in BEDPE).
     Right,
 }
 
-/// One end of a junction: the last (or first) retained base.
+/// One end of a junction, as the outermost base of the genome that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Breakend {
-    /// Index of the sequence in the genome.
+    /// Index of the chromosome or contig in the genome.
     pub chrom: usize,
-    /// 0-based position of the outermost retained base.
+    /// 0-based position of the outermost base that is kept.
     pub pos: usize,
-    /// Side on which the retained sequence is.
+    /// Side of `pos` on which the kept sequence is.
     pub side: RetainedSide,
 }
 
-/// A difference between a tumour's sequence and the genome.
+/// A difference between the sequence of a tumour and the genome.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Change {
-    /// `reference` at `pos` (0-based) is replaced by `alternative`. Left-aligned, with an anchor base where VCF
-    /// requires one.
+    /// A small variant, or a long insertion or deletion: `reference` at `pos` (0-based) is replaced by `alternative`.
+    /// Left-aligned, with an anchor base where VCF requires one.
     Allele {
-        /// Index of the sequence in the genome.
+        /// Index of the chromosome or contig in the genome.
         chrom: usize,
         /// 0-based position of the first reference base.
         pos: usize,
         /// Bases of the reference from `pos` on, upper case; VCF: REF.
         reference: Vec<u8>,
-        /// Bases that the tumour has in their place, upper case; VCF: ALT.
+        /// Bases of the tumour instead of `reference`, upper case; VCF: ALT.
         alternative: Vec<u8>,
     },
-    /// Two breakends, apart in the genome, that are adjacent in the tumour; the smaller breakend first.
+    /// Two breakends that are not adjacent in the genome but adjacent in the tumour; the smaller breakend first.
     Junction {
-        /// The two breakends that the tumour joins.
+        /// The two breakends that are joined.
         ends: [Breakend; 2],
-        /// Bases inserted between the breakends, read from the first breakend to the second.
+        /// Bases inserted between the breakends, in the direction from the first to the second.
         inserted: Vec<u8>,
-        /// Number of bases that could belong to either breakend (microhomology). The first breakend is as far left as
-        /// possible.
+        /// Number of bases that could belong to either breakend (microhomology). The first breakend has the leftmost
+        /// possible position.
         homology: usize,
     },
-    /// Sequence that is not found in the genome begins here: one side of a long insertion.
+    /// Novel sequence, which is not found in the genome, begins here: one end of a long insertion, or a single
+    /// breakend.
     Novel {
-        /// The breakend at which the known sequence stops.
+        /// The breakend at which the genome's sequence ends.
         end: Breakend,
-        /// The novel bases known so far, read away from the breakend.
+        /// The novel bases that the contig shows, in the direction away from the breakend.
         sequence: Vec<u8>,
     },
 }
 
-/// Size in bp from which a change is structural: the usual limit between indels and structural variants (50 bp). A
+/// Minimum size in bp of a structural variant; smaller insertions and deletions are indels (50 bp by convention). A
 /// larger value reports more changes as indels.
 pub const MIN_STRUCTURAL_BP: usize = 50;
-/// Breakends at most this many bp apart are the same breakend: the alignment of repeated flanks may shift them.
+/// Maximum distance in bp of two breakends that count as the same: the alignment may shift them in repeated flanks.
 pub(crate) const MAX_BREAKEND_SHIFT_BP: usize = 15;
 
-/// Whether a change is a substitution or an indel shorter than [`MIN_STRUCTURAL_BP`].
+/// Whether a change is an SNV, an MNV, or an indel shorter than [`MIN_STRUCTURAL_BP`].
 pub(crate) fn is_small_variant(change: &Change) -> bool {
     match change {
         Change::Allele { reference, alternative, .. } => {
@@ -75,13 +76,13 @@ pub(crate) fn is_small_variant(change: &Change) -> bool {
     }
 }
 
-/// Whether a change replaces bases with the same number of other bases.
+/// Whether a change replaces bases by the same number of other bases (SNV or MNV).
 pub(crate) fn is_substitution(change: &Change) -> bool {
     matches!(change, Change::Allele { reference, alternative, .. } if reference.len() == alternative.len())
 }
 
-/// The positions that a change affects (sequence index, 0-based position): the position of a small variant, both ends
-/// of a long deletion or junction, the breakend of novel sequence.
+/// Positions that a change affects (chromosome index, 0-based position): the position of a small variant, both ends of
+/// a long deletion or junction, the breakend of novel sequence.
 pub(crate) fn affected_positions(change: &Change) -> Vec<(usize, usize)> {
     match change {
         Change::Allele { chrom, pos, reference, .. } if reference.len() > MIN_STRUCTURAL_BP => {
@@ -93,8 +94,8 @@ pub(crate) fn affected_positions(change: &Change) -> Vec<(usize, usize)> {
     }
 }
 
-/// Whether a change is in the targets, extended by `padding_bp` on both sides: any reference base of a small variant,
-/// or either end of a structural variant.
+/// Whether a change overlaps the targets, extended by `padding_bp` on both sides. Of a small variant any reference base
+/// counts, of a structural variant either end.
 pub(crate) fn is_on_target(change: &Change, targets: &Targets, padding_bp: usize) -> bool {
     match change {
         Change::Allele { chrom, pos, reference, .. } if is_small_variant(change) => {
@@ -106,7 +107,7 @@ pub(crate) fn is_on_target(change: &Change, targets: &Targets, padding_bp: usize
     }
 }
 
-/// The position by which changes are sorted: sequence index, 0-based position.
+/// Position by which changes are sorted: chromosome index, 0-based position.
 pub fn change_sort_position(change: &Change) -> (usize, usize) {
     match change {
         Change::Allele { chrom, pos, .. } => (*chrom, *pos),
@@ -115,12 +116,13 @@ pub fn change_sort_position(change: &Change) -> (usize, usize) {
     }
 }
 
-/// Whether two breakends are on one sequence, at most `within` bp apart.
+/// Whether two breakends are on the same chromosome and at most `within` bp apart.
 pub(crate) fn are_breakends_near(a: &Breakend, b: &Breakend, within: usize) -> bool {
     a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= within
 }
 
-/// Whether two changes are equal, or are the same junction or novel end within [`MAX_BREAKEND_SHIFT_BP`].
+/// Whether two changes are equal, or are junctions or novel ends with the same breakends within
+/// [`MAX_BREAKEND_SHIFT_BP`].
 pub(crate) fn is_same_change(a: &Change, b: &Change) -> bool {
     a == b || is_same_breakpoint(a, b)
 }
@@ -167,8 +169,8 @@ pub fn left_align_allele(genome: &[u8], pos: usize, reference: &[u8], alternativ
     (pos + shared, r[shared..].to_vec(), a[shared..].to_vec())
 }
 
-/// The small variant that makes the same sequence as a junction of a deletion or tandem duplication below
-/// [`MIN_STRUCTURAL_BP`]; `None` for all other changes.
+/// Converts a junction that deletes or tandemly duplicates fewer than [`MIN_STRUCTURAL_BP`] bases to the equivalent
+/// small variant; `None` for all other changes.
 pub(crate) fn short_junction_as_allele(change: &Change, genome: &Reference) -> Option<Change> {
     let Change::Junction { ends: [first, second], inserted, .. } = change else { return None };
     if first.chrom != second.chrom {

@@ -1,7 +1,7 @@
-//! Aligns contigs that lie across the origin of a circular reference sequence, such as the mitochondrial genome.
+//! Aligns contigs that cross the origin of a circular reference sequence, such as the mitochondrial genome.
 //!
-//! The sequence around the origin is given to the alignment as one linear sequence. The changes get the positions of
-//! the circular sequence afterwards.
+//! The bases before and after the origin are joined to one linear sequence, with which the contig is aligned.
+//! Afterwards the positions of the changes are converted to positions of the circular sequence.
 
 use genuma_align::Hit;
 use genuma_reads::fasta::{self, Reference};
@@ -9,28 +9,29 @@ use genuma_reads::fasta::{self, Reference};
 use crate::change::{Breakend, Change};
 use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP};
 
-/// Number of genome bases beyond the length of a contig on each side of the origin: flanks of the contig and a gap
+/// Number of genome bases that are added to the length of a contig on each side of the origin, for its flanks and a gap
 /// between its segments.
 const MARGIN_BP: usize = 2 * MAX_JOINED_SEGMENT_DISTANCE_BP;
-/// Maximum distance in bp between the origin and the end of a segment that may continue beyond it. Changes near the
-/// origin end a segment early.
+/// Maximum distance in bp between the origin and the end of a segment that may continue beyond the origin. A segment
+/// may end early if the contig has a change near the origin.
 const MAX_ORIGIN_DISTANCE_BP: usize = 60;
 
-/// The sequence around the origin of a circular reference sequence.
+/// The bases on both sides of the origin of a circular reference sequence, joined to one linear sequence.
 pub(crate) struct OriginWindow {
     /// Index of the circular sequence in the genome.
     chrom: usize,
     /// Length of the circular sequence in bp.
     length: usize,
-    /// Number of bases on each side of the origin.
+    /// Number of bases on each side of the origin in the window.
     flank: usize,
-    /// A genome with one sequence: the last `flank` bases of the circular sequence, and its first ones.
+    /// A genome that consists of the window: the last `flank` bases of the circular sequence, then its first `flank`
+    /// bases.
     pub(crate) genome: Reference,
 }
 
 impl OriginWindow {
-    /// The window for a contig of `len` bases with these segments; `None` unless all segments are near the origin of
-    /// one circular sequence, and one may continue beyond it.
+    /// The window for a contig of `len` bases with these segments. `None` unless all segments are near the origin of
+    /// one circular sequence and at least one may continue beyond the origin.
     pub(crate) fn around_segments(segments: &[ContigSegment], len: usize, genome: &Reference) -> Option<OriginWindow> {
         let chrom = segments.first()?.chrom;
         if !genome.is_circular(chrom) {
@@ -48,7 +49,8 @@ impl OriginWindow {
         Some(OriginWindow { chrom, length: seq.len(), flank, genome: Reference::from_contigs(vec![window]) })
     }
 
-    /// The hits that lie in the window, in its coordinates.
+    /// Converts the mapper's hits in the window from positions of the genome to positions of the window. Drops other
+    /// hits.
     pub(crate) fn convert_hits(&self, hits: &[Hit]) -> Vec<Hit> {
         let convert = |hit: &Hit| {
             let start = if hit.ref_end <= self.flank {
@@ -62,12 +64,13 @@ impl OriginWindow {
         hits.iter().filter_map(convert).collect()
     }
 
-    /// Position on the circular sequence of a position of the window.
+    /// Converts a position of the window to the position on the circular sequence.
     fn circular_position(&self, pos: usize) -> usize {
         if pos < self.flank { self.length - self.flank + pos } else { pos - self.flank }
     }
 
-    /// Converts a change of the window. `None` for a deletion across the origin, which has no position in a VCF file.
+    /// Converts a change from positions of the window to the circular sequence. `None` for a deletion or junction
+    /// across the origin, which VCF cannot represent.
     pub(crate) fn convert_change(&self, change: Change) -> Option<Change> {
         let convert_breakend =
             |end: Breakend| Breakend { chrom: self.chrom, pos: self.circular_position(end.pos), side: end.side };
@@ -86,8 +89,9 @@ impl OriginWindow {
         })
     }
 
-    /// Converts the diagonals of an aligned contig of `len` bases: the sequence index, and the number added to a contig
-    /// coordinate to get the position of its first base, and of its last base.
+    /// Converts the diagonals of an aligned contig of `len` bases from the window to the circular sequence: for the
+    /// first and the last segment, the chromosome index, and the number to add to a contig coordinate to get the genome
+    /// position.
     pub(crate) fn convert_diagonals(
         &self,
         diagonals: [Option<(usize, i64)>; 2],

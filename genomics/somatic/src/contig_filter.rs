@@ -1,4 +1,4 @@
-//! Decides for which contigs reads are recruited: contigs with a change that can become a call.
+//! Decides for which contigs reads are recruited: only those with a change that can become a call.
 
 use crate::aligned_contig::AlignedContig;
 use crate::event::CallThresholds;
@@ -6,26 +6,26 @@ use crate::evidence::error_frequency;
 use crate::fold_back::is_fold_back_artefact;
 use crate::genotype::ErrorFrequency;
 
-/// Reason why no reads are recruited for a contig, in the order of the checks.
+/// Why no reads are recruited for a contig, in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RejectReason {
     /// The contig has no change.
     NoChange,
-    /// All changes are supported by low-quality bases only.
+    /// Only low-quality bases support the changes of the contig.
     LowQuality,
-    /// Two pairs support only changes that look like frequent errors, for which a call needs three molecules in this
-    /// library.
+    /// The contig has two pairs, and all its changes look like common errors, for which a call needs three molecules in
+    /// this library.
     TooFewPairs,
-    /// The contig is a fold-back of a few molecules in a library with many fold-backs.
+    /// The contig is a fold-back artefact of a few molecules, in a library with many such artefacts.
     FoldBack,
 }
 
 impl RejectReason {
-    /// All reasons, in the order of the checks.
+    /// All reject reasons, in the order of the checks.
     pub const ALL_REASONS: [RejectReason; 4] =
         [RejectReason::NoChange, RejectReason::LowQuality, RejectReason::TooFewPairs, RejectReason::FoldBack];
 
-    /// Why a contig assembled from `pairs` pairs is rejected; `None` if reads are recruited.
+    /// Why a contig assembled from `pairs` pairs is rejected; `None` if reads are recruited for it.
     pub fn find_reject_reason(
         contig: &AlignedContig,
         pairs: usize,
@@ -45,7 +45,7 @@ impl RejectReason {
         }
     }
 
-    /// Text of the reason in the ledger, for a number of contigs.
+    /// Name of the ledger line that counts the contigs with this reason.
     pub fn ledger_text(self) -> &'static str {
         match self {
             RejectReason::NoChange => "contigs without a change from the reference",
@@ -57,7 +57,7 @@ impl RejectReason {
         }
     }
 
-    /// Text for one contig, appended to the description of its change.
+    /// Text that explains the reason for one contig, to append to the description of its change.
     pub fn reason_for_one_contig(self) -> &'static str {
         match self {
             RejectReason::NoChange => "",

@@ -1,7 +1,6 @@
-//! Places contigs on the reference, finds their changes, and keeps the contigs for which reads are recruited.
+//! Places contigs on the reference, finds their changes, and drops contigs that cannot become a call.
 //!
-//! As many contigs are placed together as fit in memory. Of each batch only the contigs that can become a call are
-//! kept. The reference is scanned twice for each batch.
+//! As many contigs are placed together as fit in memory, and the reference is scanned twice for each such batch.
 
 use std::collections::BTreeSet;
 
@@ -16,37 +15,37 @@ use crate::event::CallThresholds;
 use crate::insertion_source;
 use crate::ledger::{Ledger, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE};
 
-/// Resources and options for placing contigs.
+/// Resources and options for placing contigs on the reference.
 pub struct PlacementContext<'a> {
-    /// The genome in which the contigs are searched.
+    /// The genome to which the contigs are aligned.
     pub genome: &'a Reference,
     /// Number of threads, at least 1.
     pub threads: usize,
-    /// Memory budget in bytes for the search and its results.
+    /// Memory budget in bytes for the search of the reference and its results.
     pub memory_bytes: u64,
-    /// Thresholds that depend on the libraries.
+    /// Call thresholds that depend on the libraries.
     pub thresholds: CallThresholds,
-    /// Indices of contigs that are kept even if they are rejected.
+    /// Indices of contigs that are returned even if they are rejected.
     pub always_kept: &'a BTreeSet<usize>,
-    /// Progress: bases of the reference that were scanned.
+    /// Receives progress: the number of reference bases scanned.
     pub meter: &'a ProgressCounters,
 }
 
-/// A contig with its position and changes.
+/// A contig with its position on the genome and its changes.
 #[derive(Debug)]
 pub struct PlacedContig {
-    /// Index of the contig in the list given to [`place_contigs`].
+    /// Index of the contig in the list that was given to [`place_contigs`].
     pub index: usize,
-    /// Number of pairs in the contig's assembly.
+    /// Number of read pairs from which the contig was assembled.
     pub num_pairs: usize,
     /// The contig aligned with the genome, with its changes.
     pub contig: AlignedContig,
-    /// Why no reads are recruited for the contig; `None` if they are.
+    /// Why no reads are recruited for the contig; `None` if reads are recruited.
     pub(crate) reject_reason: Option<RejectReason>,
 }
 
-/// Places all contigs. Returns the contigs for which reads are recruited, and the rejected contigs listed in
-/// [`PlacementContext::always_kept`].
+/// Places all contigs on the genome. Returns the contigs for which reads are recruited, and those listed in
+/// [`PlacementContext::always_kept`]. Counts the others in `ledger`.
 pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledger: &mut Ledger) -> Vec<PlacedContig> {
     let &PlacementContext { genome, threads, memory_bytes: memory, ref thresholds, always_kept: asked, meter } =
         placing;
@@ -107,23 +106,23 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
     placed
 }
 
-/// Result of placing one contig.
+/// Result of placing one contig on the reference.
 struct PlacementOutcome {
     /// Whether the contig has no position on the reference.
     is_unplaced: bool,
-    /// Whether most of the contig is sequence that the normal has too.
+    /// Whether the normal has most of the contig's sequence too.
     is_normal_sequence: bool,
-    /// The contig, or the reason for its rejection.
+    /// The placed contig, or the reason why it was rejected.
     placed: Result<PlacedContig, RejectReason>,
 }
 
-/// Whether the normal has most of a contig's sequence: fewer than half of the bases are in candidate k-mers. In a contig
-/// of a virus or of bacteria nearly all are.
+/// Whether the normal has most of a contig's sequence: candidate k-mers cover fewer than half of the bases. In a contig
+/// of a virus or a bacterium they cover nearly all bases.
 fn is_mostly_normal_sequence(contig: &Contig) -> bool {
     2 * contig.novel.iter().filter(|novel| **novel).count() < contig.novel.len()
 }
 
-/// Replaces insertions whose inserted sequence is found in the reference by the junctions that they form.
+/// Replaces each insertion whose inserted sequence is found elsewhere in the reference by the junctions that it forms.
 fn replace_insertions_by_junctions(placed: &mut [PlacedContig], scan: &ReferenceScan<'_>) {
     let findings = placed.iter().flat_map(|one| &one.contig.changes);
     let inserted: Vec<Vec<u8>> =

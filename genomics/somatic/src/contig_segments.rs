@@ -1,4 +1,4 @@
-//! Converts the mapper's hits of a contig into the segments of the contig, in the order of the contig.
+//! Converts the mapper's hits of a contig into segments, and selects the chain of segments that explains the contig.
 
 use std::cmp::Reverse;
 
@@ -11,11 +11,10 @@ use crate::assemble::Contig;
 use crate::change::{Breakend, RetainedSide};
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
-/// Two segments whose distance on the genome is at most this many bp, in the same order and orientation, are aligned
-/// as one.
+/// Maximum distance in bp, on the genome, of two segments with the same order and orientation that are aligned as one.
 pub(crate) const MAX_JOINED_SEGMENT_DISTANCE_BP: usize = 600;
 
-/// One aligned segment of a contig, in contig coordinates.
+/// One aligned segment of a contig: a range of the contig and a range of the genome.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContigSegment {
     pub(crate) chrom: usize,
@@ -25,20 +24,20 @@ pub(crate) struct ContigSegment {
     pub(crate) mapq: u8,
 }
 
-/// End of a segment, in the direction of the contig.
+/// End of a segment of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentEnd {
-    /// The first base of the segment on the contig.
+    /// The end with the first base on the contig.
     First,
-    /// The last base of the segment on the contig.
+    /// The end with the last base on the contig.
     Last,
 }
 
-/// A gap of at least this many bases splits a hit into two segments. Shorter gaps remain inside a segment.
+/// Minimum length in bases of a gap that splits a hit into two segments. Shorter gaps remain inside a segment.
 const MIN_SPLITTING_GAP_BASES: u32 = 20;
-/// Cost of a junction between two segments, in matching bases.
+/// Cost of a junction between two segments, in units of a matching base.
 const JUNCTION_COST: i32 = 25;
-/// Largest overlap of two successive segments on the contig, in bases: microhomology or chance matches.
+/// Maximum overlap in bases of two consecutive segments on the contig: microhomology or chance matches.
 const MAX_OVERLAP_BASES: usize = 60;
 
 impl ContigSegment {
@@ -47,15 +46,15 @@ impl ContigSegment {
         self.query.1 - self.query.0
     }
 
-    /// Genome coordinate minus contig coordinate (plus, on the reverse strand): equal for all segments of one gapless
-    /// alignment.
+    /// Genome coordinate minus contig coordinate (their sum on the reverse strand). It is equal for all segments of one
+    /// gapless alignment.
     fn diagonal(&self) -> i64 {
         let (q, t) = (self.query, self.target.0 as i64);
         if self.forward { t - q.0 as i64 } else { t + q.1 as i64 }
     }
 
-    /// The genome position aligned with contig position `q` if the segment continues without gaps from its `end`,
-    /// also outside the segment.
+    /// The genome position aligned with contig position `q`, inside or outside the segment, if the alignment continues
+    /// without gaps from one end of the segment.
     pub(crate) fn extrapolated_position(&self, q: usize, end: SegmentEnd) -> i64 {
         let ahead = match end {
             SegmentEnd::First => q as i64 - self.query.0 as i64,
@@ -69,8 +68,8 @@ impl ContigSegment {
         }
     }
 
-    /// The genome bases aligned with contig positions `range` if the segment continues without gaps from `end`, in
-    /// the direction of the contig. Fewer bases where the genome's sequence ends.
+    /// The genome bases aligned with the contig range `range`, in the direction of the contig, if the alignment
+    /// continues without gaps from one end of the segment. Returns fewer bases at the end of the chromosome.
     pub(crate) fn genome_bases_aligned_with(
         &self,
         range: std::ops::Range<usize>,
@@ -84,8 +83,9 @@ impl ContigSegment {
         range.filter_map(base).map(orient).collect()
     }
 
-    /// The genome breakend at which the segment, continued without gaps from its `end`, is cut at contig position
-    /// `q`: before `q` at the segment's last end, from `q` on at its first end.
+    /// The breakend on the genome if the segment is cut at contig position `q`. For [`SegmentEnd::Last`] the bases
+    /// before `q` are kept, for [`SegmentEnd::First`] those from `q` on. `None` if the position is outside the
+    /// chromosome.
     pub(crate) fn breakend_at_cut(&self, q: usize, end: SegmentEnd, genome: &Reference) -> Option<Breakend> {
         let (outermost, kept_before) = match end {
             SegmentEnd::Last => (q.checked_sub(1)?, true),
@@ -96,13 +96,13 @@ impl ContigSegment {
         (pos < genome.contigs[self.chrom].seq.len()).then_some(Breakend { chrom: self.chrom, pos, side })
     }
 
-    /// The same segment in coordinates of the reverse-complemented contig of length `len`.
+    /// Converts the segment to coordinates of the reverse-complemented contig of length `len`.
     pub(crate) fn reverse_complemented(&self, len: usize) -> ContigSegment {
         ContigSegment { forward: !self.forward, query: (len - self.query.1, len - self.query.0), ..*self }
     }
 
-    /// Splits a hit at its long gaps into segments. The score of each: +1 for a match, -4 for a mismatch, -6 and -1
-    /// for each base for a gap.
+    /// Splits a hit of the mapper at its long gaps into segments, each with its score: +1 for a match, -4 for a
+    /// mismatch, -6 for a gap and -1 for each of its bases.
     fn split_hit(hit: &Hit, seq: &[u8], genome: &Reference) -> Vec<(ContigSegment, i32)> {
         let chrom = hit.tid;
         let target = &genome.contigs[chrom].seq;
@@ -148,28 +148,28 @@ impl ContigSegment {
     }
 }
 
-/// A segment that may be part of the chosen chain of segments.
+/// A segment that may become part of the selected chain.
 struct SegmentCandidate {
     segment: ContigSegment,
-    /// +1 for each matching base, -4 for each mismatch, less the gap costs.
+    /// Alignment score of the segment: +1 for each match, -4 for each mismatch, less the gap costs.
     score: i32,
     primary: bool,
-    /// Score added by mates beyond the contig's ends if this is the first segment of the chain, and if it is the
+    /// Scores that the mates beyond the contig's ends add if this segment is the first of the chain, and if it is the
     /// last.
     mate_scores: [i32; 2],
 }
 
 impl SegmentCandidate {
-    /// Score of the segment, with the mates' scores if it is the first or the last of the chain.
+    /// Score of the segment in a chain, with the scores of mates if it is the first or the last segment.
     fn chain_score(&self, first: bool, last: bool) -> i32 {
         self.score + if first { self.mate_scores[0] } else { 0 } + if last { self.mate_scores[1] } else { 0 }
     }
 }
 
-/// Selects the chain of segments that explains most of the contig, in contig order. Secondary hits take part, because
-/// the second half of a contig in a repeat may be a secondary hit. If several positions explain an end of the contig
-/// almost equally well, the reads' mates beyond the contig's end decide. The `mapq` of each segment is computed from
-/// the score difference to the best alternative position of the same stretch.
+/// Selects the chain of segments that explains most of the contig, in contig order. Secondary hits are candidates too,
+/// because the second half of a contig in a repeat may be a secondary hit. If several positions explain an end of the
+/// contig almost equally well, the mates of its reads beyond this end decide. The `mapq` of each segment is computed
+/// from the score difference to the best alternative position of the same contig bases.
 pub(crate) fn select_segments(contig: &Contig, hits: &[Hit], genome: &Reference) -> Vec<ContigSegment> {
     let mut candidates: Vec<SegmentCandidate> = hits
         .iter()
@@ -198,12 +198,11 @@ pub(crate) fn select_segments(contig: &Contig, hits: &[Hit], genome: &Reference)
     chain
 }
 
-/// Minimum number of bases of a segment that do not belong to a tandem repeat. A segment with fewer has no unique
-/// position.
+/// Minimum number of bases of a segment outside tandem repeats. A segment with fewer has no unique position.
 const MIN_NON_REPEAT_BASES: usize = 24;
 
-/// Whether a sequence is a tandem repeat except for fewer than [`MIN_NON_REPEAT_BASES`] bases. Such a sequence fits
-/// wherever the unit is repeated, and best where the repeat is longest.
+/// Whether a sequence is a tandem repeat except for fewer than [`MIN_NON_REPEAT_BASES`] bases. Such a sequence aligns
+/// wherever its unit is repeated, best to the longest repeat.
 fn is_tandem_repeat(seq: &[u8]) -> bool {
     (1..=MAX_REPEAT_UNIT_BP.min(seq.len())).any(|unit| {
         let same = seq.iter().zip(&seq[unit..]).filter(|(a, b)| a == b).count();
@@ -211,25 +210,25 @@ fn is_tandem_repeat(seq: &[u8]) -> bool {
     })
 }
 
-/// Mapping quality below which mates of the reads are used to choose between positions.
+/// Minimum mapping quality of a certain position. Below it, mates of the reads are used to choose between positions.
 const MIN_SURE_MAPQ: u8 = 60;
-/// Distance in bases beyond a segment's end within which the mates of its reads are expected.
+/// Maximum distance in bases from a segment's end at which the mates of its reads are searched.
 const MAX_MATE_DISTANCE: usize = 800;
-/// Length in bases of the k-mers by which mates are recognised.
+/// Length in bases of the k-mers by which mates are found in the genome.
 const MATE_K: u32 = 21;
-/// Distance in bases between the indexed k-mers of a mate.
+/// Distance in bases between the starts of the k-mers of a mate that are indexed.
 const MATE_KMER_STRIDE: usize = 4;
-/// Score, in matching bases, that one mate adds if all of its k-mers are found.
+/// Score that one mate adds if all of its k-mers are found, in units of a matching base.
 const MATE_SCORE: usize = 20;
 
 /// Log2 of the number of bits of the k-mer filter.
 const FILTER_BITS_LOG2: u32 = 14;
 
-/// k-mers of the mates beyond one end of a contig.
+/// k-mers of the mates that lie beyond one end of a contig.
 struct MateKmers {
-    /// For each k-mer: its 2-bit code, the index of its mate, and whether it was found; sorted.
+    /// For each k-mer, sorted: its bases at 2 bits each, the index of its mate, and whether it was found in the genome.
     kmers: Vec<(u64, usize, bool)>,
-    /// For each mate: its number of k-mers, and the number of k-mers that were found.
+    /// For each mate: its number of k-mers, and how many of them were found.
     counts: Vec<[usize; 2]>,
     filter: Vec<u64>,
 }
@@ -239,7 +238,7 @@ fn filter_bit(word: u64) -> usize {
 }
 
 impl MateKmers {
-    /// Indexes the k-mers of mates that are oriented like the contig.
+    /// Indexes the k-mers of mates, which must have the orientation of the contig.
     fn new(mates: &[Vec<u8>]) -> MateKmers {
         let mut words = Vec::new();
         let mut counts = vec![[0; 2]; mates.len()];
@@ -255,8 +254,8 @@ impl MateKmers {
         MateKmers { kmers: words, counts, filter }
     }
 
-    /// Score of the mates for a segment: the share of their k-mers found in the genome beyond the segment's `end`,
-    /// times the score of a whole mate.
+    /// Score that the mates add to a segment: for each mate, the share of its k-mers that is found in the genome beyond
+    /// the segment's `end`, times [`MATE_SCORE`].
     fn score_segment(&mut self, segment: &ContigSegment, end: SegmentEnd, genome: &Reference) -> i32 {
         if self.counts.is_empty() {
             return 0;
@@ -285,8 +284,8 @@ impl MateKmers {
     }
 }
 
-/// Selects the best chain of candidates, which are sorted by their start on the contig, and sets the mapping
-/// qualities.
+/// Selects the chain with the highest score from candidates that are sorted by their start on the contig, and sets the
+/// mapping qualities of its segments.
 fn best_chain(candidates: &[SegmentCandidate]) -> Vec<ContigSegment> {
     // best[i]: score of the best chain that ends with candidate i, and the candidate before it.
     let mut best: Vec<(i32, Option<usize>)> = Vec::with_capacity(candidates.len());

@@ -1,12 +1,12 @@
-//! First pass over the reads: counts the k-mers of all samples together and selects candidate k-mers.
+//! The counting unit, the first pass over the reads: counts the k-mers of all samples and selects candidate k-mers.
 //!
-//! If the counters fit neither in memory nor in the scratch space, the k-mer space is split into partitions. The
-//! partitions are counted one after the other, each in its own pass over all reads. All k-mers of a root are in one
-//! partition, and the rule of [`CandidateSelector`](crate::candidate_kmer::CandidateSelector) depends only on the root and on
-//! totals over all reads. So candidates and spectra of all partitions together equal those of a count in one pass.
-//! Each partition is a restartable unit until all are done.
+//! If the k-mers fit neither in memory nor in the scratch space, they are divided into partitions. The partitions are
+//! counted one after the other, each in its own pass over all reads. All k-mers of a root are in one partition, and
+//! [`CandidateSelector`](crate::candidate_kmer::CandidateSelector) uses only the counts of one root and totals over all
+//! reads. So the candidates and spectra of all partitions together equal those of a count in one pass. The result of
+//! each partition is stored, so that an interrupted run can resume.
 //!
-//! If one pass suffices and the scratch space has room, this pass also writes the packed reads for later passes.
+//! If one pass suffices and the scratch space is large enough, this pass also writes the packed reads for later passes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,29 +51,30 @@ use crate::target_depth::{ReadDepthProperties, TargetDepths, TargetMarkers, Targ
 use crate::tumour_alleles::TumourAlleles;
 use crate::tumour_in_normal;
 
-/// Why the counting unit cannot finish.
+/// Why counting the k-mers fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The reference cannot be read.
     #[error(transparent)]
     Reference(#[from] genuma_reads::Error),
-    /// The k-mer counter failed.
+    /// k-mers could not be counted.
     #[error(transparent)]
     Kmers(#[from] genuma_kmers::Error),
-    /// The result file of a partition is unusable.
+    /// The stored result of a partition is unusable.
     #[error(transparent)]
     Unit(#[from] unit::Error),
-    /// The input has no result, or the scratch space is too small.
+    /// The input gives no result, for example because a sample has no k-mers, or the scratch space is too small.
+    /// Contains the message.
     #[error("{0}")]
     Input(String),
 }
 
-/// Result of the counting unit.
+/// Result of counting the k-mers of all samples.
 #[derive(Serialize, Deserialize)]
 pub struct CallCounts {
-    /// Candidate k-mers, sorted.
+    /// Candidate k-mers, sorted by k-mer.
     pub candidates: Vec<CandidateKmer>,
-    /// k-mer spectra of all samples.
+    /// k-mer spectrum of each sample: number of distinct k-mers by number of occurrences.
     pub spectra: Vec<Vec<u64>>,
     /// Number of bases of each sample.
     pub bases: Vec<u64>,
@@ -81,25 +82,26 @@ pub struct CallCounts {
     pub genotype_mismatches: Vec<u64>,
     /// For each tumour the alleles that it clearly has, with their counts in the normal.
     pub tumour_alleles: Vec<TumourAlleles>,
-    /// For each sample, counts of what was trimmed from its reads.
+    /// For each sample, counts of trimmed reads and bases.
     pub trimmed: Vec<TrimCounts>,
-    /// For each tumour the library properties of its reads and of the normal's reads.
+    /// For each tumour, the library metrics of the tumour and the normal.
     pub libraries: Vec<SamplePairLibraryMetrics>,
-    /// Depths of reference contigs and of screened sequences in the normal and the first tumour, from marker k-mers.
+    /// Depths of reference contigs and of screened sequences in the normal and the first tumour, estimated from marker
+    /// k-mers.
     pub known_sequences: KnownSequenceResults,
-    /// Depths of the targets, if there are any.
+    /// Depths of the targets; `None` without targets.
     pub target_depths: Option<TargetDepths>,
-    /// For each tumour the evidence of its k-mer sketch about this tumour and the normal; empty if no sketch was
-    /// taken.
+    /// For each tumour, what the k-mer sketch of the tumour and the normal shows: sites, depths, and a summary with
+    /// identity and contamination; empty if no sketch was taken.
     pub pair_evidence: Vec<SamplePairEvidence>,
-    /// For each tumour, properties of its library and that of the normal.
+    /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
     pub library_models: Vec<LibraryModel>,
-    /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0 if the tumours'
-    /// alleles show none or too few.
+    /// Ratio of the allele fraction in the normal to that in the tumour that tumour cells in the normal cause, the
+    /// largest over all tumours; 0 if the tumour alleles show no tumour cells in the normal, or are too few.
     pub tumour_in_normal_ratio: f64,
-    /// Index of the packed reads, if there are any.
+    /// Index of the packed reads in the work folder; `None` if they were not stored.
     pub packed_reads: Option<PackedReadBlockIndex>,
-    /// Counts of what was produced and skipped.
+    /// Number of items that counting produced and skipped, with reasons.
     pub ledger: Ledger,
 }
 
@@ -108,12 +110,12 @@ pub(crate) fn packed_reads_path(store: &UnitStore) -> PathBuf {
     store.work_folder.join("reads.bins")
 }
 
-/// Bytes of the work folder that recruited pairs may take for each base of the reads. They are stored in addition to
-/// the packed reads.
+/// Expected number of bytes of recruited pairs in the work folder for each base of the reads. They are stored in
+/// addition to the packed reads.
 const RECRUITED_BYTES_PER_BASE: f64 = 1.0 / 16.0;
 
-/// Bytes of scratch space for the packed reads. Returns `None` if the scratch space cannot contain them in addition
-/// to the expected k-mers, all counted in one pass.
+/// Number of bytes of scratch space to use for the packed reads. `None` if the scratch space cannot hold them in
+/// addition to the k-mers of a single counting pass.
 pub fn packed_reads_budget(
     params: &CountParams,
     samples: usize,
@@ -127,7 +129,7 @@ pub fn packed_reads_budget(
     (fits && estimate.packed_bytes > 0).then_some(budget_bytes)
 }
 
-/// Bytes of scratch space that suffice for the packed reads and the k-mers.
+/// Number of bytes of scratch space that is sufficient for the packed reads and the k-mers.
 pub fn scratch_bytes_for_packed_reads(
     params: &CountParams,
     samples: usize,
@@ -142,7 +144,8 @@ pub fn scratch_bytes_for_packed_reads(
     min_packed_reads_bytes(params, estimate) + spill_peak_bytes.max(recruited_bytes(estimate))
 }
 
-/// Number of partitions for counting the k-mers of `samples` samples: see [`CountParams::partitions_needed`].
+/// Number of partitions into which the k-mers of `samples` samples must be divided: see
+/// [`CountParams::partitions_needed`].
 fn num_partitions(params: &CountParams, samples: usize, expected: &ExpectedInput) -> Option<u32> {
     match samples {
         0..=2 => params.partitions_needed::<2>(expected),
@@ -151,7 +154,8 @@ fn num_partitions(params: &CountParams, samples: usize, expected: &ExpectedInput
     }
 }
 
-/// Expected memory and scratch use of counting `samples` samples: see [`CountParams::plan`].
+/// Expected memory and scratch use of counting the k-mers of `samples` samples: see
+/// [`CountParams::forecast_resources`].
 pub fn plan_counting(params: &CountParams, samples: usize, expected: &ExpectedInput) -> Option<CountForecast> {
     match samples {
         0..=2 => params.forecast_resources::<2>(expected),
@@ -160,32 +164,32 @@ pub fn plan_counting(params: &CountParams, samples: usize, expected: &ExpectedIn
     }
 }
 
-/// Bytes reserved for the packed reads. A sixteenth is added because sizes are estimates, and a block for each thread
-/// because the last block of a thread is not full.
+/// Number of bytes to reserve for the packed reads: their estimated size, a sixteenth as margin, and a block for each
+/// thread, because the last block of a thread is not full.
 fn min_packed_reads_bytes(params: &CountParams, estimate: &ReadEstimate) -> u64 {
     estimate.packed_bytes + estimate.packed_bytes / 16 + (params.threads * packed_reads::FULL_BLOCK_BYTES) as u64
 }
 
-/// Expected bytes of recruited pairs in the work folder.
+/// Expected size in bytes of the recruited pairs in the work folder.
 fn recruited_bytes(estimate: &ReadEstimate) -> u64 {
     (estimate.bases as f64 * RECRUITED_BYTES_PER_BASE) as u64
 }
 
-/// Outcome of storing the packed reads.
+/// Whether the packed reads were stored, or why they were not.
 enum PackedReadsOutcome {
     Complete(PackedReadBlockIndex),
-    /// Each shard of the reads has its own packed reads.
+    /// Each shard of the reads has its own packed reads (distributed call).
     PerShard,
-    /// The scratch space is too small for this number of bytes.
+    /// The scratch space is too small for the packed reads, which need this number of bytes.
     NoRoom(u64),
-    /// The packed reads exceeded this number of bytes, their limit.
+    /// The packed reads exceeded their limit of this number of bytes.
     LimitExceeded(u64),
-    /// The file for this number of bytes could not be written.
+    /// The file of the packed reads, with a limit of this number of bytes, could not be written.
     WriteFailed(u64),
 }
 
 impl PackedReadsOutcome {
-    /// Adds a ledger line about the packed reads.
+    /// Adds a line about the packed reads to the ledger.
     fn add_to_ledger(&self, ledger: &mut Ledger) {
         let mut no = |why: &str, bytes| {
             let what =
@@ -205,20 +209,21 @@ impl PackedReadsOutcome {
     }
 }
 
-/// Ledger line: number of read pairs that were packed and stored in the work folder for later passes.
+/// Name of the ledger line that counts the read pairs stored as packed reads in the work folder.
 pub const PACKED_READS_LEDGER_LINE: &str = "pairs in the packed reads in the work folder, which later passes read";
 
-/// Preprocessor of one thread: trims pairs, updates library statistics and the k-mer sketch, and writes packed reads.
+/// Processes the read pairs of one thread: trims them, updates library statistics and the k-mer sketches, and writes
+/// packed reads.
 struct PairPreparer<'a, 'b> {
     preprocessor: PairPreprocessor,
     observer: LibraryObserver,
     recorder: Option<PackedPairRecorder<'a>>,
-    /// `None` if an earlier pass has made the sketch.
+    /// Writers of the k-mer sketches; `None` if an earlier pass has made the sketches.
     sketch_writers: Option<SketchWriters<'b>>,
 }
 
 impl<'a, 'b> PairPreparer<'a, 'b> {
-    /// A preprocessor for `k`-mers. `expected` is the expected number of pairs of each sample.
+    /// Creates a processor for `k`-mers. `expected` is the expected number of pairs of each sample.
     fn new(
         k: u32,
         expected: &[u64],
@@ -238,12 +243,12 @@ impl<'a, 'b> PairPreparer<'a, 'b> {
 struct ReadStats {
     trimmed: Vec<TrimCounts>,
     libraries: Vec<LibraryTally>,
-    /// For each sample, record counts of its files of aligned reads, and of FASTQ files whose reads contain UMIs.
+    /// For each sample, record counts of its BAM and CRAM files, and of FASTQ files whose reads contain UMIs.
     aligned: Vec<RecordCounts>,
 }
 
 impl CallCounts {
-    /// Median depth of a k-mer in the first tumour, of k-mers that are not errors.
+    /// Median k-mer depth of the first tumour, without error k-mers.
     pub(crate) fn median_depth_of_first_tumour(&self) -> f64 {
         median_kmer_depth(&self.spectra[usize::from(TUMOUR_SAMPLE)])
     }
@@ -262,7 +267,7 @@ impl ReadStats {
     }
 }
 
-/// Sums the statistics of all threads after all lanes were read. Also returns the recorders of packed reads.
+/// Sums the statistics of all threads after all lanes were read. Also returns their writers of packed reads.
 fn collect_read_stats<'a>(
     recorders_by_thread: Vec<PairPreparer<'a, '_>>,
     lanes: &[Lane],
@@ -297,38 +302,38 @@ impl PreparePair for PairPreparer<'_, '_> {
 
 /// Input and parameters of the counting unit.
 pub struct CountingUnit<'a> {
-    /// Reads of all samples.
+    /// Lanes of reads of all samples.
     pub lanes: &'a [Lane],
-    /// Names of normal and tumours, as VCF columns have them.
+    /// Names of the normal and the tumours.
     pub samples: &'a SampleNames,
-    /// Counting parameters for the whole k-mer space.
+    /// Counting parameters for all partitions together.
     pub params: CountParams,
-    /// Minimum number of occurrences of a candidate k-mer in the tumour.
+    /// Minimum number of occurrences of a candidate k-mer in a tumour.
     pub min_tumour_count: u32,
-    /// The assay that the user gave; `None` if the reads decide.
+    /// The assay that the user specified; `None` if it is to be detected from the reads.
     pub assay: Option<Assay>,
-    /// Number of reference bases that are A, C, G or T; `None` without a reference.
+    /// Number of bases A, C, G and T of the reference; `None` without a reference.
     pub genome_bases: Option<u64>,
-    /// The reference. Novel k-mers that it contains are skipped.
+    /// FASTA file of the reference. Novel k-mers that it contains are skipped.
     pub reference: Option<&'a Path>,
-    /// FASTA file of sequences to screen for, for example viruses.
+    /// FASTA file of sequences to screen for, such as viruses.
     pub screen: Option<&'a Path>,
-    /// Targets whose depth is estimated; they need a reference.
+    /// Targets whose depth is estimated. They require a reference.
     pub targets: Option<&'a Targets>,
-    /// Receives the progress of each pass.
+    /// Receives the progress of each pass over the reads.
     pub progress: &'a dyn ProgressListener,
 }
 
-/// Context of a counting pass: marker k-mers, and the expected number of pairs of each sample.
+/// Data that all counting passes use.
 #[derive(Clone, Copy)]
 struct CountContext<'a> {
-    /// k-mers whose counts are recorded.
+    /// Marker k-mers, whose counts are recorded.
     recorded_kmers: &'a RecordedKmers,
     /// Expected number of pairs of each sample.
     expected_pairs: &'a [u64],
 }
 
-/// k-mers whose counts are recorded while k-mers are counted.
+/// Marker k-mers, whose counts are recorded while all k-mers are counted.
 struct RecordedKmers {
     /// Marker k-mers of the reference contigs and of the sequences to screen for.
     marker_kmers: Option<MarkerKmers>,
@@ -336,20 +341,20 @@ struct RecordedKmers {
     target_markers: Option<TargetMarkers>,
 }
 
-/// Result of scattering a shard of the reads, in addition to its k-mers and packed reads.
+/// What scattering a shard of the reads returns in addition to the file with its k-mers and packed reads.
 #[derive(Serialize, Deserialize)]
 pub struct ShardScatterResult {
-    /// Index of the k-mers of the shard.
+    /// Index of the shard's k-mers in the file.
     pub shard: ShardKmerIndex,
-    /// Index of the packed reads of the shard in the object of the step.
+    /// Index of the shard's packed reads in the file.
     pub packed_reads: PackedReadBlockIndex,
     /// Trimming and library statistics of the shard.
     read_stats: ReadStats,
-    /// k-mer sketches of the shard, one for each tumour with the normal.
+    /// For each tumour, the k-mer sketch of the shard's reads of this tumour and the normal.
     sketches: Vec<KmerSketch>,
 }
 
-/// Result of counting one partition, or several partitions merged.
+/// Result of counting the k-mers of one partition, or of several partitions merged.
 #[derive(Serialize, Deserialize)]
 pub struct PartitionCountResult {
     partition: Partition,
@@ -357,7 +362,7 @@ pub struct PartitionCountResult {
     spectra: Vec<Vec<u64>>,
     genotype_mismatches: Vec<u64>,
     tumour_alleles: Vec<TumourAlleles>,
-    /// Number of novel k-mers, including those above the limit that were not kept.
+    /// Number of novel k-mers, including those above the limit, which were not stored.
     novel_candidates: u64,
     /// Number of novel k-mers that were skipped because the reference contains them.
     reference_kmers: u64,
@@ -367,15 +372,17 @@ pub struct PartitionCountResult {
     marker_tally: Option<MarkerTally>,
     /// Counts of the marker k-mers of the targets.
     target_tally: Option<TargetTally>,
-    /// Evidence of the k-mer sketch of each tumour. Only the result of the first partition has it.
+    /// For each tumour, what its k-mer sketch shows (see [`CallCounts::pair_evidence`]). Only the result of the first
+    /// partition has it.
     pair_evidence: Vec<SamplePairEvidence>,
-    /// For each tumour, properties of its library and that of the normal, equal for all partitions.
+    /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
+    /// Equal for all partitions.
     library_models: Vec<LibraryModel>,
-    /// Totals over all reads, equal for all partitions.
+    /// Numbers of bases, k-mers and reads. Equal for all partitions.
     totals: SampleTotals,
 }
 
-/// Totals over all reads.
+/// Numbers of bases and k-mers of each sample, and statistics of its reads.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct SampleTotals {
     bases: Vec<u64>,
@@ -383,36 +390,37 @@ struct SampleTotals {
     stats: ReadStats,
 }
 
-/// Share of a tumour's k-mers that are absent from the normal above which novel k-mers are skipped. Two people differ
-/// in a twentieth of their k-mers, a tumour and its normal in a thousandth. In fixed tissue at a depth of 30 the
-/// normal may lack a fifth. Without this limit all sequence of another species would be assembled.
+/// Maximum share of a tumour's k-mers that may be absent from the normal. Above it, novel k-mers are skipped. Two
+/// people differ in a twentieth of their k-mers, a tumour and its normal in a thousandth. If the tissue was fixed, the
+/// normal may lack a fifth at a depth of 30. Without this limit, all sequence of another species would be assembled.
 const MAX_FOREIGN_SHARE: f64 = 0.5;
 
-/// Maximum number of novel k-mers of a tumour for small genomes. Above it all novel k-mers are skipped. Chosen: a higher
-/// value takes more memory.
+/// Maximum number of novel k-mers of a tumour for small genomes. If there are more, all novel k-mers are skipped.
+/// Chosen: a higher value takes more memory.
 const MAX_NOVEL_CANDIDATES: u64 = 64_000_000;
-/// Maximum number of novel k-mers of a tumour for each base of the reference, if that is more. Sequencing errors make
-/// one novel k-mer in 60 bases at a depth of 30; a normal with a depth below 5 misses one in 30 bases by chance.
+/// Maximum number of novel k-mers of a tumour for each base of the reference, if this gives more than
+/// [`MAX_NOVEL_CANDIDATES`]. Sequencing errors make one novel k-mer in 60 bases at a depth of 30; a normal with a depth
+/// below 5 misses one in 30 bases by chance.
 const MAX_NOVEL_CANDIDATES_PER_BASE: f64 = 1.0 / 30.0;
 
-/// Bytes of memory reserved for candidate k-mers, for each base of the reference: those that are kept, plus half as
+/// Bytes of memory to reserve for candidate k-mers, for each base of the reference: for the final k-mers, and half as
 /// much while they are collected.
 pub const CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE: f64 = 1.2;
 
-/// Parameters of the k-mer sketch: 320,000 to 640,000 k-mers for genomes of up to about 40 Mbp, and up to 3 million
-/// for larger ones, in a table of about 110 MB for each tumour. This gives enough sites with two alleles to estimate
-/// contamination if a genome has one in 1,500 bases.
+/// Parameters of the k-mer sketch: 320,000 to 640,000 k-mers for genomes of up to about 40 Mbp, up to 3 million for
+/// larger ones, in a table of about 110 MB for each tumour. If a genome has one heterozygous site in 1,500 bases, this
+/// gives enough of them to estimate contamination.
 pub const KMER_SKETCH_PARAMS: SketchParams =
     SketchParams { k: 31, min_quality: [20, 30], max_kmers_small_genome: 640_000, max_kmers: 3_000_000 };
 
-/// Share of the scratch space for the packed reads if reads come from pipes. The k-mers get the rest. A base takes
-/// 0.55 to 1.3 bytes of packed reads and up to 1.3 bytes of k-mers.
+/// Share of the scratch space for packed reads if reads come from pipes; the k-mers get the rest. A base takes 0.55 to
+/// 1.3 bytes in packed reads and up to 1.3 bytes in k-mers.
 const PIPED_PACKED_READS_SHARE: f64 = 0.45;
-/// Bytes of scratch space for each base of reads from pipes that always suffice.
+/// Bytes of scratch space that always suffice for each base of reads from pipes.
 const PIPED_SCRATCH_BYTES_PER_BASE: f64 = 2.6;
 
-/// Error for reads from a pipe. They can be read only once, so k-mers and packed reads must fit in the scratch space.
-/// `bases` is the number of bases, if all were read.
+/// Makes the error for reads from a pipe whose k-mers and packed reads do not fit in the scratch space. Such reads can
+/// be read only once. `bases` is the number of bases, if all of them were read.
 fn pipe_scratch_error(bases: Option<u64>) -> Error {
     let advice = match bases {
         Some(bases) => {
@@ -429,26 +437,26 @@ fn pipe_scratch_error(bases: Option<u64>) -> Error {
     ))
 }
 
-/// Prefix of the names of partition units.
+/// Prefix of the names under which partition results are stored.
 const PARTITION_UNIT_PREFIX: &str = "count-";
 
 fn partition_unit_name(partition: Partition) -> String {
     format!("{PARTITION_UNIT_PREFIX}{}", partition.label())
 }
 
-/// Partitions whose units are in the work folder.
+/// Partitions whose results are in the work folder.
 fn finished_partitions(store: &UnitStore) -> Vec<Partition> {
     let partition = |name: &String| Partition::from_label(name.strip_prefix(PARTITION_UNIT_PREFIX)?);
     store.finished_units().iter().filter_map(partition).collect()
 }
 
-/// Removes the units of partitions after the result of all partitions is stored.
+/// Removes the stored results of partitions, after the result of the whole counting unit is stored.
 pub(crate) fn remove_partition_units(store: &UnitStore) {
     finished_partitions(store).into_iter().for_each(|partition| store.remove_result(&partition_unit_name(partition)));
 }
 
 impl CountingUnit<'_> {
-    /// Counts in as few partitions as the scratch space allows.
+    /// Counts the k-mers of all samples in as few partitions as the scratch space allows, and selects candidate k-mers.
     ///
     /// # Errors
     /// Reads cannot be read, a spill file or unit cannot be written or read, a sample has no k-mers, or the scratch
@@ -514,7 +522,7 @@ impl CountingUnit<'_> {
         self.finish(all, parts, packed_outcome)
     }
 
-    /// Number of partitions that are expected to suffice.
+    /// Number of partitions that will probably suffice.
     fn num_partitions(&self, expected: &ExpectedInput) -> Result<u32, Error> {
         num_partitions(&self.params, self.samples.num_samples(), expected).ok_or_else(|| {
             Error::Input(format!(
@@ -525,8 +533,8 @@ impl CountingUnit<'_> {
         })
     }
 
-    /// Counts all k-mers in one pass and writes the packed reads in `budget_bytes` bytes at most. A failure to write packed
-    /// reads is a warning only.
+    /// Counts all k-mers in one pass and writes the packed reads, at most `budget_bytes` bytes. A failure to write them
+    /// causes only a warning.
     fn count_whole(
         &self,
         store: &UnitStore,
@@ -568,7 +576,7 @@ impl CountingUnit<'_> {
         Ok((result, packed_outcome))
     }
 
-    /// Loads the result of a partition from its unit, or counts the partition.
+    /// Loads the result of a partition from the work folder, or counts the partition.
     fn load_or_count_partition(
         &self,
         store: &UnitStore,
@@ -588,16 +596,16 @@ impl CountingUnit<'_> {
         Ok(result)
     }
 
-    /// Maximum number of novel k-mers of all tumours together.
+    /// Maximum number of novel k-mers of all tumours together, over all partitions.
     fn max_novel_candidates(&self) -> u64 {
         let by_genome = (self.genome_bases.unwrap_or(0) as f64 * MAX_NOVEL_CANDIDATES_PER_BASE) as u64;
         let of_one = MAX_NOVEL_CANDIDATES.max(by_genome);
         of_one * self.samples.tumour_names().len() as u64
     }
 
-    /// Counts a partition. `novel` is the number of novel k-mers in the partitions counted before, `models` describes the
-    /// libraries, if a partition was counted before. `packed_reads` is the writer of packed reads with the bytes of scratch
-    /// space that they may take.
+    /// Counts the k-mers of one partition. `novel` is the number of novel k-mers in the partitions counted before;
+    /// `models` describes the libraries, if a partition was counted before. `packed_reads` is the writer of packed
+    /// reads and the bytes of scratch space that they may take.
     fn count_partition<'a>(
         &self,
         partition: Partition,
@@ -613,7 +621,7 @@ impl CountingUnit<'_> {
         }
     }
 
-    /// Counts a partition with counters for `S` samples, where `S` is at least the number of samples.
+    /// Counts the k-mers of one partition with counters for `S` samples; `S` is at least the number of samples.
     fn count_partition_with<'a, const S: usize>(
         &self,
         partition: Partition,
@@ -664,8 +672,8 @@ impl CountingUnit<'_> {
         Ok((result, recorders))
     }
 
-    /// Selectors of candidate k-mers. `kmers` are the numbers of k-mers of each sample, `novel` is the number of
-    /// novel k-mers in the partitions counted before.
+    /// Creates the selectors of candidate k-mers. `kmers` has the number of k-mers of each sample, `novel` the number
+    /// of novel k-mers in the partitions counted before.
     fn new_selectors(&self, kmers: &[u64], novel: u64, libraries: &[LibraryModel]) -> CandidateSelectors {
         let max_novel = self.max_novel_candidates().saturating_sub(novel);
         let kmers = &kmers[..self.samples.num_samples()];
@@ -679,17 +687,17 @@ impl CountingUnit<'_> {
         )
     }
 
-    /// Information on the assay that does not come from the reads.
+    /// Information on the assay other than from the reads: the options of the user.
     fn assay_context(&self) -> AssayHints {
         AssayHints { given: self.assay, genome_bases: self.genome_bases }
     }
 
-    /// Empty k-mer sketches, one for each tumour.
+    /// Creates empty k-mer sketches, one for each tumour.
     fn new_sketches(&self) -> SketchBuilders {
         SketchBuilders::empty_for_tumours(KMER_SKETCH_PARAMS, self.samples.tumour_names().len())
     }
 
-    /// Marker k-mers of the reference contigs, of the sequences to screen for, and of the targets.
+    /// Chooses the marker k-mers of the reference contigs, of the sequences to screen for, and of the targets.
     fn choose_recorded_kmers(&self) -> Result<RecordedKmers, Error> {
         let k = self.params.k;
         let select = |(targets, path): (&Targets, &Path)| {
@@ -738,8 +746,7 @@ impl CountingUnit<'_> {
         })
     }
 
-    /// Writes the k-mers and the packed reads of all lanes, which are one shard of the reads, into a new file at
-    /// `path`.
+    /// Writes the k-mers and the packed reads of all lanes, which form one shard of the reads, to a new file at `path`.
     ///
     /// # Errors
     /// Reads cannot be read, the memory is too small for the grid, or the file cannot be written.
@@ -759,7 +766,7 @@ impl CountingUnit<'_> {
         Ok(ShardScatterResult { shard, packed_reads: copied, read_stats: stats, sketches: sketches.take_sketches() })
     }
 
-    /// Counts the partition given in the parameters from the results of all shards.
+    /// Counts the partition that [`CountingUnit::params`] specifies, from the files of all shards.
     ///
     /// # Errors
     /// An object cannot be read or is damaged, or a sample has no k-mers.
@@ -788,7 +795,7 @@ impl CountingUnit<'_> {
         Ok(result)
     }
 
-    /// Merges the results of all partitions that were counted from shards.
+    /// Merges the results of all partitions of a distributed call into the result of the counting unit.
     ///
     /// # Errors
     /// There are no partitions, or they come from different reads.
@@ -801,7 +808,7 @@ impl CountingUnit<'_> {
         self.finish(all, parts, PackedReadsOutcome::PerShard)
     }
 
-    /// Skips novel k-mers that the reference contains: only the normal lacks them.
+    /// Removes novel k-mers that the reference contains: they are not somatic, only missing in the normal.
     fn drop_reference_kmers(&self, result: &mut PartitionCountResult) -> Result<(), Error> {
         let Some(path) = self.reference else { return Ok(()) };
         if result.novel_candidates > self.max_novel_candidates() {
@@ -832,15 +839,15 @@ impl CountingUnit<'_> {
         Ok(())
     }
 
-    /// Median base depth of a sample, from the median k-mer depth, its bases and its number of pairs; `None` if the
-    /// k-mers do not show it.
+    /// Median depth of a base in a sample, computed from the median k-mer depth and the mean read length; `None` if the
+    /// spectrum does not show a depth.
     fn base_depth(&self, spectrum: &[u64], bases: u64, pairs: u64) -> Option<f64> {
         let (kmer, length) = (median_kmer_depth(spectrum), bases as f64 / (2 * pairs).max(1) as f64);
         let starts = length + 1.0 - f64::from(self.params.k);
         (kmer > 0.0 && starts >= 1.0).then(|| kmer * length / starts)
     }
 
-    /// Builds the result of the unit from all partitions merged.
+    /// Builds the result of the counting unit from the merged results of all partitions.
     fn finish(
         &self,
         all: PartitionCountResult,
@@ -1010,8 +1017,8 @@ impl CountingUnit<'_> {
     }
 }
 
-/// Largest ratio of the allele fractions in normal and tumour, in percent, that tumour cells in the normal make, by
-/// selector; 0 where the tumour's alleles show none or too few.
+/// For each selector, the ratio, in percent, of the allele fraction in the normal to that in the tumour that tumour
+/// cells in the normal cause; 0 where the tumour alleles show no tumour cells in the normal, or are too few.
 fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> Vec<u8> {
     let percent = |alleles: &TumourAlleles| match tumour_in_normal::fraction_ratio_before_calls(alleles, modal_depth) {
         Some(ratio) if ratio.low >= MIN_TUMOUR_IN_NORMAL_RATIO => (100.0 * ratio.high).ceil() as u8,
@@ -1022,11 +1029,12 @@ fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> 
     std::iter::once(pooled).chain(of_tumours).collect()
 }
 
-/// Lower end of the interval of the ratio of the allele fractions in normal and tumour from which the normal is treated
-/// as one with tumour cells. Chosen: selection allows for less in every normal.
+/// Minimum ratio of the allele fraction in the normal to that in the tumour (lower end of its interval) at which the
+/// normal counts as containing tumour cells. Chosen: a lower ratio is tolerated in every normal.
 const MIN_TUMOUR_IN_NORMAL_RATIO: f64 = 0.02;
 
-/// The function that the counter calls for each root: selects candidates and records counts of known k-mers.
+/// Returns the function that the counter calls for each root: it selects candidate k-mers and records the counts of
+/// marker k-mers.
 fn visit_root<'a, const S: usize>(
     selectors: &'a CandidateSelectors,
     recorded: &'a RecordedKmers,
@@ -1042,25 +1050,25 @@ fn visit_root<'a, const S: usize>(
     }
 }
 
-/// Values by selector number, from values by sample: index 0 ([`POOLED_SELECTOR_NUMBER`]) is the sum over the tumours, the
-/// other indices are single tumours.
+/// Converts values by sample to values by selector number: index 0 ([`POOLED_SELECTOR_NUMBER`]) is the sum over all
+/// tumours, the other indices are single tumours.
 fn values_by_selector(of_samples: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut by_rule: Vec<f64> = of_samples.into_iter().collect();
     by_rule[usize::from(POOLED_SELECTOR_NUMBER)] = by_rule.iter().skip(TUMOUR_SAMPLE.into()).sum();
     by_rule
 }
 
-/// The k-mer sketch of each tumour and the normal, and what it shows about their libraries.
+/// For each tumour, the k-mer sketch of the tumour and the normal, and the properties of both libraries.
 #[derive(Default)]
 struct LibrarySketches {
-    /// One sketch for each tumour; empty if an earlier pass made them.
+    /// One sketch for each tumour; empty if an earlier pass made the sketches.
     sketches: Vec<KmerSketch>,
-    /// One model for each tumour.
+    /// One library model for each tumour.
     models: Vec<LibraryModel>,
 }
 
 impl LibrarySketches {
-    /// Takes the sketches. `tallies` are those of all samples.
+    /// Finishes the sketches and estimates the library models. `tallies` has the library statistics of all samples.
     fn new(tallies: &[LibraryTally], sketches: &SketchBuilders, context: &AssayHints) -> LibrarySketches {
         let mut sketches = sketches.take_sketches();
         let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| {
@@ -1077,7 +1085,7 @@ impl LibrarySketches {
         LibrarySketches { sketches, models }
     }
 
-    /// The models of an earlier pass, without sketches.
+    /// Library models of an earlier pass, without sketches.
     fn from_models(models: &[LibraryModel]) -> LibrarySketches {
         LibrarySketches { sketches: Vec::new(), models: models.to_vec() }
     }
@@ -1089,7 +1097,7 @@ fn merge_all_partitions(results: Vec<PartitionCountResult>) -> Result<PartitionC
 }
 
 impl PartitionCountResult {
-    /// Removes the results of comparing both samples, for a tumour-only call, in which the reference replaces the
+    /// Removes the results that compare tumour and normal, for a tumour-only call, in which the reference replaces the
     /// normal.
     fn without_comparison_of_samples(self) -> PartitionCountResult {
         PartitionCountResult {
@@ -1100,7 +1108,7 @@ impl PartitionCountResult {
         }
     }
 
-    /// Merges the results of two sets of partitions.
+    /// Merges the results of two disjoint sets of partitions.
     fn merge(mut self, other: PartitionCountResult) -> Result<PartitionCountResult, Error> {
         if self.totals != other.totals {
             return Err(Error::Input(
@@ -1153,10 +1161,12 @@ impl PartitionCountResult {
     }
 }
 
-/// Minimum number of occurrences of a k-mer that is not an error. Chosen; a higher value misses more of shallow samples.
+/// Minimum number of occurrences of a k-mer that is certainly not an error. Chosen; a higher value misses more k-mers
+/// of shallow samples.
 const MIN_SOLID_COUNT: usize = 8;
 
-/// Number of distinct k-mers of a sample that occur at least [`MIN_SOLID_COUNT`] times, so that they are not errors.
+/// Number of distinct k-mers of a sample that occur at least [`MIN_SOLID_COUNT`] times, so that they are certainly not
+/// errors.
 pub(crate) fn count_solid_kmers(spectrum: &[u64]) -> u64 {
     spectrum.iter().skip(MIN_SOLID_COUNT).sum()
 }

@@ -52,19 +52,19 @@ use crate::sample_names::SampleNames;
 use crate::target_depth::TargetsOption;
 use crate::unit_results::{ContigAssemblyResult, ContigPlacementResult, PlacementInputs};
 
-/// The plan of a distributed call: everything that determines the content of its objects.
+/// The plan of a distributed call: everything that determines the content of its objects in the run store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DistributedCall {
-    /// The reads of each shard.
+    /// Lanes of reads of each shard.
     pub shards: Vec<Vec<Lane>>,
-    /// Names of the samples. There is one tumour: distributed calls do not support several.
+    /// Names of the samples. There is exactly one tumour: distributed calls support no more.
     #[serde(default)]
     pub samples: SampleNames,
-    /// Number of partitions of the k-mer space, and bins of each partition.
+    /// Number of partitions of the k-mers, and of bins in each partition.
     pub grid: BinGrid,
-    /// The reference; without it calls are placed on the normal's assembled contigs.
+    /// FASTA file of the reference; without it, calls are placed on the assembled contigs of the normal.
     pub reference: Option<PathBuf>,
-    /// FASTA file of sequences to screen for.
+    /// FASTA file of sequences to screen for, such as viruses; `None` without screening.
     pub screen: Option<PathBuf>,
     /// The panel of normals. A plan without one omits this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,28 +72,28 @@ pub struct DistributedCall {
     /// Known variants with population frequencies. A plan without them omits this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<KnownVariants>,
-    /// GFF3 file with genes. A plan without one omits this field.
+    /// GFF3 file with genes. A plan without annotation omits this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gff: Option<GeneFile>,
     /// Target intervals. A plan without them omits this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<TargetsOption>,
-    /// Number of reference bases that are A, C, G or T.
+    /// Number of bases A, C, G and T of the reference; `None` without a reference.
     pub genome_bases: Option<u64>,
-    /// Parameters that determine the result.
+    /// Call parameters that determine the result.
     pub params: CallParams,
-    /// Text with the parameters and the other fields, line by line. Objects of a run with another text are rejected.
+    /// All parameters and inputs as text, one item per line. Objects of a run with another fingerprint are rejected.
     pub fingerprint: String,
 }
 
-/// The kinds of steps, in the order in which they run.
+/// Kind of step of a distributed call, in the order in which the steps run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StepKind {
-    /// Per shard: reads to k-mers by partition, and packed reads.
+    /// One task per shard: divides the k-mers of the reads by partition, and packs the reads.
     Scatter,
     /// One task per partition: counts the k-mers and selects candidate k-mers.
     Count,
-    /// Merges the candidates of all partitions and skips those that the reference contains.
+    /// One task: merges the candidate k-mers of all partitions and skips those that the reference contains.
     Pick,
     /// One task per shard: finds the labelled pairs, which contain candidate k-mers.
     Label,
@@ -101,9 +101,9 @@ pub enum StepKind {
     Assemble,
     /// One task: places the contigs on the reference and finds their changes.
     Place,
-    /// Per shard: reads to pairs that overlap a change.
+    /// One task per shard: collects the read pairs of all samples that overlap a change.
     Recruit,
-    /// Genotypes the recruited pairs and writes the events.
+    /// One task: genotypes the recruited pairs and writes the result files.
     Finish,
 }
 
@@ -134,33 +134,33 @@ impl StepKind {
         }
     }
 
-    /// The kind with the given name; `None` if there is no such step.
+    /// The kind of step with this name in `genuma step`; `None` if there is none.
     pub fn from_command_line_name(name: &str) -> Option<StepKind> {
         StepKind::ALL_STEP_KINDS.into_iter().find(|kind| kind.command_line_name() == name)
     }
 
-    /// Whether there is one step of this kind for each shard of the reads.
+    /// Whether there is one task of this kind for each shard of the reads.
     pub fn has_step_per_shard(self) -> bool {
         matches!(self, StepKind::Scatter | StepKind::Label | StepKind::Recruit)
     }
 
-    /// The kind of which all steps must be done before a step of this kind starts; `None` for the first kind.
+    /// The kind of step whose tasks must all be done before a task of this kind starts; `None` for the first kind.
     pub fn preceding_kind(self) -> Option<StepKind> {
         let at = StepKind::ALL_STEP_KINDS.iter().position(|&kind| kind == self)?;
         at.checked_sub(1).map(|before| StepKind::ALL_STEP_KINDS[before])
     }
 }
 
-/// One step of a distributed call.
+/// One task of a distributed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// Which of the eight steps of a distributed call the task belongs to.
+    /// Kind of step that the task belongs to.
     pub kind: StepKind,
-    /// Number of the shard or partition, from 1; 1 for other steps.
+    /// Number of the shard or partition that the task processes, from 1; 1 if the step has only one task.
     pub number: u32,
 }
 
-/// The step as arguments of `genuma step run`.
+/// Formats the task as the arguments of `genuma step run`.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
@@ -173,7 +173,8 @@ impl fmt::Display for Step {
 }
 
 impl Step {
-    /// Name of the object that the step publishes; `None` for the last step, which writes result files.
+    /// Name of the object in the run store that the task publishes; `None` for the last step, which writes result
+    /// files.
     pub fn object_name(self) -> Option<String> {
         match self.kind {
             StepKind::Finish => None,
@@ -183,7 +184,7 @@ impl Step {
 }
 
 impl DistributedCall {
-    /// Number of tasks of a step: one for each shard or partition, or one in all.
+    /// Number of tasks of a kind of step: the number of shards or partitions, or 1.
     pub fn num_steps_of_kind(&self, kind: StepKind) -> u32 {
         match kind {
             StepKind::Count => self.grid.num_partitions,
@@ -192,12 +193,12 @@ impl DistributedCall {
         }
     }
 
-    /// The tasks of a step, in the order of their numbers.
+    /// The tasks of a kind of step, ascending by number.
     pub fn steps_of_kind(&self, kind: StepKind) -> impl Iterator<Item = Step> + use<> {
         (1..=self.num_steps_of_kind(kind)).map(move |number| Step { kind, number })
     }
 
-    /// The object of a step; `None` if the step is not done.
+    /// Opens the object that a task published; `None` if the task is not done.
     ///
     /// # Errors
     /// The object cannot be read, is damaged, or belongs to another run.
@@ -208,55 +209,55 @@ impl DistributedCall {
     }
 }
 
-/// Content of the object of a labelling step, in addition to the pairs.
+/// Value in the object of a labelling task; the object also contains the labelled pairs.
 #[derive(Serialize, Deserialize)]
 struct LabelStepResult {
     buckets: Vec<DiskBucket>,
 }
 
-/// Content of the object of the assembly step.
+/// Value in the object of the assembly task.
 #[derive(Serialize, Deserialize)]
 struct AssembleStepResult {
-    /// Result of counting, without the candidate k-mers.
+    /// Result of the counting tasks, without the candidate k-mers.
     counts: CallCounts,
     contigs: ContigAssemblyResult,
 }
 
-/// Content of the object of the placement step.
+/// Value in the object of the placement task.
 #[derive(Serialize, Deserialize)]
 struct PlaceStepResult {
-    /// Result of counting, without the candidate k-mers.
+    /// Result of the counting tasks, without the candidate k-mers.
     counts: CallCounts,
-    /// Ledger lines of all earlier steps.
+    /// Ledger of all earlier steps.
     ledger: Ledger,
     places: ContigPlacementResult,
-    /// All contigs, if there is no reference.
+    /// All assembled contigs, if there is no reference; otherwise empty.
     assembled: Vec<Contig>,
 }
 
-/// Content of the object of a recruiting step, in addition to the pairs.
+/// Value in the object of a recruiting task; the object also contains the recruited pairs.
 #[derive(Serialize, Deserialize)]
 struct RecruitStepResult {
     buckets: Vec<DiskBucket>,
-    /// Number of occurrences of each recruiting k-mer, by k-mer rank and sample.
+    /// Number of occurrences of each recruiting k-mer in each sample.
     seen: Vec<u32>,
 }
 
-/// Runs one step of a distributed call.
+/// Runs tasks of a distributed call on this machine.
 pub struct StepRunner<'a> {
     /// The plan of the call.
     pub call: &'a DistributedCall,
-    /// The run store through which the steps exchange objects.
+    /// Run store through which the tasks exchange objects.
     pub store: &'a RunStore,
     /// Threads, memory and disk space that the task may use.
     pub resources: Resources,
-    /// A folder of its own for spilled data.
+    /// Folder for spilled data, not shared with other tasks.
     pub work_dir: &'a Path,
-    /// Is informed of the units that start and of the bytes that were read.
+    /// Receives the units that start and the number of bytes read.
     pub progress: &'a dyn ProgressListener,
 }
 
-/// The value of an object, with the data that was fetched to this machine.
+/// The value of an object, and the parts of its data that were copied to this machine.
 struct FetchedObject<T> {
     name: String,
     fetched: LocalCopy,
@@ -270,7 +271,7 @@ impl<T> FetchedObject<T> {
 }
 
 impl StepRunner<'_> {
-    /// Runs a step that publishes an object, whether the object exists already or not.
+    /// Runs a task that publishes an object, even if the object exists already.
     ///
     /// # Errors
     /// A step that it needs is not done; an object, the reads or the reference cannot be read or are damaged; the
@@ -293,7 +294,7 @@ impl StepRunner<'_> {
         }
     }
 
-    /// Publishes the object of a step. `write` writes the data that precedes the value.
+    /// Publishes the object of a task. `write` writes the data that precedes the value.
     fn publish_result<T: Serialize>(
         &self,
         step: Step,
@@ -318,7 +319,7 @@ impl StepRunner<'_> {
         Ok(self.open_object(step)?.read_value()?)
     }
 
-    /// Fetches the value of an object and the range of its data that `which` returns.
+    /// Copies an object from the run store: its value, and the range of its data that `which` returns.
     fn fetch_object<T: DeserializeOwned>(
         &self,
         step: Step,
@@ -385,7 +386,7 @@ impl StepRunner<'_> {
         })
     }
 
-    /// Result of all counting steps, merged.
+    /// Reads and merges the results of all counting tasks.
     fn read_counts(&self) -> Result<CallCounts, Error> {
         self.read_result(Step { kind: StepKind::Pick, number: 1 })
     }
@@ -507,7 +508,7 @@ impl StepRunner<'_> {
         })
     }
 
-    /// Runs the last step: genotypes all recruited pairs. The costs in the result include the costs of all steps.
+    /// Runs the task of the last step: genotypes all recruited pairs. The costs in the result are those of all steps.
     ///
     /// # Errors
     /// A step before is not done; an object or the reference cannot be read or is damaged; spilled data cannot be written.
@@ -565,7 +566,7 @@ impl StepRunner<'_> {
         genotyping.run_genotyping()
     }
 
-    /// Looks up the candidates in the panel of normals, if there is one.
+    /// Looks up the candidate k-mers in the panel of normals, if there is one.
     fn look_up_panel(&self, costs: &mut Vec<UnitCost>, ledger: &mut Ledger) -> Result<Option<PanelCounts>, Error> {
         let Some(panel) = &self.call.panel else { return Ok(None) };
         self.progress.unit_started("panel", None);
@@ -580,7 +581,7 @@ impl StepRunner<'_> {
         Ok(Some(panel_counts))
     }
 
-    /// Costs of all steps before the last.
+    /// Reads the costs of all tasks before the last.
     fn collect_costs(&self) -> Result<Vec<UnitCost>, Error> {
         let before = StepKind::ALL_STEP_KINDS.into_iter().filter(|&kind| kind != StepKind::Finish);
         let steps = before.flat_map(|kind| self.call.steps_of_kind(kind));

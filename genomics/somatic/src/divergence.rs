@@ -1,5 +1,5 @@
-//! Decides whether a contig comes from another locus than the one where it is placed: from a copy that the reference
-//! lacks, or from a paralog.
+//! Decides whether a contig comes from another locus than the one to which it is aligned: from a copy of the sequence
+//! that the reference lacks, or from a paralog.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,28 +12,31 @@ use crate::change::{Change, is_small_variant, is_substitution};
 use crate::genotype::AlleleSupport;
 use crate::molecule_vote::MoleculeVote;
 
-/// Minimum number of small changes that show that a contig comes from another locus, not from the one where it is
-/// placed (empirical).
+/// Minimum number of small changes of a contig that comes from another locus than the one to which it is aligned.
+/// Empirical.
 const MIN_DIVERGENT_CHANGES: usize = 10;
-/// Maximum share of changes other than deaminated cytosines in a kataegis cluster. In a contig of another locus about
-/// two thirds are other changes, because one third of the differences between loci are transitions of C:G.
+/// Maximum share (numerator, denominator) of changes other than deaminated cytosines in a kataegis cluster. In a contig
+/// of another locus about two thirds are other changes, because only one third of the differences between loci are
+/// transitions of C:G.
 const MAX_OTHER_KATAEGIS_SHARE: [usize; 2] = [1, 10];
 
-/// Whether a small change is one that deaminated cytosines leave: C to T or G, on either strand (APOBEC; Nik-Zainal et
-/// al. 2012, "Mutational processes molding the genomes of 21 breast cancers"). Adjacent ones may be joined.
+/// Whether a small change is one that deamination of cytosines by APOBEC causes: C to T or C to G, on either strand
+/// (Nik-Zainal et al. 2012, "Mutational processes molding the genomes of 21 breast cancers"). Adjacent ones may be one
+/// change.
 fn is_deamination(change: &Change) -> bool {
     let Change::Allele { reference, alternative, .. } = change else { return false };
     let is_one = |(r, a): (&u8, &u8)| matches!((r, a), (b'C', b'T' | b'G') | (b'G', b'A' | b'C'));
     reference.len() == alternative.len() && reference.iter().zip(alternative).all(is_one)
 }
 
-/// Minimum number of molecules of the normal that lack each change of a cluster. Chosen: if a contig comes from a copy
-/// that the reference lacks, at least two of fifteen molecules of the normal show that copy.
+/// Minimum number of molecules of the normal that must lack each change of a cluster to exclude another locus. Chosen:
+/// if a contig comes from a copy that the reference lacks, at least two of fifteen molecules of the normal show that
+/// copy.
 const MIN_EXCLUDING_MOLECULES: u32 = 15;
 
-/// Whether the contig has so many small changes that it comes from another locus. A cluster of deaminated cytosines
-/// (kataegis) has as many, but of one kind. Other clusters of substitutions are believed if enough molecules of the
-/// normal, given as votes on each change, lack them.
+/// Whether the contig has so many small changes that it comes from another locus. Not if nearly all of them are
+/// deaminated cytosines (kataegis), or if all are substitutions that enough molecules of the normal lack.
+/// `normal_votes` has the normal's votes on each change.
 pub(crate) fn is_divergent<'a>(
     contig: &AlignedContig,
     normal_votes: impl Iterator<Item = &'a [MoleculeVote]> + Clone,
@@ -49,44 +52,44 @@ pub(crate) fn is_divergent<'a>(
     small().count() >= MIN_DIVERGENT_CHANGES && !is_kataegis(small()) && !is_excluded()
 }
 
-/// Whether next to all small changes are deaminated cytosines.
+/// Whether nearly all small changes are deaminated cytosines.
 pub(crate) fn is_kataegis<'a>(small: impl Iterator<Item = &'a Change> + Clone) -> bool {
     let others = small.clone().filter(|change| !is_deamination(change)).count();
     let [most, of] = MAX_OTHER_KATAEGIS_SHARE;
     others * of <= small.count() * most
 }
 
-/// Minimum number of small changes, not counting germline variants, of a contig of a paralog. Chosen: three changes near
-/// each other may be one event.
+/// Minimum number of small changes, without germline variants, in a contig that comes from a paralog. Chosen: three
+/// neighbouring changes may be one event.
 const MIN_PARALOG_CHANGES: usize = 4;
-/// Minimum number of all small changes of a contig of a paralog, which suffices also if the normal has tumour cells.
-/// Chosen: a few germline variants may be next to a somatic change, and clusters of so many somatic changes are
-/// kataegis.
+/// Minimum number of small changes, with germline variants, in a contig that comes from a paralog, if the normal may
+/// contain tumour cells. Chosen: a somatic change may have a few germline variants next to it, and larger clusters of
+/// somatic changes are kataegis.
 const MIN_ALL_PARALOG_CHANGES: usize = 6;
-/// Minimum number of molecules of the normal that show the paralog. Chosen: one may be contamination.
+/// Minimum number of molecules of the normal that must show the paralog. Chosen: one may be contamination.
 const MIN_PARALOG_MOLECULES: usize = 2;
-/// Minimum number of the changes that a molecule of the paralog has. Chosen: two sequencing errors of one molecule are
-/// not both changes of the contig.
+/// Minimum number of the contig's changes that a molecule of the paralog must have. Chosen: two sequencing errors in
+/// one molecule are hardly ever changes of the contig.
 const MIN_PARALOG_CHANGES_OF_MOLECULE: usize = 2;
 
-/// Minimum number of bases of an unaligned end that is compared with the genome near it. Chosen: calls with fewer are
-/// filtered anyway.
+/// Minimum length in bases of an unaligned end that is compared with the genome near it. Chosen: calls with shorter
+/// ends are filtered anyway.
 const MIN_COMPARED_END_BASES: usize = 50;
-/// Maximum number of bases of an unaligned end that are compared. Chosen: gaps cost little per base, so a longer
-/// sequence could be aligned as one gap.
+/// Maximum number of bases of an unaligned end that are compared. Chosen: gaps cost little per base, so a longer end
+/// could be aligned as one gap.
 const MAX_COMPARED_END_BASES: usize = 100;
-/// Alignment scores for each base (10 for an equal base, -40 for another) of a diverged copy: at least that of a copy with
-/// one other base in four, and less than that of a copy with one other base in fifty. Unrelated bases have about -8.
+/// Range of the alignment score per base (10 for a match, -40 for a mismatch) that indicates a diverged copy: from one
+/// mismatch in four bases to one in fifty. Unrelated bases have about -8.
 const DIVERGED_COPY_SCORE: Range<i32> = -2..9;
 
-/// Alignment score of `bases` at its best position in `target`, divided by the number of bases.
+/// Alignment score per base of `bases` at the best position in `target`.
 fn score_by_base(bases: &[u8], target: &[u8]) -> i32 {
     align_whole_query(bases, target).score.div_euclid(bases.len().max(1) as i32)
 }
 
-/// Whether an unaligned end of the contig is a diverged copy of the genome near it, and the genome at the end is one too:
-/// then the contig comes from elsewhere in an array of diverged copies, such as a satellite. An inserted mobile element
-/// may resemble one near it, but lies in other sequence.
+/// Whether an unaligned end of the contig is a diverged copy of the genome near it, and this part of the genome is one
+/// of several such copies. Then the contig comes from another part of an array of diverged copies, such as a satellite.
+/// An inserted mobile element may also resemble one near it, but the genome around it is not an array.
 pub(crate) fn has_diverged_end(contig: &AlignedContig) -> bool {
     contig.changes.iter().any(|contig_change| match &contig_change.change {
         Change::Novel { sequence, .. } if sequence.len() >= MIN_COMPARED_END_BASES => {
@@ -105,7 +108,7 @@ pub(crate) fn has_diverged_end(contig: &AlignedContig) -> bool {
     })
 }
 
-/// Whether the `len` bases around `at` of the genome resemble other bases of it on either side.
+/// Whether the `len` bases around index `at` of the genome resemble the bases to their left or right.
 fn is_in_array(genome: &[u8], at: usize, len: usize) -> bool {
     let around = at.saturating_sub(len / 2)..(at + len / 2).min(genome.len());
     let Some(bases) = genome.get(around.clone()).filter(|bases| bases.len() >= MIN_COMPARED_END_BASES) else {
@@ -115,20 +118,20 @@ fn is_in_array(genome: &[u8], at: usize, len: usize) -> bool {
     resembles(&genome[..around.start]) || resembles(&genome[around.end..])
 }
 
-/// A genotyped change of a contig.
+/// A small change of a contig with its genotyping result in the normal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GenotypedChange<'a> {
     pub(crate) change: &'a Change,
-    /// Whether the normal has it as a germline variant.
+    /// Whether the change is a germline variant.
     pub(crate) is_germline: bool,
-    /// The votes of the normal's molecules.
+    /// Votes of the normal's molecules on the change.
     pub(crate) normal_votes: &'a [MoleculeVote],
 }
 
-/// Whether a contig comes from a paralog that the normal has too: it has several small changes, and molecules of the
-/// normal have two of them or more. Somatic changes in a cluster are not in the normal; a paralog is, where the reads
-/// of the normal are too few to show each of its differences as a germline variant. Tumour cells in the normal
-/// (`normal_has_tumour`) have the somatic changes too.
+/// Whether a contig comes from a paralog that the normal has too: it has several small changes, and some molecules of
+/// the normal have at least two of them. Molecules of the normal lack somatic changes, but have those of a paralog,
+/// even where too few reads show each change as a germline variant. If the normal contains tumour cells
+/// (`normal_has_tumour`), these have the somatic changes too, so more changes are required.
 pub(crate) fn is_contig_of_paralog(changes: &[GenotypedChange<'_>], normal_has_tumour: bool) -> bool {
     let small = || changes.iter().filter(|genotyped| is_small_variant(genotyped.change));
     let not_germline = small().filter(|genotyped| !genotyped.is_germline).count();

@@ -1,4 +1,4 @@
-//! Counts the molecules that show the unchanged allele of a tandem duplication.
+//! Counts the molecules that show the unchanged allele at a tandem duplication.
 //!
 //! A read shows the unchanged allele only if it contains the whole duplicated stretch. No read does if the stretch is
 //! as long as the reads. But each chromosome, with or without the duplication, has each end of the stretch once: the
@@ -12,43 +12,43 @@ use crate::event_model;
 use crate::packed::OwnedRead;
 use crate::sequencing_errors::ERROR_MODEL_PARAMS;
 
-/// Minimum length in bp of a duplication whose unchanged allele is counted at its ends. Nearly all reads contain a
-/// shorter stretch and its flanks.
+/// Minimum length in bp of a tandem duplication for which the unchanged allele is counted at its ends. Nearly all reads
+/// contain a shorter duplicated stretch completely, with flanks.
 const MIN_DUPLICATION_BP: usize = 20;
-/// Minimum share (numerator and denominator) of the bases of an insertion that copy the neighbouring sequence, for it
-/// to count as a duplication. The other bases lie between the copies.
+/// Minimum share (numerator, denominator) of the bases of an insertion that copy the neighbouring sequence in a tandem
+/// duplication. The other bases are between the copies.
 const MIN_COPIED_SHARE: [usize; 2] = [1, 2];
-/// Minimum number of bases of a read on each side of an end of the duplication: fewer do not show whether the read
-/// crosses the end.
+/// Minimum number of bases that a read must have on each side of an end of the duplicated stretch to cross it.
 const MIN_BASES_BESIDE_END: usize = 2;
-/// Number of bases on each side of an end that are compared.
+/// Number of bases on each side of an end of the duplicated stretch that are compared with the read.
 const COMPARED_BASES: usize = 20;
-/// Maximum number of different bases of good quality among the compared bases.
+/// Maximum number of mismatches of good quality among the compared bases.
 const MAX_DIFFERENCES: usize = 2;
 
-/// One end of a duplicated or deleted stretch, on a sequence without the change.
+/// One end of a duplicated or deleted stretch, as a position in a sequence without the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AlleleEnd<'a> {
-    /// The normal sequence at this end, without the change.
+    /// The sequence around this end without the change.
     normal: &'a [u8],
     /// Index in `normal` of the first base after the end.
     at: usize,
 }
 
-/// Both ends of a duplicated or deleted stretch, at which molecules show the unchanged allele.
+/// Both ends of a duplicated or deleted stretch. A molecule without the change crosses them in the unchanged sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnchangedAlleleEnds<'a> {
     ends: [AlleleEnd<'a>; 2],
-    /// Number of bases by which the ends may be shifted.
+    /// Number of bases by which the position of both ends is ambiguous (microhomology).
     homology: usize,
-    /// Numbers added to a contig coordinate to get coordinates of the sequences without the change.
+    /// For each end, the number to add to a contig coordinate to get the coordinate in the sequence without the change.
     shifts: [i32; 2],
-    /// Whether the contig is too short to show both copies, so that reads show the unchanged allele at each end.
+    /// Whether the change is a junction in the contig, so that the contig shows no second copy and a molecule of the
+    /// unchanged allele may cross either end.
     pub(crate) is_junction: bool,
 }
 
 impl<'a> UnchangedAlleleEnds<'a> {
-    /// The ends of the stretch that change `f` duplicates; `None` if the change is no tandem duplication of at least
+    /// The ends of the stretch that change `f` duplicates in tandem; `None` if `f` is no tandem duplication of at least
     /// [`MIN_DUPLICATION_BP`].
     pub(crate) fn from_change(f: &'a ContigChange, contig: &'a AlignedContig) -> Option<UnchangedAlleleEnds<'a>> {
         match &f.change {
@@ -69,7 +69,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
         }
     }
 
-    /// The stretch that an insertion on the contig copies, next to it.
+    /// The ends of the stretch next to an insertion that the insertion copies; `None` if it copies too little.
     fn from_insertion(f: &'a ContigChange, seq: &[u8]) -> Option<UnchangedAlleleEnds<'a>> {
         let (at, len) = (&f.contig_range, f.contig_range.len());
         if len < MIN_DUPLICATION_BP || f.right_shift != -(i32::try_from(len).ok()?) {
@@ -86,7 +86,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
         Some(UnchangedAlleleEnds { ends, homology, shifts: [0, f.right_shift], is_junction: false })
     }
 
-    /// Bases around both ends on the sequences without the duplication, up to `reach` bases on each side.
+    /// Bases around both ends in the sequences without the change, up to `reach` bases on each side of an end.
     pub(crate) fn bases_around_ends(&self, reach: usize) -> [&'a [u8]; 2] {
         self.ends.each_ref().map(|end| {
             let to = (end.at + reach).min(end.normal.len());
@@ -94,8 +94,8 @@ impl<'a> UnchangedAlleleEnds<'a> {
         })
     }
 
-    /// For the start and the end of the stretch, whether a read crosses it: the number of bases of the read beside it,
-    /// on the side with fewer. `offsets` are the contig positions at which the read may begin.
+    /// For each end, the number of bases that the read has beyond it on the shorter side; `None` if the read does not
+    /// cross this end. `offsets` are the contig positions at which the read may start.
     pub(crate) fn ends_crossed_by_read(&self, read: &OwnedRead, offsets: &[i32]) -> [Option<usize>; 2] {
         let starts = || offsets.iter().flat_map(|offset| self.shifts.map(|shift| offset + shift));
         self.ends.each_ref().map(|end| starts().find_map(|start| self.bases_beside_end(end, read, start)))
@@ -125,7 +125,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
     }
 }
 
-/// The unchanged sequence at both ends of a deletion or of a junction that is no tandem duplication. `None` for other
+/// The ends of a deletion, or of a junction that is no tandem duplication, in the unchanged sequence. `None` for other
 /// changes.
 pub(crate) fn unchanged_end_sequences(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
     let homology = match &f.change {
@@ -141,20 +141,22 @@ pub(crate) fn unchanged_end_sequences(f: &ContigChange) -> Option<UnchangedAllel
     Some(UnchangedAlleleEnds { ends, homology, shifts: [0, f.right_shift], is_junction: true })
 }
 
-/// Whether change `f` inserts [`MIN_DUPLICATION_BP`] bases or more, so that molecules may cross only one of their two ends.
+/// Whether change `f` inserts at least [`MIN_DUPLICATION_BP`] bases, so that a molecule may cross only one end of the
+/// insertion.
 pub(crate) fn is_long_insertion(f: &ContigChange) -> bool {
     matches!(f.change, Change::Allele { .. }) && f.right_shift <= -(MIN_DUPLICATION_BP as i32)
 }
 
-/// For the start and the end of the inserted bases, whether a read that begins at `start` of the contig crosses it.
+/// For the start and the end of the inserted bases, whether a read of `read_len` bases that begins at contig position
+/// `start` crosses it.
 pub(crate) fn insertion_ends_crossed(f: &ContigChange, start: i32, read_len: usize) -> [bool; 2] {
     let beside = MIN_BASES_BESIDE_END as i32;
     [f.contig_range.start, f.contig_range.end]
         .map(|end| start + beside <= end as i32 && start + read_len as i32 >= end as i32 + beside)
 }
 
-/// Of `num_votes` molecules, `crossing` of which cross each end and `crossing_any` any end of an allele: the mean number
-/// that cross one end.
+/// Mean number of molecules that cross one end of an allele. Of `num_votes` molecules with the allele, `crossing` were
+/// seen to cross each of the ends, and `crossing_any` at least one.
 pub(crate) fn mean_num_crossing_one_end(num_votes: usize, crossing: [usize; 2], crossing_any: usize) -> usize {
     if crossing_any == 0 {
         return num_votes;
@@ -163,19 +165,19 @@ pub(crate) fn mean_num_crossing_one_end(num_votes: usize, crossing: [usize; 2], 
     (num_votes * (crossing[0] + crossing[1])).div_ceil(2 * crossing_any)
 }
 
-/// Number of molecules with the unchanged allele: the number that cross an end, averaged over both ends and rounded up, less
-/// those with the duplication.
+/// Number of molecules with the unchanged allele: the mean number that cross an end of the stretch, less the number
+/// with the duplication.
 pub(crate) fn num_unchanged_molecules(crossing: [usize; 2], num_duplicated: usize) -> usize {
     // docs/model/genotype.md (16)
     (crossing[0] + crossing[1]).div_ceil(2).saturating_sub(num_duplicated)
 }
 
-/// Whether item `i` of `all` is one of `wanted` items that are evenly spaced.
+/// Whether item `i` is selected if `wanted` of `all` items are selected with even spacing.
 pub(crate) fn is_kept_evenly(i: usize, all: usize, wanted: usize) -> bool {
     wanted >= all || (i + 1) * wanted / all > i * wanted / all
 }
 
-/// Keeps `wanted` of the items, evenly spaced, so that the choice depends on their order only.
+/// Selects `wanted` of the items with even spacing. The selection depends only on their order.
 pub(crate) fn keep_evenly_spaced<T>(items: Vec<T>, wanted: usize) -> Vec<T> {
     let all = items.len();
     items.into_iter().enumerate().filter(|(i, _)| is_kept_evenly(*i, all, wanted)).map(|(_, item)| item).collect()

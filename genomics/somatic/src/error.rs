@@ -7,28 +7,29 @@ use crate::count;
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Reads or the reference cannot be read, or a file cannot be written.
+    /// Reads or the reference cannot be read, or a result file cannot be written.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
-    /// K-mers cannot be counted, or candidates not be selected.
+    /// k-mers cannot be counted, or candidate k-mers cannot be selected.
     #[error(transparent)]
     Count(#[from] count::Error),
     /// The panel of normals cannot be read.
     #[error(transparent)]
     Panel(#[from] genuma_flash::Error),
-    /// Contigs cannot be aligned with the reference, or `supporting.bam` not be written.
+    /// Contigs cannot be aligned with the reference, or `supporting.bam` cannot be written.
     #[error(transparent)]
     Align(#[from] genuma_align::Error),
-    /// The result file of a unit is unusable.
+    /// The stored result of a unit is unusable.
     #[error(transparent)]
     Unit(#[from] unit::Error),
-    /// Spilled data is unusable.
+    /// Spilled data cannot be written or read, or is damaged.
     #[error(transparent)]
     Spill(#[from] spill::Error),
-    /// The object of another step is missing or unusable, or this step cannot write its object.
+    /// The object of another task is missing or unusable, or the object of this task cannot be written (distributed
+    /// call).
     #[error(transparent)]
     Object(#[from] genuma_storage::step_output::Error),
-    /// The input gives no result, for the reason in this text.
+    /// The input gives no result. Contains the reason.
     #[error("{0}")]
     Input(String),
 }

@@ -1,4 +1,5 @@
-//! Builds events from genotyped changes: merges copies of one change, and pairs the junctions of one rearrangement.
+//! Builds events from genotyped changes: merges calls of the same change, and combines the junctions of one
+//! rearrangement.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,25 +17,25 @@ use genuma_reads::TrimCounts;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 
-/// Class of an event, as tables, the report and INFO/CLASS name it.
+/// Class of an event, named as in tables, the report and the INFO field CLASS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum EventClass {
-    /// One base is substituted (SNV).
+    /// Substitution of one base.
     Snv,
-    /// Multi-nucleotide variant: neighbouring bases replaced by the same number of bases.
+    /// Multi-nucleotide variant: adjacent bases are replaced by the same number of bases.
     Mnv,
-    /// Insertion or deletion of up to 49 bp, or both.
+    /// Insertion or deletion of up to 49 bp, or both at one position.
     Indel,
     /// Deletion of 50 bp or more.
     Del,
     /// Insertion of 50 bp or more.
     Ins,
-    /// A stretch of the reference is repeated next to itself.
+    /// Tandem duplication of 50 bp or more.
     Dup,
-    /// A stretch of the reference is replaced by its reverse complement.
+    /// Inversion: a stretch of the reference is replaced by its reverse complement.
     Inv,
-    /// Two positions of the reference are joined in another way: a translocation, for example.
+    /// Any other junction of two positions of the reference, such as a translocation.
     Bnd,
 }
 
@@ -57,50 +58,52 @@ impl EventClass {
 /// One somatic change as it is reported: one or two VCF records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// SNV, MNV, indel or kind of structural variant.
+    /// Class of the event: SNV, MNV, indel or type of structural variant.
     pub class: EventClass,
-    /// Its calls, the best first: one, or two for events with two junctions.
+    /// The genotyped changes of the event, the best first: two for an event with two junctions, otherwise one.
     pub calls: Vec<VariantCall>,
-    /// Position (0-based) of the first event on the same haplotype, if several events are known to be on it.
+    /// 0-based position of the first event in the phase set, if reads show that several events are on the same
+    /// haplotype.
     pub phase_set: Option<usize>,
 }
 
 impl Event {
-    /// Whether a change of the event is in the targets, extended by `padding_bp` on both sides. Of a structural
-    /// variant one end suffices.
+    /// Whether the event overlaps the targets, extended by `padding_bp` on both sides. Of a structural variant either
+    /// end counts.
     pub(crate) fn is_on_target(&self, targets: &Targets, padding_bp: usize) -> bool {
         self.calls.iter().any(|call| change::is_on_target(&call.change, targets, padding_bp))
     }
 }
 
-/// Maximum distance in bp between the ends of two junctions of one event. Empirical.
+/// Maximum distance in bp between the breakends of two junctions that form one event. Empirical.
 const MAX_PARTNER_DISTANCE_BP: usize = 60;
 
 /// Filter thresholds of a call that depend on its libraries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallThresholds {
-    /// Whether the library has fold-back artefacts: molecules that fold back on themselves and are copied.
+    /// Whether the library has fold-back artefacts: molecules whose second half is the reverse complement of the first.
     pub has_fold_back_artefacts: bool,
-    /// Number of bases known in both samples.
+    /// Number of bases whose k-mers both samples have often enough to know their sequence.
     pub known_bases: u64,
-    /// Whether qualities are raised if the sample has more mutations than the prior assumes: where the error rate is
-    /// measured and not only bounded.
+    /// Whether qualities may be raised if the sample has more mutations than the prior assumes. True only if the error
+    /// rate was measured, not merely bounded.
     pub may_raise_quality: bool,
-    /// Whether pairs of a tumour do not show which of them are copies of one molecule: amplicons.
+    /// Whether the reads of a tumour do not show which pairs are copies of one molecule, as in amplicon sequencing.
     pub has_unknown_copies: bool,
-    /// Minimum somatic quality (Phred) of a call that passes.
+    /// Minimum somatic quality (Phred) of a passing call.
     pub min_quality: f64,
-    /// Minimum number of distinct molecules of a change that looks like frequent errors: see
+    /// Minimum number of distinct molecules of a call whose change looks like a common error: see
     /// [`crate::genotype::min_call_molecules`].
     pub min_molecules: usize,
 }
 
-/// Minimum ratio of the number of different sequences at which reads fold back to the number of mates, in a library
-/// with fold-back artefacts. Genomes without artefacts have a lower ratio. Empirical.
+/// Minimum number of different fold-back sequences per mate in a library with fold-back artefacts. Libraries without
+/// such artefacts have fewer. Empirical.
 const MIN_FOLD_BACK_SITES_PER_MATE: f64 = 6e-4;
 
 impl CallThresholds {
-    /// Thresholds from the trimming statistics of the reads.
+    /// Derives the thresholds from the trimming statistics of the reads. `bases` is the number of bases known in both
+    /// samples.
     pub fn from_trimmed_reads(trimmed: &TrimCounts, bases: u64, min_quality: f64) -> CallThresholds {
         CallThresholds {
             has_fold_back_artefacts: trimmed.fold_back_sites_per_mate() > MIN_FOLD_BACK_SITES_PER_MATE,
@@ -113,30 +116,31 @@ impl CallThresholds {
     }
 }
 
-/// Maximum distance in bp between the ends of a junction that arises when a strand folds back or the polymerase
-/// switches templates. Empirical.
+/// Maximum distance in bp between the ends of a junction that arises because a strand folds back or the polymerase
+/// switches templates during library preparation. Empirical.
 const MAX_LOCAL_JUNCTION_BP: usize = 1000;
 
-/// Limits of the support of a junction that may be a fold-back artefact.
+/// Support up to which a junction may be a fold-back artefact.
 #[derive(Clone, Copy)]
 struct ArtefactLimit {
-    /// A junction with at most this number of molecules may be an artefact.
+    /// A junction with at most this number of supporting molecules may be an artefact.
     max_molecules: u32,
-    /// A junction with less than this share of the molecules at the locus may be an artefact.
+    /// A junction that less than this share of the molecules at the locus supports may be an artefact.
     min_share: f64,
 }
 
-/// Limit of inverted junctions in libraries with fold-back artefacts. Empirical; a larger limit filters more junctions.
+/// Limits for inverted junctions in libraries with fold-back artefacts. Empirical; larger limits filter more junctions.
 const INVERTED_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 7, min_share: 0.25 };
-/// Limit of local junctions that are not inverted, in libraries with fold-back artefacts. Empirical.
+/// Limits for local junctions that are not inverted, in libraries with fold-back artefacts. Empirical.
 const LOCAL_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 4, min_share: 0.15 };
-/// Limit of inverted junctions in libraries without fold-back artefacts. Empirical.
+/// Limits for inverted junctions in libraries without fold-back artefacts. Empirical.
 const RARE_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 2, min_share: 0.0 };
-/// Limit of local junctions that are not inverted, in libraries without fold-back artefacts: none counts as an artefact.
+/// Limits for local junctions that are not inverted, in libraries without fold-back artefacts: no junction counts as an
+/// artefact.
 const NO_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 0, min_share: 0.0 };
 
-/// Whether a junction may be an artefact of a library that folds back. The limits are those of inverted junctions and
-/// of other junctions. A hairpin of a repeat may have its ends far apart, but its sequence shows that it turns back.
+/// Whether a junction may be a fold-back artefact. The limits are those of inverted junctions and of other local
+/// junctions. A junction whose sequence shows a hairpin counts as inverted, however far apart its ends are.
 fn may_be_fold_back_artefact(call: &VariantCall, [inverted, local]: [ArtefactLimit; 2]) -> bool {
     let limit = match &call.change {
         _ if call.is_fold_back => inverted,
@@ -157,8 +161,9 @@ fn may_be_fold_back_artefact(call: &VariantCall, [inverted, local]: [ArtefactLim
     support.alternative <= limit.max_molecules || f64::from(support.alternative) < limit.min_share * f64::from(all)
 }
 
-/// Filters calls with two molecules unless they are as few as the calls with more molecules predict. Of small changes
-/// the quality decides alone where errors are measured to be so rare that two molecules suffice.
+/// Filters calls with two molecules if there are more of them than the number of calls with more molecules predicts.
+/// Small variants are not filtered if the measured error rate is so low that two molecules suffice: their quality
+/// decides.
 fn filter_two_molecule_calls(calls: &mut [VariantCall], thresholds: &CallThresholds) {
     let two_suffice =
         |c: &VariantCall| thresholds.min_molecules < MIN_CALL_MOLECULES && matches!(c.change, Change::Allele { .. });
@@ -182,11 +187,11 @@ fn filter_two_molecule_calls(calls: &mut [VariantCall], thresholds: &CallThresho
     }
 }
 
-/// Adjusts the qualities of small changes to the mutation frequency of this sample (empirical Bayes; Efron 2010,
-/// "Large-scale inference"). The prior assumes one mutation in exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`) bases. If hardly any call is certain,
-/// as in a normal compared with itself, true calls are rarer than that, but errors are as frequent as ever, so all
-/// qualities are lowered. If many calls are certain the qualities are raised only where the error rate is measured:
-/// elsewhere this would add more errors than calls.
+/// Adjusts the qualities of small variants to the mutation frequency of this sample (empirical Bayes; Efron 2010,
+/// "Large-scale inference"). The prior assumes one mutation in exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`)
+/// bases. If hardly any call is certain, as in a normal compared with itself, mutations are rarer than the prior but
+/// errors are not, so all qualities are lowered. If many calls are certain, the qualities are raised, but only where
+/// the error rate is measured: otherwise more errors than mutations would be added.
 fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThresholds) {
     if thresholds.known_bases == 0 {
         return;
@@ -225,8 +230,8 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
     }
 }
 
-/// Builds the events: merges copies of one change and pairs junctions. Events are sorted by the position of their
-/// first call.
+/// Builds the events: merges calls of the same change and combines junctions of one event. Events are sorted by the
+/// position of their first call.
 pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) -> Vec<Event> {
     adjust_quality_by_frequency(&mut calls, thresholds);
     if thresholds.has_unknown_copies {
@@ -298,8 +303,9 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) ->
     events
 }
 
-/// Writes deletions and tandem duplications below 50 bp that were found as junctions as small variants. If another event
-/// has the same variant, the one with fewer filters or the higher quality stays. Keeps the order by position.
+/// Converts deletions and tandem duplications below 50 bp that were found as junctions to small variants. If another
+/// event has the same variant, only the one with fewer filters, or the higher quality, is kept. The order by position
+/// is kept.
 pub(crate) fn write_short_junctions_as_alleles(events: &mut Vec<Event>, genome: &Reference) {
     let mut is_any_written = false;
     for event in events.iter_mut() {
@@ -325,7 +331,8 @@ pub(crate) fn write_short_junctions_as_alleles(events: &mut Vec<Event>, genome: 
     events.dedup_by(|next, first| next.calls.len() == 1 && next.calls[0].change == first.calls[0].change);
 }
 
-/// Whether a loose end is one side of what `whole` shows completely: a junction or an insertion there.
+/// Whether `loose`, a single breakend with novel sequence, is one end of `whole`: a junction or an insertion at the
+/// same position.
 fn is_side_of(whole: &Change, loose: &Change) -> bool {
     let Change::Novel { end, .. } = loose else { return false };
     match whole {
@@ -339,7 +346,7 @@ fn is_side_of(whole: &Change, loose: &Change) -> bool {
     }
 }
 
-/// The class of a single change.
+/// The class of an event that consists of one change.
 pub(crate) fn class_of_change(change: &Change) -> EventClass {
     match change {
         Change::Allele { reference, alternative, .. } => match (reference.len(), alternative.len()) {
@@ -359,7 +366,7 @@ pub(crate) fn class_of_change(change: &Change) -> EventClass {
     }
 }
 
-/// The class of the event that two changes make together; `None` if they are separate events.
+/// The class of the event that two changes form together; `None` if they are separate events.
 fn paired_event_class(a: &Change, b: &Change) -> Option<EventClass> {
     match (a, b) {
         (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => {
@@ -391,16 +398,16 @@ fn paired_event_class(a: &Change, b: &Change) -> Option<EventClass> {
     }
 }
 
-/// Two changes on the same haplotype.
+/// Two changes that are on the same haplotype.
 type PhaseLink = [Change; 2];
 
-/// The phase links of all calls, collected before copies of one change from several contigs are reduced to one call.
+/// Collects the phase links of all calls, before calls of the same change from several contigs are merged.
 fn collect_phase_links(calls: &[VariantCall]) -> Vec<PhaseLink> {
     calls.iter().flat_map(|c| c.phased_changes.iter().map(|other| [c.change.clone(), other.clone()])).collect()
 }
 
-/// Assigns phase sets to passing events, which are sorted by position. A phase set has the position of its first
-/// event.
+/// Assigns phase sets to passing events, which must be sorted by position. The name of a phase set is the position of
+/// its first event.
 fn assign_phase_sets(events: &mut [Event], links: &[PhaseLink]) {
     let passing = |e: &Event| e.calls[0].genotype.filters.is_empty() && is_small_variant(&e.calls[0].change);
     let at: HashMap<&Change, usize> =

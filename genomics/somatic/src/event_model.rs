@@ -1,32 +1,36 @@
-//! Explains a contig by the most probable sequence of events near its position on the genome.
+//! Explains a contig by the most probable sequence of events (substitutions, gaps and jumps) near its position on the
+//! genome.
 //!
-//! An alignment with gap costs loses the score of each inserted base, so that it aligns the first copy of a tandem
-//! duplication with the unrelated bases before it: one event becomes many small changes. Here each base of the contig
-//! costs what its event makes improbable. A base that is copied from nearby costs nothing, whether the copy is the
-//! next base of the genome or the first base of a second copy. The costs are those of `docs/model/event.md`.
+//! An alignment with gap costs is no good model of a tandem duplication: it would align the first copy with the
+//! unrelated bases before it, and one event would become many small changes. In this model, each base of the contig
+//! costs the negative log-probability of the event that makes it. A base that is copied from the genome nearby costs
+//! nothing, whether it is the next base of the genome or the first base of a second copy. `docs/model/event.md` defines
+//! the costs.
 
 use crate::affine::{Alignment, AlignmentOp};
 use crate::change::{Breakend, Change, RetainedSide};
 
-/// Costs of events. The formulas are those of `docs/model/event.md`.
+/// Costs of events in hundredths of natural-log units: negative logarithms of their probabilities. The formulas are
+/// those of `docs/model/event.md`.
 #[derive(Debug)]
 pub(crate) struct EventModelParams {
     /// Cost of a substitution (formula 1). Unit: hundredths of natural-log units. Source: chosen, one substitution in
     /// 1000 bases with one of three bases. If higher: fewer substitutions are explained as part of a larger event.
     pub(crate) substitution: i32,
-    /// Cost of a gap or a jump, without its length (formulas 2, 3). Unit: hundredths of natural-log units. Source:
+    /// Cost of a gap or a jump, not counting its length (formulas 2, 3). Unit: hundredths of natural-log units. Source:
     /// chosen, one in 10,000 bases. If higher: more substitutions are accepted instead of a larger event.
     pub(crate) event: i32,
     /// Cost of a base that is not copied from the genome nearby (formulas 2, 3). Unit: hundredths of natural-log units.
     /// Source: one of four bases. If higher: inserted bases are more often explained as copies.
     pub(crate) new_base: i32,
-    /// Cost of the position at which the contig continues after a jump (formula 3). Unit: hundredths of natural-log
-    /// units. Source: ln of about 1500 possible positions in the window. If higher: fewer large events.
+    /// Cost of the position in the window at which the contig continues after a jump (formula 3). Unit: hundredths of
+    /// natural-log units. Source: ln of about 1500 possible positions in the window. If higher: fewer large events.
     pub(crate) place: i32,
-    /// Cost of a position anywhere in the genome (formula 4). Unit: hundredths of natural-log units. Source: ln of 3
-    /// billion possible positions. If higher: junctions of distant positions are explained by nearby events more often.
+    /// Cost of a position anywhere in the genome, for the second end of a distant junction (formula 4). Unit:
+    /// hundredths of natural-log units. Source: ln of 3 billion possible positions. If higher: junctions of distant
+    /// positions are explained by nearby events more often.
     pub(crate) distant_place: i32,
-    /// Maximum distance of the two ends of a junction on one strand that counts as nearby (formula 4). Unit: bp.
+    /// Maximum distance between the ends of a junction on one strand that counts as nearby (formula 4). Unit: bp.
     /// Source: chosen, the margin of the window. If higher: longer duplications and deletions cost as little as nearby
     /// ones.
     pub(crate) max_local_junction_bp: usize,
@@ -42,43 +46,43 @@ pub(crate) const EVENT_MODEL_PARAMS: EventModelParams = EventModelParams {
     max_local_junction_bp: 600,
 };
 
-/// Cost of a jump to another position in the window.
+/// Cost of a jump to another position in the window of the genome.
 const JUMP_COST: i32 = EVENT_MODEL_PARAMS.event + EVENT_MODEL_PARAMS.place;
-/// Cost of an impossible explanation: half of the largest number, so that costs can be added without overflow.
+/// Cost of an impossible explanation: half of the maximum, so that adding costs does not overflow.
 const IMPOSSIBLE: i32 = i32::MAX / 2;
-/// Minimum cost of an explanation at which alternatives are searched: a jump and a substitution.
+/// Minimum cost of an explanation for which cheaper alternatives are searched: a jump and a substitution.
 pub(crate) const MIN_COMPARED_COST: i32 = JUMP_COST + EVENT_MODEL_PARAMS.substitution;
 
-/// A stretch of a contig that equals the genome except for substitutions.
+/// A stretch of a contig that is copied from the genome, possibly with substitutions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CopiedStretch {
-    /// Index of its first base in the contig.
+    /// Index of the first base of the stretch in the contig.
     pub(crate) query_start: usize,
-    /// Index of the aligned base in the window of the genome.
+    /// Index of the first base of the stretch in the window of the genome.
     pub(crate) target_start: usize,
     pub(crate) len: usize,
 }
 
 impl CopiedStretch {
-    /// Index after the last base in the contig.
+    /// Index after the last base of the stretch in the contig.
     pub(crate) fn query_end(&self) -> usize {
         self.query_start + self.len
     }
 
-    /// Index after the last base in the window.
+    /// Index after the last base of the stretch in the window of the genome.
     pub(crate) fn target_end(&self) -> usize {
         self.target_start + self.len
     }
 }
 
-/// Cost of a gap of `len` bases that are not copies.
+/// Cost of an insertion of `len` new bases, or of a deletion of `len` bases.
 fn gap_cost(len: usize, is_deletion: bool) -> i32 {
     let by_base = EVENT_MODEL_PARAMS.new_base.saturating_mul(i32::try_from(len).unwrap_or(i32::MAX));
     // docs/model/event.md (2)
     EVENT_MODEL_PARAMS.event + if is_deletion { by_base.min(EVENT_MODEL_PARAMS.place) } else { by_base }
 }
 
-/// Cost of the changes that explain a contig `seq`. Each change comes with its range on the contig.
+/// Cost of explaining a contig `seq` by changes of the genome. Each change comes with its range on the contig.
 pub(crate) fn cost_of_changes<'a>(
     seq: &[u8],
     changes: impl Iterator<Item = (&'a Change, &'a std::ops::Range<usize>)>,
@@ -112,29 +116,29 @@ fn is_local(a: &Breakend, b: &Breakend) -> bool {
     a.chrom == b.chrom && a.side != b.side && a.pos.abs_diff(b.pos) <= EVENT_MODEL_PARAMS.max_local_junction_bp
 }
 
-/// Numbers of bases before and after the start of an insertion at `range` of `seq` that are the same one insertion
-/// further. Their sum is the length of the copy if the insertion is the second copy of the bases next to it, with or
-/// without new bases between the copies; it may be longer by chance.
+/// For an insertion at `range` of `seq`: how many bases before its start, and from its start on, equal the base
+/// `range.len()` further. Their sum is the length of the copied stretch if the insertion is a second copy of adjacent
+/// bases, with or without new bases between the copies; it may be longer by chance.
 pub(crate) fn num_copied_bases_at_insertion(seq: &[u8], range: &std::ops::Range<usize>) -> [usize; 2] {
     let len = range.len();
     let is_copied = |q: &usize| seq[*q] == seq[q + len];
     [(0..range.start).rev().take_while(is_copied).count(), (range.start..seq.len() - len).take_while(is_copied).count()]
 }
 
-/// Predecessor of a base of the contig on the best path (Viterbi traceback).
+/// Which state the best path to a base of the contig came from (Viterbi traceback).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// The base before, on the same diagonal.
+    /// From the previous base of the contig, on the same diagonal.
     Diagonal = 0,
-    /// The best end of the row before.
+    /// From the best state of the previous row, by a jump to another position of the window.
     Jump = 1,
-    /// The base before, as the last one of new bases that are not copied from the window.
+    /// From the previous base of the contig, which is the last of new bases that are not copied from the window.
     NewBases = 2,
 }
 
-/// Finds the cheapest explanation of `seq` by stretches copied from `window` (Viterbi). The stretches are in the order
-/// of the contig; the bases between them are new. Among equal explanations the one with the fewest jumps counts, then
-/// the leftmost. Returns no stretches if new bases explain the whole contig.
+/// Finds the cheapest way to compose `seq` of stretches copied from `window` and new bases between them (Viterbi).
+/// Returns the stretches in the order of the contig. Among ways of equal cost it prefers the fewest jumps, then the
+/// leftmost positions. Returns no stretches if the cheapest way uses new bases only.
 pub(crate) fn explain_by_copies(seq: &[u8], window: &[u8]) -> Vec<CopiedStretch> {
     let (n, m) = (seq.len(), window.len());
     let p = &EVENT_MODEL_PARAMS;
@@ -172,7 +176,7 @@ pub(crate) fn explain_by_copies(seq: &[u8], window: &[u8]) -> Vec<CopiedStretch>
     trace_stretches(&origins, m, &best_ends, &new_after_copy, new_cost < best_cost)
 }
 
-/// Follows the origins from the last base of the contig to the first.
+/// Follows the traceback from the last base of the contig to the first, and returns the copied stretches.
 fn trace_stretches(
     origins: &[u8],
     m: usize,
@@ -209,10 +213,10 @@ fn trace_stretches(
     stretches
 }
 
-/// The alignment of the contig from the first to the last stretch with the window. A stretch that begins before the
-/// end of the stretch before it is a second copy: its first bases, or the last bases of the stretch before it, become
-/// an insertion. `min_flank` is the number of bases that must remain of that stretch. `None` if the contig is too short
-/// to show the whole copy.
+/// Converts copied stretches to an alignment of the contig with the window. If a stretch begins, in the window, before
+/// the end of the previous one, it is a second copy: its first bases, or the last bases of the previous stretch, become
+/// an insertion. At least `min_flank` bases of that stretch must remain. `None` if the contig is too short to show the
+/// whole copy.
 pub(crate) fn align_copied_stretches(stretches: &[CopiedStretch], min_flank: usize) -> Option<Alignment> {
     let mut ops: Vec<AlignmentOp> = Vec::new();
     let mut current = *stretches.first()?;
@@ -247,7 +251,8 @@ pub(crate) fn align_copied_stretches(stretches: &[CopiedStretch], min_flank: usi
     Some(Alignment { start, ops, score: 0 })
 }
 
-/// Whether a junction joins the end of a stretch of the genome to its start: a tandem duplication.
+/// Whether a junction is a tandem duplication: it joins the end of a stretch of the genome to the start of this
+/// stretch.
 pub(crate) fn is_tandem_duplication(ends: &[Breakend; 2]) -> bool {
     let [first, last] = ends;
     first.chrom == last.chrom

@@ -1,9 +1,10 @@
-//! Evidence of the reads of one locus for each change of its contig, by molecule. Log-odds are natural logarithms.
+//! Evidence of the reads of one locus for each change of its contig, molecule by molecule. Log-odds are natural
+//! logarithms.
 //!
-//! Every read is placed without gaps on each haplotype of its contig ([`crate::haplotype`]) at the offsets given by
-//! its k-mers. Its bases and qualities give the likelihoods. The best haplotype with a change is compared with the
-//! best without it. For a length change of a tandem repeat the length shown by the read is used instead. The log-odds
-//! of both mates and all duplicates of a molecule are added.
+//! Each read is aligned without gaps to each haplotype of the contig ([`crate::haplotype`]), at the offsets that its
+//! k-mers indicate. Its bases and qualities give the likelihood of the read on each haplotype. The best haplotype with
+//! a change is compared with the best one without it. For a length change of a tandem repeat, the repeat length that
+//! the read shows is used instead. The log-odds of both mates and of all duplicates of a molecule are added.
 
 use std::collections::HashSet;
 
@@ -24,7 +25,7 @@ use crate::sequencing_errors::{self, ErrorModel};
 use crate::slippage::SlippageRate;
 use genuma_reads::NORMAL_SAMPLE;
 
-/// Evidence for all changes of one contig.
+/// Evidence of reads for all changes of one contig.
 #[derive(Debug)]
 pub struct LocusEvidence<'a> {
     contig: &'a AlignedContig,
@@ -36,7 +37,7 @@ pub struct LocusEvidence<'a> {
     molecules: MoleculeAssignment,
 }
 
-/// Returns the frequency of the errors that look like change number `f` of a contig.
+/// Whether common or rare errors look like change number `f` of a contig.
 pub fn error_frequency(contig: &AlignedContig, f: usize) -> ErrorFrequency {
     match &contig.changes[f].change {
         change if is_substitution(change) => ErrorFrequency::Common,
@@ -46,7 +47,7 @@ pub fn error_frequency(contig: &AlignedContig, f: usize) -> ErrorFrequency {
 }
 
 impl<'a> LocusEvidence<'a> {
-    /// Computes the likelihoods of the reads on `haplotypes`. The first haplotype is the contig itself.
+    /// Computes the likelihood of each read on each of the `haplotypes`. The first haplotype is the contig itself.
     pub fn compute(
         contig: &'a AlignedContig,
         haplotypes: Vec<Haplotype>,
@@ -69,12 +70,12 @@ impl<'a> LocusEvidence<'a> {
         }
     }
 
-    /// Molecules of the contig's pairs.
+    /// Assignment of the contig's read pairs to molecules.
     pub fn molecule_assignment(&self) -> &MoleculeAssignment {
         &self.molecules
     }
 
-    /// Log-odds of one read for change `f`; 0 without evidence.
+    /// Log-odds of one read for change `f` over its absence; 0 without evidence.
     fn log_odds(&self, likelihoods: &ReadLikelihoods, f: usize, length: Option<&RepeatLengthChange<'_>>) -> f64 {
         match length {
             Some(change) => change.log_odds(likelihoods, &self.reads[likelihoods.read_index].offsets, self.errors),
@@ -82,7 +83,7 @@ impl<'a> LocusEvidence<'a> {
         }
     }
 
-    /// The vote of a read on change `f`; `None` if the read does not cover the change.
+    /// Makes the vote of a read on change `f` from its log-odds; `None` if the read does not cover the change.
     fn vote(&self, likelihoods: &ReadLikelihoods, f: usize, log_odds: f64) -> Option<MoleculeVote> {
         let (at, placed_read) = (&self.contig.changes[f].contig_range, &self.reads[likelihoods.read_index]);
         // A read that supports the tumour's allele is placed where the contig has it.
@@ -106,9 +107,9 @@ impl<'a> LocusEvidence<'a> {
         })
     }
 
-    /// Numbers of the normal's and of the tumours' molecules that cover change `f`, whether they support an allele or
-    /// not. A read of a stretch that a junction duplicates may come from either copy, and covers the junction in one
-    /// of them.
+    /// Counts the molecules of the normal, and of the tumours, that cover change `f`, whether they support an allele or
+    /// not. A read in a stretch that a junction duplicates may come from either copy; it counts if it covers the
+    /// junction in one of them.
     pub fn count_molecules(&self, f: usize) -> [u32; 2] {
         let contig_change = &self.contig.changes[f];
         let at = &contig_change.contig_range;
@@ -132,7 +133,7 @@ impl<'a> LocusEvidence<'a> {
         })
     }
 
-    /// Returns the frequency of the errors that look like change number `f` of this contig.
+    /// Whether common or rare errors look like change number `f` of this contig.
     pub fn error_frequency_of_change(&self, f: usize) -> ErrorFrequency {
         match repeat_length_change::short_homopolymer_rate(self.contig, f, self.errors) {
             Some(_) => ErrorFrequency::Common,
@@ -140,7 +141,7 @@ impl<'a> LocusEvidence<'a> {
         }
     }
 
-    /// Probability that a molecule shows change `f`, or its absence, although it does not have it and its bases are good.
+    /// Probability that a molecule shows the wrong allele at change `f` although its bases are of good quality.
     pub(crate) fn error_probability_of_change(&self, f: usize) -> f64 {
         match self.error_frequency_of_change(f) {
             ErrorFrequency::Common if is_substitution(&self.contig.changes[f].change) => {
@@ -153,23 +154,23 @@ impl<'a> LocusEvidence<'a> {
         }
     }
 
-    /// Minimum number of distinct molecules of a change that looks like frequent errors.
+    /// Minimum number of distinct molecules of a call whose change looks like a common error.
     pub(crate) fn min_call_molecules(&self) -> usize {
         genotype::min_call_molecules(self.errors.measured_error_rate)
     }
 
-    /// Whether the fragments of a tumour end at fixed positions.
+    /// Whether the fragments of a tumour end at fixed positions, as in amplicon sequencing.
     pub(crate) fn has_fixed_fragment_ends(&self) -> bool {
         sequencing_errors::has_tumour_with_fixed_fragment_ends(&self.errors.fragment_ends)
     }
 
-    /// Votes of the molecules on change `f`, for each sample, sorted by pair.
+    /// Votes of the molecules on change `f`: for each sample, sorted by read pair.
     pub fn molecule_votes(&self, f: usize) -> Vec<Vec<MoleculeVote>> {
         self.votes_and_slippage(f).0
     }
 
-    /// Votes of the molecules on change `f`, and the rate at which slippage of a repeat looks like the change; rate 0
-    /// if it is not a length change.
+    /// Votes of the molecules on change `f`, and the rate at which slippage of a repeat looks like the change; the rate
+    /// is 0 if `f` is not a length change of a repeat.
     pub(crate) fn votes_and_slippage(&self, f: usize) -> (Vec<Vec<MoleculeVote>>, SlippageRate) {
         let length =
             RepeatLengthChange::detect_length_change(self.contig, f, &self.read_likelihoods, self.reads, self.pairs);
@@ -212,8 +213,9 @@ impl<'a> LocusEvidence<'a> {
         (votes, slips)
     }
 
-    /// Of the molecules that show the unchanged allele of a deletion or a junction at either of its ends, or an insertion
-    /// at either of its ends, lets only as many count in the allele fraction as cross one end.
+    /// Corrects the allele fraction of long changes, whose alleles molecules can show at either end: marks so many
+    /// votes as not counted in the fraction that the others are as many as cross one end. For a deletion or junction
+    /// these are votes for the unchanged allele, for an insertion votes for the insertion.
     fn count_at_one_end(&self, f: &ContigChange, votes: &mut [Vec<MoleculeVote>]) {
         let unchanged = duplication_depth::unchanged_end_sequences(f);
         if unchanged.is_none() && !duplication_depth::is_long_insertion(f) {
@@ -249,8 +251,8 @@ impl<'a> LocusEvidence<'a> {
         }
     }
 
-    /// Sets the numbers of votes for the unchanged allele of a tandem duplication to those that the molecules across
-    /// the ends of the duplicated stretch show. `votes` are the votes of the molecules, by sample.
+    /// Adds or removes votes for the unchanged allele of a tandem duplication, so that their number equals the number
+    /// of unchanged molecules that cross the ends of the duplicated stretch. `votes` are those of each sample.
     fn count_unchanged_molecules(
         &self,
         stretch: &UnchangedAlleleEnds<'_>,
@@ -278,8 +280,8 @@ impl<'a> LocusEvidence<'a> {
         }
     }
 
-    /// For each sample the molecules that cross each end of a duplicated stretch, as votes for the unchanged allele,
-    /// sorted by pair.
+    /// For each sample, the molecules that cross each end of a duplicated stretch, as votes for the unchanged allele,
+    /// sorted by read pair.
     fn votes_across_ends(
         &self,
         stretch: &UnchangedAlleleEnds<'_>,
@@ -314,8 +316,9 @@ impl<'a> LocusEvidence<'a> {
         crossing
     }
 
-    /// Combines the votes of the reads of each molecule. `error_probability` is the probability that a molecule with an allele
-    /// does not show it, `false_support_rates` the probability that a molecule without the tumour allele shows it, by orientation.
+    /// Combines the votes of all reads of each molecule. `error_probability` is the probability that a molecule with
+    /// the tumour allele does not show it. `false_support_rates` is the probability that a molecule without the allele
+    /// shows it, by orientation of the pair.
     fn combine_by_molecule(
         &self,
         mut votes: Vec<MoleculeVote>,

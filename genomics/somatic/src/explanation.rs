@@ -1,4 +1,4 @@
-//! Explanations of a contig that the event model compared, with their costs (docs/model/event.md).
+//! The alternative explanations of a contig that the event model compared, with their costs (docs/model/event.md).
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::change::Change;
 use crate::event_model;
 
-/// How an explanation derives the contig from the genome.
+/// Method by which an explanation derives the contig from the genome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExplanationKind {
-    /// One alignment of the whole contig.
+    /// The whole contig is aligned with the genome once.
     WholeAlignment,
-    /// Small changes in its segments, and junctions between them.
+    /// The contig has several aligned segments, with small changes in them and junctions between them.
     Segments,
-    /// Stretches copied from the genome nearby.
+    /// The contig consists of stretches copied from the genome nearby.
     NearbyCopies,
-    /// Changes of the normal's haplotype.
+    /// The contig has changes relative to the normal's haplotype, which has germline changes.
     NormalHaplotype,
 }
 
 impl ExplanationKind {
-    /// Description for `--why`.
+    /// Text that describes the method for `--why`.
     fn description(self) -> &'static str {
         match self {
             ExplanationKind::WholeAlignment => "one alignment of the whole contig",
@@ -32,19 +32,19 @@ impl ExplanationKind {
     }
 }
 
-/// An explanation of a contig by changes of the genome.
+/// An explanation of a contig by changes of the genome, with its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// How the changes were found.
+    /// Method by which the changes were found.
     pub kind: ExplanationKind,
-    /// Negative logarithm of the probability of the changes, in hundredths of natural-log units.
+    /// Cost: negative logarithm of the probability of the changes, in hundredths of natural-log units.
     pub cost: i32,
-    /// Number of changes.
+    /// Number of changes in the explanation.
     pub num_changes: usize,
 }
 
 impl Explanation {
-    /// The explanation of the contig `seq` by changes, each with the range of its bases on the contig.
+    /// Computes the cost of explaining the contig `seq` by these changes, each with its range on the contig.
     pub(crate) fn from_changes<'a>(
         kind: ExplanationKind,
         seq: &[u8],
@@ -54,7 +54,7 @@ impl Explanation {
         Explanation { kind, cost: event_model::cost_of_changes(seq, changes), num_changes }
     }
 
-    /// Text of all explanations of a contig, the one that counts first.
+    /// Formats all explanations of a contig as text, the selected one first.
     pub(crate) fn format_explanations(explanations: &[Explanation]) -> String {
         let text = |one: &Explanation| {
             let cost = f64::from(one.cost) / 100.0;

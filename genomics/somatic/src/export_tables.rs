@@ -1,4 +1,4 @@
-//! Export tables of the calls that passed: MAF for small changes, BEDPE for structural variants.
+//! Export tables of the passing calls: MAF for small variants, BEDPE for structural variants.
 
 use std::fmt::Write as _;
 
@@ -17,11 +17,11 @@ pub struct ExportTable {
     pub text: String,
     /// Number of rows without the header.
     pub num_rows: usize,
-    /// Number of records that passed but belong into the other table.
+    /// Number of passing records that are not in this table because they belong in the other one.
     pub skipped_records: usize,
 }
 
-/// Columns of a MAF file, named as in the Genomic Data Commons specification. Annotation columns have placeholders.
+/// Columns of a MAF file, named as in the Genomic Data Commons specification.
 const MAF_COLUMNS: [&str; 26] = [
     "Hugo_Symbol",
     "Entrez_Gene_Id",
@@ -51,25 +51,25 @@ const MAF_COLUMNS: [&str; 26] = [
     "vcf_qual",
 ];
 
-/// Columns after the others if the records have genes.
+/// Additional MAF columns at the end, present if the records are annotated with genes.
 const MAF_ANNOTATION_COLUMNS: [&str; 4] = ["HGVSc", "HGVSp", "Transcript_ID", "Consequence"];
 
-/// Whether the records have genes and consequences.
+/// Whether the VCF records are annotated with genes and consequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MafGenes {
-    /// Genes and consequences are `Unknown`.
+    /// The records are not annotated; gene columns contain `Unknown`.
     Unknown,
-    /// Genes and consequences are those of the records.
+    /// The records are annotated.
     Annotated,
 }
 
-/// Values of the gene columns of a MAF row.
+/// Values of the gene columns of one MAF row.
 #[derive(Default)]
 struct MafGeneFields<'a> {
     symbol: &'a str,
     classification: &'a str,
     protein: String,
-    /// The columns of [`MAF_ANNOTATION_COLUMNS`], each after a tab.
+    /// Values of [`MAF_ANNOTATION_COLUMNS`], each preceded by a tab.
     columns: String,
 }
 
@@ -93,7 +93,7 @@ fn maf_gene_fields(record: &VcfRecord, genes: MafGenes) -> MafGeneFields<'_> {
     }
 }
 
-/// A MAF table of all changes with known bases. A change has a row for each tumour that has it.
+/// Builds a MAF table of the passing small variants. A variant has one row for each tumour that has it.
 pub fn build_maf_table(
     records: &[VcfRecord],
     genome: &Reference,
@@ -138,7 +138,8 @@ pub fn build_maf_table(
     ExportTable { text, num_rows: rows, skipped_records: others }
 }
 
-/// A change in MAF notation: without the bases that both alleles begin with, positions 1-based and inclusive.
+/// A small variant in MAF notation: without the leading bases that both alleles share, with 1-based inclusive
+/// positions.
 struct MafAllele<'a> {
     start: usize,
     end: usize,
@@ -165,12 +166,12 @@ fn trim_maf_allele<'a>(pos: usize, reference: &'a str, alternative: &'a str) -> 
     MafAllele { start, end, kind, reference: or_none(old), alternative: or_none(new) }
 }
 
-/// Columns of a BEDPE file; the first ten are those of bedtools.
+/// Header line of a BEDPE file; the first ten columns are those of bedtools.
 const BEDPE_HEADER: &str = "#chrom1\tstart1\tend1\tchrom2\tstart2\tend2\tname\tscore\tstrand1\tstrand2\ttype\thomlen\tinserted\ttumor_ref\ttumor_alt\tnormal_ref\tnormal_alt";
 
-/// A BEDPE table of all structural variants, with a row for each junction. Each end is the last base that stays; its
-/// strand is `+` if the sequence that stays is to its left. A deletion is `+-`, a tandem duplication `-+`. Counts are
-/// sums over all tumours.
+/// Builds a BEDPE table of the passing structural variants, with one row for each junction. Each end is the outermost
+/// base that the tumour keeps; its strand is `+` if the kept sequence is to its left. A deletion has the strands `+-`,
+/// a tandem duplication `-+`. Counts are sums over all tumours.
 pub fn build_bedpe_table(records: &[VcfRecord], genome: &Reference, samples: &SampleNames) -> ExportTable {
     let mut text = format!("{BEDPE_HEADER}\n");
     let (mut rows, mut others) = (0, 0);

@@ -1,6 +1,6 @@
-//! Finds changes of a contig whose new bases most other members of a repeat family have: the other loci of the genome
-//! to which the contig aligns. Copies of another member, inserted elsewhere, have such bases; somatic mutations hardly
-//! ever.
+//! Finds changes of a contig to bases that most other members of a repeat family have. The other members are the other
+//! loci of the genome to which the contig aligns. A copy of another member that was inserted here has such bases;
+//! somatic mutations hardly ever do.
 
 use std::ops::Range;
 
@@ -10,24 +10,24 @@ use genuma_reads::fasta::Reference;
 
 use crate::contig_segments::ContigSegment;
 
-/// Minimum number of other members of a repeat family (loci to which the contig aligns). Chosen: of two copies, either
-/// may have the older base.
+/// Minimum number of other members of a repeat family that must cover a change. Chosen: with only two copies, either
+/// may have the ancestral base.
 const MIN_OTHER_PLACES: usize = 2;
 
-/// Comparison of a base of the contig with the genome at one other member of the repeat family.
+/// Comparison of a base of the contig with the base of another member of the repeat family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlaceBase {
-    /// The contig is not aligned with this locus here.
+    /// The contig is not aligned with this member at the base.
     Uncovered,
     Equal,
     Different,
 }
 
-/// Another locus of the genome to which a part of the contig aligns: a member of the repeat family.
+/// Another locus of the genome to which a part of the contig aligns: another member of the repeat family.
 struct OtherPlace {
-    /// For each base of the contig, how it compares with the base of this locus.
+    /// For each base of the contig, the comparison with the base of this locus.
     bases: Vec<PlaceBase>,
-    /// For each base of the contig, whether this locus has additional bases before it.
+    /// For each base of the contig, whether this locus has additional bases before it (a deletion in the contig).
     has_bases_before: Vec<bool>,
 }
 
@@ -64,7 +64,8 @@ impl OtherPlace {
         place
     }
 
-    /// Whether this locus has the contig's bases at `range`; `None` if it does not cover the range and its neighbours.
+    /// Whether this locus has the same bases as the contig at `range`; `None` if the alignment does not cover `range`
+    /// and the bases next to it.
     fn has_bases(&self, range: &Range<usize>) -> Option<bool> {
         let around = self.bases.get(range.start.checked_sub(1)?..range.end + 1)?;
         if around.contains(&PlaceBase::Uncovered) {
@@ -75,8 +76,8 @@ impl OtherPlace {
     }
 }
 
-/// Of the changed ranges of a contig `seq`, those whose bases most other members of the repeat family have. `own` are
-/// the segments aligned to the contig's own locus, `hits` all alignments of its parts.
+/// Selects, of the changed ranges of a contig `seq`, those whose bases most other members of the repeat family have.
+/// `own` are the segments aligned to the contig's own locus, `hits` the alignments of the contig to all loci.
 pub(crate) fn find_family_alleles(
     seq: &[u8],
     ranges: impl Iterator<Item = Range<usize>>,

@@ -1,4 +1,4 @@
-//! Filters changes of contigs that are copies of another member of the repeat family at their place, as inserted mobile
+//! Filters the changes of contigs that are a copy of another member of the repeat family, inserted here, as mobile
 //! elements are.
 
 use crate::change::{change_sort_position, is_small_variant};
@@ -6,26 +6,26 @@ use crate::genotype::{Filter, MIN_CALL_MOLECULES};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::{Locus, VariantCall};
 
-/// Whether a call counts as a difference of a copy: a small change that enough molecules have and that is no germline
-/// variant.
+/// Whether a call counts as a difference between such a copy and the genome: a small variant with enough molecules that
+/// is not a germline variant.
 fn is_own_difference(call: &VariantCall) -> bool {
     is_small_variant(&call.change)
         && !call.genotype.filters.contains(&Filter::Germline)
         && call.genotype.tumour.alternative as usize >= MIN_CALL_MOLECULES
 }
 
-/// Numbers of differences between a contig and the genome at its locus, by whether the other members of the repeat
-/// family have the contig's base.
+/// Numbers of differences between a contig and the genome at its locus, by whether other members of the repeat family
+/// have the contig's bases.
 #[derive(Debug, Clone, Copy, Default)]
 struct Differences {
-    /// Most other members have the contig's bases.
+    /// Number of differences at which most other members have the contig's bases.
     of_family: u32,
-    /// All others.
+    /// Number of all other differences.
     other: u32,
 }
 
 impl Differences {
-    /// Counts the differences among the calls of one locus.
+    /// Counts the differences between the contig and the genome. `own` has the calls of one locus.
     fn count(own: &[VariantCall], loci: &[Locus]) -> Differences {
         let mut counts = Differences::default();
         for call in own.iter().filter(|call| is_own_difference(call)) {
@@ -38,15 +38,15 @@ impl Differences {
         counts
     }
 
-    /// Log-odds of a copy of another member of the family over mutations.
+    /// Log-odds that the contig is a copy of another member of the repeat family, over mutations.
     fn copy_log_odds(self) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
         // docs/model/genotype.md (23)
         f64::from(self.of_family) * p.family_allele_log_odds + f64::from(self.other) * p.other_allele_log_odds
     }
 
-    /// Log-odds of a copy of another member of the family over mutations, beside another contig that is divergent.
-    /// Several changes on one haplotype are then differences of a copy rather than mutations.
+    /// Log-odds that the contig is a copy of another member of the repeat family, over mutations, if another contig
+    /// nearby is divergent. Then several changes on one haplotype are more likely differences of a copy than mutations.
     fn copy_log_odds_beside_divergent(self) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
         let linked = (self.of_family + self.other).saturating_sub(1).min(p.max_linked_differences);
@@ -54,7 +54,7 @@ impl Differences {
     }
 }
 
-/// Positions of the changes of divergent contigs, sorted, with their locus.
+/// The changes of all divergent contigs: chromosome index, position, and index of the locus; sorted.
 struct DivergentChanges(Vec<(usize, usize, usize)>);
 
 impl DivergentChanges {
@@ -70,7 +70,7 @@ impl DivergentChanges {
         DivergentChanges(places)
     }
 
-    /// Whether a change of another locus is near the change of `call`.
+    /// Whether a divergent contig of another locus has a change near that of `call`.
     fn has_other_near(&self, call: &VariantCall) -> bool {
         let (chrom, pos) = change_sort_position(&call.change);
         let distance = GENOTYPE_MODEL_PARAMS.max_copy_distance_bp;
@@ -82,8 +82,8 @@ impl DivergentChanges {
     }
 }
 
-/// Filters the small changes of contigs that are copies of another member of the repeat family at their place. Calls of
-/// one locus follow each other.
+/// Filters the small variants of contigs that are a copy of another member of the repeat family. `calls` must be
+/// grouped by locus.
 pub(crate) fn filter_family_copies(calls: &mut [VariantCall], loci: &[Locus]) {
     let filter = |own: &mut [VariantCall]| {
         own.iter_mut().filter(|call| is_small_variant(&call.change)).for_each(|call| {

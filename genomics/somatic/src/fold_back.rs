@@ -1,4 +1,4 @@
-//! Detects fold-back artefacts: a strand anneals to its own reverse complement nearby during library preparation and
+//! Detects fold-back artefacts: during library preparation a strand anneals to its own reverse complement nearby, and
 //! is extended from there.
 
 use std::ops::Range;
@@ -9,16 +9,16 @@ use genuma_reads::dna::{encode_base, reverse_complement};
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{Change, is_small_variant};
 
-/// For each change of the contig whether it is a fold-back: the contig continues after the change as the reverse
-/// complement of the sequence before it, the change is copied from such a sequence nearby, or the contig has the reverse
-/// complement of the genome in a stretch around the change.
+/// For each change of the contig, whether it may be a fold-back artefact. It is if the contig continues after the
+/// change as the reverse complement of the sequence before it, if the changed bases are copied from such a reverse
+/// complement nearby, or if the contig has the reverse complement of the genome around the change.
 pub(crate) fn find_fold_backs(contig: &AlignedContig) -> Vec<bool> {
     let changes = contig.changes.iter();
     changes.map(|change| turns_back(&contig.seq, change) || is_inverted_loop(contig, change)).collect()
 }
 
-/// Whether the contig continues after the change as the reverse complement of the sequence before it, or the change
-/// is copied from such a sequence nearby.
+/// Whether the contig continues after the change as the reverse complement of the sequence before it, or the changed
+/// bases are copied from such a reverse complement nearby.
 fn turns_back(seq: &[u8], contig_change: &ContigChange) -> bool {
     match &contig_change.change {
         Change::Allele { reference, alternative, .. } => {
@@ -30,27 +30,27 @@ fn turns_back(seq: &[u8], contig_change: &ContigChange) -> bool {
     }
 }
 
-/// Maximum number of pairs of a contig that is discarded as a fold-back artefact: half of the molecules that
-/// [`crate::event`] requires, because some molecules may not have been assembled.
+/// Maximum number of pairs of a contig that is discarded as a fold-back artefact: half of the molecules at which
+/// [`crate::event`] no longer filters it, because assembly may miss some molecules.
 const MAX_FOLD_BACK_PAIRS: usize = 3;
 
-/// Whether all changes of a contig of at most 3 pairs are fold-backs. In a library with many fold-backs such a contig
-/// is an artefact, and no reads are recruited for it.
+/// Whether a contig of at most [`MAX_FOLD_BACK_PAIRS`] pairs has only changes that are fold-backs. In a library with
+/// many fold-backs, no reads are recruited for such a contig.
 pub(crate) fn is_fold_back_artefact(contig: &AlignedContig, pairs: usize) -> bool {
     let hairpin = |f: &ContigChange| matches!(f.change, Change::Junction { .. }) && turns_back(&contig.seq, f);
     pairs <= MAX_FOLD_BACK_PAIRS && contig.changes.iter().all(hairpin)
 }
 
-/// Minimum length in bases of a stretch whose reverse complement follows the change.
+/// Minimum length in bases of the arms of a hairpin: a stretch before the change, and its reverse complement after it.
 const ARM_BASES: u32 = 20;
-/// Maximum distance of both arms from the change, in bases.
+/// Maximum distance in bases of each arm of a hairpin from the change.
 const MAX_ARM_DISTANCE_BASES: usize = 200;
 
-/// Maximum distance of a small change from the turning point of a hairpin that explains the change, in bases.
+/// Maximum distance in bases between a small change and the turning point of the hairpin that explains it.
 const MAX_HINGE_DISTANCE_BASES: usize = 15;
 
-/// Whether the sequence before `at` is repeated as reverse complement after it: the two arms of a hairpin whose
-/// turning point is at most `turn` bases from `at`.
+/// Whether the sequence before `at` is repeated after it as reverse complement: the two arms of a hairpin whose turning
+/// point is at most `turn` bases from `at`.
 fn has_hairpin(seq: &[u8], at: &Range<usize>, turn: usize) -> bool {
     let arms = |from: usize, to: usize| {
         let arms = kmers(&seq[from..to.min(seq.len())], ARM_BASES);
@@ -67,8 +67,8 @@ fn has_hairpin(seq: &[u8], at: &Range<usize>, turn: usize) -> bool {
     })
 }
 
-/// Whether bases `at` of `seq`, with their flanks, occur nearby as reverse complement. If the genome has two arms
-/// that are almost reverse complements, a folding strand copies their differences.
+/// Whether the bases `at` of `seq`, with their flanks, occur nearby as reverse complement. If two arms of a hairpin in
+/// the genome differ in some bases, a strand that folds back copies these from one arm to the other.
 fn is_copied_from_arm(seq: &[u8], at: &Range<usize>) -> bool {
     let arm = ARM_BASES as usize;
     let from = at.start.saturating_sub(MAX_ARM_DISTANCE_BASES);
@@ -84,12 +84,12 @@ fn is_copied_from_arm(seq: &[u8], at: &Range<usize>) -> bool {
 /// Minimum length in bases of the two complementary arms next to an inverted loop. Chosen: one change in 1,000 has such
 /// arms by chance; a higher value misses short hairpins.
 const MIN_LOOP_ARM_BASES: usize = 5;
-/// Maximum distance in bases between a change in the loop and the outer ends of the arms. Chosen: longer inversions are
-/// called as junctions.
+/// Maximum distance in bases between a change in the loop of a hairpin and the outer ends of the arms. Chosen: longer
+/// inversions are called as junctions.
 const MAX_LOOP_DISTANCE_BASES: usize = 30;
 
-/// Whether the genome has a hairpin around a small change, and the contig the reverse complement of its loop: a strand
-/// that folds back in the hairpin copies the loop of the other strand.
+/// Whether the genome has a hairpin around a small change, and the contig has the loop of this hairpin as reverse
+/// complement: a strand that folds back in the hairpin copies the loop from the other strand.
 fn is_inverted_loop(contig: &AlignedContig, contig_change: &ContigChange) -> bool {
     if !is_small_variant(&contig_change.change) {
         return false;
@@ -104,14 +104,14 @@ fn is_inverted_loop(contig: &AlignedContig, contig_change: &ContigChange) -> boo
     })
 }
 
-/// Whether a sequence ends with the reverse complement of its first bases.
+/// Whether the last bases of a sequence are the reverse complement of its first bases.
 fn has_arms(seq: &[u8]) -> bool {
     let paired = seq.iter().zip(seq.iter().rev()).take(MIN_LOOP_ARM_BASES);
     paired.into_iter().all(|(a, b)| encode_base(*a) + encode_base(*b) == encode_base(b'T'))
 }
 
-/// The bases of the genome for a stretch of a contig: the stretch without its small changes. `None` if a change crosses
-/// an end of the stretch.
+/// The bases of the genome that correspond to `stretch` of a contig: its small changes are undone. `None` if a change
+/// overlaps an end of the stretch.
 fn genome_bases(contig: &AlignedContig, stretch: &Range<usize>) -> Option<Vec<u8>> {
     let mut small: Vec<&ContigChange> = contig.changes.iter().filter(|f| is_small_variant(&f.change)).collect();
     small.retain(|f| f.contig_range.start < stretch.end && f.contig_range.end > stretch.start);

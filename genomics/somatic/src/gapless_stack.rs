@@ -1,4 +1,4 @@
-//! A gapless stack of aligned reads: base votes in each column, and their consensus.
+//! A gapless stack: reads aligned to each other without gaps, with base votes and consensus of each column.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use genuma_reads::dna::encode_base;
 
 use crate::packed::OwnedRead;
 
-/// Base votes in each column of a stack of reads that are aligned without gaps.
+/// Base votes, weighted by quality, in each column of a stack of reads that are aligned to each other without gaps.
 #[derive(Debug)]
 pub(crate) struct GaplessStack {
     /// Coordinate of the first column.
@@ -16,14 +16,14 @@ pub(crate) struct GaplessStack {
 }
 
 impl GaplessStack {
-    /// Stacks reads, each with the column of its first base.
+    /// Stacks reads; each comes with the column of its first base.
     pub(crate) fn from_reads<'a>(stack: impl Iterator<Item = (i32, &'a OwnedRead)> + Clone) -> GaplessStack {
         let mut columns = GaplessStack::with_columns_of_reads(stack.clone());
         stack.for_each(|(at, read)| columns.add_read(at, read));
         columns
     }
 
-    /// An empty stack wide enough for the given reads.
+    /// Creates an empty stack that is wide enough for the given reads.
     pub(crate) fn with_columns_of_reads<'a>(stack: impl Iterator<Item = (i32, &'a OwnedRead)> + Clone) -> GaplessStack {
         let start = stack.clone().map(|(at, _)| at).min().unwrap_or(0);
         let end = stack.map(|(at, r)| at + r.seq.len() as i32).max().unwrap_or(start);
@@ -31,7 +31,7 @@ impl GaplessStack {
         GaplessStack { start, quality_sums: vec![[0; 4]; width], depth: vec![0; width] }
     }
 
-    /// Adds the votes of a read.
+    /// Adds the votes of a read whose first base is in column `at`.
     pub(crate) fn add_read(&mut self, at: i32, read: &OwnedRead) {
         let from = (at - self.start) as usize;
         for (i, (&b, &q)) in read.seq.iter().zip(&read.qual).enumerate() {
@@ -43,18 +43,18 @@ impl GaplessStack {
         }
     }
 
-    /// Number of bases of a read in columns that already have votes.
+    /// Number of bases of a read, starting in column `at`, that are in columns with votes.
     pub(crate) fn overlap_bp(&self, at: i32, read: &OwnedRead) -> usize {
         let from = (at - self.start) as usize;
         self.depth[from..from + read.seq.len()].iter().filter(|&&depth| depth > 0).count()
     }
 
-    /// Number of reads with a base in a column (index from the first column).
+    /// Number of reads with a base in `column` (index from the first column).
     pub(crate) fn depth_at_column(&self, column: usize) -> u32 {
         self.depth[column]
     }
 
-    /// Sum of the qualities of the reads that have `base` in a column (index from the first column).
+    /// Sum of the qualities of the reads that have `base` in `column` (index from the first column), at most 65,535.
     pub(crate) fn base_quality_sum(&self, column: usize, base: u8) -> u16 {
         let weight = self.quality_sums[column].get(usize::from(encode_base(base))).copied().unwrap_or(0);
         weight.min(u32::from(u16::MAX)) as u16
@@ -69,14 +69,14 @@ impl GaplessStack {
         self.quality_sums.iter().map(best).collect()
     }
 
-    /// The consensus around a column as far as two reads or more agree, with its first column.
+    /// The consensus around a column, as far as at least two reads agree, and its first column.
     pub(crate) fn trusted_consensus_around(&self, around: i32) -> (i32, Vec<u8>) {
         let at = (around - self.start).clamp(0, self.quality_sums.len() as i32 - 1) as usize;
         let range = self.trusted_columns(at.saturating_sub(1), 1);
         (self.start + range.start as i32, self.consensus_bases()[range].to_vec())
     }
 
-    /// Whether a read agrees with the majority of the stack, except for a few errors.
+    /// Whether a read that starts in column `at` agrees with the majority of the stack, except for a few errors.
     pub(crate) fn agrees_with_majority(&self, at: i32, read: &OwnedRead) -> bool {
         let from = (at - self.start) as usize;
         let differing = read
@@ -93,8 +93,8 @@ impl GaplessStack {
         differing <= 3.max(read.seq.len() / 20)
     }
 
-    /// The columns around the seed where two reads or more agree, at least 100 bp to each side if a single read
-    /// extends that far. `from` is the first column of the seed, `k` its length.
+    /// Range of columns around the seed in which at least two reads agree; up to 100 bp on each side a single read
+    /// suffices. `from` is the first column of the seed, `k` its length.
     pub(crate) fn trusted_columns(&self, from: usize, k: usize) -> Range<usize> {
         const FLANK: usize = 100;
         let to = from + k;
@@ -116,8 +116,8 @@ impl GaplessStack {
         start..end
     }
 
-    /// Shortens `range` to the columns around `seed` that reads span. A column that no read spans joins reads of two
-    /// loci that were stacked side by side. `stack` are the reads of this stack.
+    /// Shortens `range` to the columns around `seed` that are spanned by reads. If no read spans a column, reads of two
+    /// loci were stacked side by side there. `stack` has the reads of this stack.
     pub(crate) fn limit_to_spanned_columns<'a>(
         &self,
         range: Range<usize>,

@@ -1,43 +1,44 @@
-//! Likelihood of a read with insertion or deletion errors on a haplotype.
+//! Likelihood of a read with insertion or deletion errors, given a haplotype.
 //!
-//! The read's k-mers give the start positions that a part of the read fits. The best path changes from one start
-//! position to another wherever the read has lost or gained bases, at the cost of an indel error.
+//! The k-mers of the read indicate several start positions, each of which fits a part of the read. The best path
+//! switches from one start position to another wherever bases are missing or inserted in the read, at the cost of an
+//! indel error.
 
 use crate::packed::OwnedRead;
 use crate::sequencing_errors::{ERROR_MODEL_PARAMS, ErrorModel};
 
-/// Start positions that are tried beside those that k-mers show: an error of one base near the end of a read leaves
-/// too few bases for a k-mer behind it.
+/// Differences to the start positions from k-mers at which a read is also tried: an indel error of one base near the
+/// end of a read leaves too few bases behind it for a k-mer.
 const NEIGHBOUR_STARTS: [i32; 2] = [-1, 1];
 
-/// The best path of a read on a haplotype.
+/// The best alignment, with indel errors, of a read to a haplotype.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct GappedPlacement {
-    /// Natural logarithm of the likelihood.
+    /// Natural logarithm of the likelihood of the read.
     pub(crate) log_likelihood: f64,
-    /// Number of mismatches of quality `min_mismatch_quality` or more.
+    /// Number of mismatches with at least the base quality `min_mismatch_quality`.
     pub(crate) num_mismatches: u32,
-    /// Number of insertion and deletion errors.
+    /// Number of insertion and deletion errors of the read.
     pub(crate) num_indels: u32,
 }
 
-/// State of the best path that ends at one base of the read with one start position.
+/// The best alignment of the first bases of a read that ends with one start position.
 type PathEnd = GappedPlacement;
 
 const NO_PATH: PathEnd = PathEnd { log_likelihood: f64::NEG_INFINITY, num_mismatches: 0, num_indels: 0 };
 
-/// Scratch memory of [`GappedReadAligner::place_read`], used again for each read.
+/// Buffers for [`GappedReadAligner::place_read`], reused between reads.
 #[derive(Debug, Default)]
 pub(crate) struct GappedReadAligner {
     starts: Vec<i32>,
-    /// For each number of bases of the read that are placed, the best path with each start position.
+    /// For each number of aligned bases of the read, the best path for each start position.
     paths: Vec<PathEnd>,
 }
 
 impl GappedReadAligner {
-    /// Places `read` on `haplotype` with one or more indel errors of at most `max_read_indel_bases`; `starts` are the
-    /// haplotype positions of the read's first base that its k-mers show. `damage` is that of the read's sample and
-    /// orientation. Formula 9 of docs/model/error_model.md.
+    /// Aligns `read` to `haplotype` with one or more indel errors of at most `max_read_indel_bases` bases. `starts` are
+    /// the haplotype positions of the read's first base that its k-mers indicate. `damage` is the DNA damage of the
+    /// read's sample and orientation. Formula 9 of docs/model/error_model.md.
     pub(crate) fn place_read(
         &mut self,
         read: &OwnedRead,
@@ -79,8 +80,8 @@ impl GappedReadAligner {
         ends.iter().fold(NO_PATH, |best, end| if end.log_likelihood > best.log_likelihood { *end } else { best })
     }
 
-    /// Lets the paths of the first `i` bases continue with another start position: a larger one after a deletion from
-    /// the read, a smaller one after an insertion, whose bases are left out.
+    /// Allows each path of the first `i` bases to continue with another start position: a larger one after bases are
+    /// missing in the read, a smaller one after inserted bases, which are skipped.
     fn change_start(&mut self, i: usize) {
         let num_starts = self.starts.len();
         let len = self.paths.len() / num_starts - 1;
@@ -109,7 +110,7 @@ impl GappedReadAligner {
     }
 }
 
-/// Adds one base of a read, with its quality, at a position of the haplotype.
+/// Extends a path by one base of the read, with its quality, aligned to a position of the haplotype.
 fn place_base(
     before: PathEnd,
     (base, quality): (u8, u8),

@@ -1,4 +1,4 @@
-//! Genes and consequences of the records, from a GFF3 file.
+//! Annotates VCF records with genes and consequences from a GFF3 file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use crate::change::{Breakend, RetainedSide};
 use crate::event::EventClass;
 use crate::vcf_record::{AltAllele, GeneEffect, RecordAnnotation, VcfRecord};
 
-/// A GFF3 file with genes.
+/// Path of a GFF3 file with genes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneFile {
     /// Path of the GFF3 file, as the user gave it.
     pub path: PathBuf,
 }
 
-/// The genes of a file, checked against the reference.
+/// The genes of a GFF3 file that fit the reference, and counts of skipped features.
 #[derive(Debug)]
 pub struct Genes {
     model: GeneModel,
     counts: gff::GffCounts,
 }
 
-/// Summary of the annotation of a call.
+/// Summary of the gene annotation of a call, for `summary.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct AnnotationSummary {
     /// Path of the GFF3 file.
@@ -43,8 +43,8 @@ pub struct AnnotationSummary {
     pub coding_transcripts: u64,
     /// Number of features on contigs that the reference lacks.
     pub features_on_unknown_contigs: u64,
-    /// Number of calls that pass all filters, by the consequences that their record has in the tables, as Sequence Ontology
-    /// terms; `intergenic_variant` for calls outside of genes.
+    /// Number of passing calls with each consequence in the tables (Sequence Ontology term); `intergenic_variant` for
+    /// calls outside of genes.
     pub consequences: BTreeMap<String, u64>,
 }
 
@@ -52,7 +52,7 @@ pub struct AnnotationSummary {
 const INTERGENIC: &str = "intergenic_variant";
 
 impl GeneFile {
-    /// Reads the genes.
+    /// Reads the genes and checks that they fit the reference.
     ///
     /// # Errors
     /// The file cannot be read, is no GFF3 file or does not fit the reference.
@@ -68,12 +68,12 @@ impl GeneFile {
 }
 
 impl Genes {
-    /// Describes the genes that were read, for the log.
+    /// Text for the log: numbers of genes and transcripts that were read.
     pub fn describe_genes(&self) -> String {
         format!("{} genes, {} transcripts", self.model.genes.len(), self.model.transcripts.len())
     }
 
-    /// Describes the features of the file that were skipped, as sentences for the log.
+    /// Sentences for the log: features of the file that were skipped, with reasons.
     pub fn describe_skipped_features(&self) -> Vec<String> {
         let counts = &self.counts;
         let names: Vec<&str> = counts.unknown_contigs.keys().take(3).map(String::as_str).collect();
@@ -97,7 +97,8 @@ impl Genes {
         some.map(|(count, sentence)| format!("{count} {sentence}")).collect()
     }
 
-    /// Adds genes and consequences to all records. Small changes of one phase set act together if all of them pass.
+    /// Adds genes and consequences to all records. The small variants of a phase set are translated together if all of
+    /// them pass.
     pub fn annotate_records(&self, genome: &Reference, records: &mut [VcfRecord]) {
         for group in group_by_haplotype(records) {
             let haplotype: Vec<SmallChange> = group.iter().filter_map(|&r| small_change(&records[r])).collect();
@@ -116,7 +117,7 @@ impl Genes {
         }
     }
 
-    /// Numbers of genes, transcripts and annotated records, for `summary.json`.
+    /// Counts genes, transcripts and annotated records, for `summary.json`.
     pub fn summarise_annotation(&self, path: &Path, bytes: u64, records: &[VcfRecord]) -> AnnotationSummary {
         let mut consequences: BTreeMap<String, u64> = BTreeMap::new();
         let mut counted = std::collections::BTreeSet::new();
@@ -217,7 +218,7 @@ fn junction_end(end: &Breakend) -> JunctionEnd {
     JunctionEnd { contig: end.chrom, position: end.pos, kept }
 }
 
-/// The record as a change with known bases; `None` for junctions.
+/// Converts a record to a small variant; `None` if ALT is not a sequence of bases (breakends, symbolic alleles).
 fn small_change(record: &VcfRecord) -> Option<SmallChange> {
     let AltAllele::Bases(alternative) = &record.alternative else { return None };
     Some(SmallChange {
@@ -228,7 +229,8 @@ fn small_change(record: &VcfRecord) -> Option<SmallChange> {
     })
 }
 
-/// Indices of the records with known bases, together if they are on one haplotype and pass.
+/// Groups the indices of the records with known bases: the passing records of one haplotype form a group, others are
+/// alone.
 fn group_by_haplotype(records: &[VcfRecord]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut group_of_set: HashMap<(usize, usize), usize> = HashMap::new();
@@ -249,7 +251,7 @@ fn group_by_haplotype(records: &[VcfRecord]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Percent-encodes what INFO values must not contain (section 1.2 of VCF 4.3).
+/// Percent-encodes the characters that INFO values must not contain (section 1.2 of VCF 4.3).
 fn escape_values(values: Vec<String>) -> Vec<String> {
     let escape = |value: String| -> String {
         value

@@ -1,9 +1,9 @@
-//! Computes the somatic quality and the filters of a change from the votes of all samples. Log-likelihoods and log-odds
-//! are natural logarithms, except in [`LikelihoodRatios`].
+//! Computes the somatic quality and the filters of a change from the votes of the molecules of all samples.
+//! Log-likelihoods and log-odds are natural logarithms, except in [`LikelihoodRatios`].
 //!
-//! The tumour's allele fraction is unknown (purity, subclones, copy number), so it is fitted. The alternatives are
-//! that all supporting reads are errors, and that the normal has the allele too (germline). Each of several tumours
-//! of one patient has its own fraction, which may be 0; their evidence is added.
+//! The allele fraction in the tumour is unknown (purity, subclones, copy number), so it is fitted. The alternative
+//! hypotheses are that all supporting reads are errors, and that the normal has the allele too (germline). If a patient
+//! has several tumours, each has its own fraction, which may be 0, and their log-likelihoods are added.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,25 +16,26 @@ use crate::molecule_vote::MoleculeVote;
 use crate::sequencing_errors;
 use crate::slippage::SlippageRate;
 
-/// Number of molecules of one sample that support each allele.
+/// Numbers of molecules of one sample that support the normal allele (the sequence without the change) and the tumour
+/// allele.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct AlleleSupport {
-    /// Number of molecules that support the normal allele.
+    /// Number of molecules that support the normal allele (the sequence without the change).
     pub reference: u32,
     /// Number of molecules that support the tumour allele.
     pub alternative: u32,
-    /// Molecules with the tumour allele in the contig's orientation.
+    /// Number of molecules with the tumour allele whose supporting read has the orientation of the contig.
     pub forward: u32,
-    /// Molecules with the tumour allele and read 1 in the contig's orientation (F1R2).
+    /// Number of molecules with the tumour allele whose read 1 has the orientation of the contig (F1R2).
     pub first_forward: u32,
-    /// Molecules with the normal allele in the contig's orientation.
+    /// Number of molecules with the normal allele whose supporting read has the orientation of the contig.
     pub reference_forward: u32,
-    /// Molecules with the normal allele and read 1 in the contig's orientation (F1R2).
+    /// Number of molecules with the normal allele whose read 1 has the orientation of the contig (F1R2).
     pub reference_first_forward: u32,
-    /// PCR duplicates: number of pairs beyond the first of each molecule.
+    /// Number of duplicate pairs: all pairs of each molecule beyond the first, for molecules of either allele.
     pub copies: u32,
-    /// Molecules that do not count in the allele fraction, with the normal and with the tumour allele: those at the
-    /// second end of a long allele.
+    /// Numbers of molecules with the normal and with the tumour allele that are not counted in the allele fraction:
+    /// those that show a long allele only at its second end.
     pub at_second_end: [u32; 2],
 }
 
@@ -57,19 +58,19 @@ impl AlleleSupport {
         }
     }
 
-    /// Number of molecules that support either allele.
+    /// Number of informative molecules: those that support either allele.
     pub fn depth(&self) -> u32 {
         self.reference + self.alternative
     }
 
-    /// Share of the informative molecules that support the tumour allele; 0 without such molecules. This is the
-    /// fraction that fits the votes; of a long allele it is less than the allele fraction.
+    /// Share of the informative molecules that support the tumour allele; 0 without informative molecules. All votes
+    /// count, so for a long allele it differs from the allele fraction.
     fn vote_share(&self) -> f64 {
         f64::from(self.alternative) / f64::from(self.depth().max(1))
     }
 
-    /// Share of the informative molecules that have the tumour allele; 0 without such molecules. Molecules at the
-    /// second end of an allele do not count.
+    /// Share of the informative molecules that have the tumour allele; 0 without informative molecules. Molecules at
+    /// the second end of a long allele do not count.
     pub fn allele_fraction(&self) -> f64 {
         // docs/model/genotype.md (22)
         let [reference, alternative] =
@@ -78,44 +79,45 @@ impl AlleleSupport {
     }
 }
 
-/// Reason why a call does not pass. [`Filter::filter_id`] returns its ID in the FILTER column of the VCF.
+/// Reason why a call does not pass. [`Filter::filter_id`] returns the ID in the FILTER column of the VCF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
-    /// The quality is below the threshold.
+    /// The somatic quality is below the threshold.
     LowQuality,
-    /// Fewer distinct molecules than a call needs: see [`min_call_molecules`].
+    /// Too few distinct molecules have the allele: see [`min_call_molecules`].
     FewReads,
     /// The normal has the allele as often as a germline variant, or the allele is common in the population and the normal
     /// has too few reads to exclude it. Without a normal: the allele is as frequent as a germline variant.
     Germline,
-    /// The normal has more of the allele than errors and slight contamination explain.
+    /// The normal has the allele more often than errors and slight contamination explain, but less often than a
+    /// germline variant.
     TumourInNormal,
-    /// Too few reads of the normal cover the position.
+    /// The normal has too few informative molecules at the position.
     NormalDepth,
-    /// The supporting reads are on a different strand than the other allele's reads.
+    /// The reads with the tumour allele are mostly on one strand, unlike the reads with the normal allele.
     StrandBias,
     /// The pairs with the tumour allele are nearly all of one orientation (F1R2 or F2R1), unlike the pairs with the
     /// normal allele: probably DNA damage.
     Orientation,
-    /// The supporting bases are at the ends of reads, unlike the bases that support the normal allele.
+    /// The tumour allele is at the ends of its reads, unlike the normal allele.
     ReadEnds,
-    /// The supporting bases have low quality.
+    /// The bases that show the tumour allele have low quality.
     BaseQuality,
-    /// The contig fits several loci equally well.
+    /// The contig aligns to several loci equally well.
     Repeat,
-    /// The contig has so many differences from its locus that it comes from another locus.
+    /// The contig differs so much from its locus that it probably comes from another locus.
     Divergent,
-    /// The allele is as frequent as alleles of another person, whose DNA is in the tumour.
+    /// The allele is as frequent as the alleles of another person whose DNA is in the tumour sample.
     Contamination,
-    /// The sequence near the change is a fold-back artefact of the library.
+    /// The sequence at the change is a fold-back artefact of the library.
     FoldBack,
-    /// Normals of the panel have the allele too.
+    /// Enough normals of the panel have the allele too.
     Panel,
 }
 
 impl Filter {
-    /// All filters with their ID and the description for the VCF header.
+    /// All filters, each with its ID and its description in the VCF header.
     pub const ALL_FILTERS: [(Filter, &'static str, &'static str); 14] = [
         (Filter::LowQuality, "low_quality", "Quality below the threshold"),
         (Filter::FewReads, "few_reads", "Fewer than three distinct molecules support the tumour allele"),
@@ -163,20 +165,21 @@ impl Filter {
     }
 }
 
-/// Support of one of several tumours.
+/// Support of the tumour allele in one of several tumours.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct TumourSupport {
-    /// Molecules of this tumour by allele.
+    /// Number of molecules of this tumour that support each allele.
     #[serde(flatten)]
     pub support: AlleleSupport,
-    /// Whether this tumour, and not only another tumour of the patient, has the change.
+    /// Whether this tumour has the change (another tumour of the patient may have it instead).
     pub has: bool,
 }
 
-/// Likelihood ratios without priors, as logarithms to base 10.
+/// Likelihood ratios without priors, as decadic logarithms.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct LikelihoodRatios {
-    /// Likelihood that the tumours have the change at the best-fitting fractions, over the likelihood of errors.
+    /// Likelihood that the tumours have the change, at the best-fitting fractions, over the likelihood that all
+    /// supporting reads are errors.
     pub tumour: f64,
     /// Likelihood that the normal lacks the allele, over the likelihood of a heterozygous germline variant.
     pub normal: f64,
@@ -185,88 +188,91 @@ pub struct LikelihoodRatios {
 /// Result of genotyping one change.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Genotype {
-    /// Number of molecules of the normal with and without the change.
+    /// Number of molecules of the normal that support each allele.
     pub normal: AlleleSupport,
-    /// Support in the tumour; the sum of all tumours if there are several.
+    /// Number of molecules of the tumour, or of all tumours together, that support each allele.
     pub tumour: AlleleSupport,
-    /// Support of each tumour, if there are several; otherwise empty.
+    /// Support in each tumour; empty with a single tumour.
     pub tumours: Vec<TumourSupport>,
     /// Phred-scaled probability that the change is not somatic.
     pub quality: f64,
-    /// Likelihood ratios, without priors.
+    /// Likelihood ratios of the change, without priors.
     pub odds: LikelihoodRatios,
-    /// Reasons against the call; empty means PASS.
+    /// Filters that the call failed; empty means PASS.
     pub filters: BTreeSet<Filter>,
 }
 
-/// Frequency of the errors that look like a change: common or rare.
+/// How frequent the errors are that look like a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorFrequency {
-    /// Substitutions and length changes of repeats: frequent errors.
+    /// Common errors: substitutions, and length changes of tandem repeats.
     Common,
-    /// Indels outside repeats, and junctions: errors hardly ever make them, and never the same one twice.
+    /// Rare errors: indels outside tandem repeats, and junctions. The same rare error hardly ever occurs twice.
     Rare,
 }
 
-/// Parameters of genotyping one change: error rates, admixture and population frequency.
+/// Parameters for genotyping one change: error rates, admixture, population frequency and thresholds.
 #[derive(Debug, Clone, Copy)]
 pub struct GenotypingParams {
-    /// Frequency of the errors that look like the change.
+    /// How frequent the errors are that look like the change.
     pub error_frequency: ErrorFrequency,
-    /// Rate at which slippage of a repeat looks like the change.
+    /// Rate at which slippage of a tandem repeat looks like the change.
     pub slippage_rate: SlippageRate,
-    /// Numbers of the normal's and of the tumours' molecules at the position, whether they support an allele or not.
+    /// Numbers of molecules of the normal, and of the tumours, at the position, whether they support an allele or not.
     pub num_molecules: [u32; 2],
-    /// Minimum quality for PASS.
+    /// Minimum somatic quality (Phred) of a passing call.
     pub min_quality: f64,
-    /// Minimum number of distinct molecules of a change that looks like frequent errors: see [`min_call_molecules`].
+    /// Minimum number of distinct molecules of a call whose change looks like a common error: see
+    /// [`min_call_molecules`].
     pub min_molecules: usize,
-    /// Natural logarithm of the prior odds of an error over a true change.
+    /// Natural logarithm of the prior odds of an error over a mutation.
     pub prior_log_odds: f64,
     /// Mapping quality of the contig.
     pub mapq: u8,
-    /// Probability that a molecule without the change shows it although its bases are good.
+    /// Probability that a molecule without the change shows it although its bases are of good quality.
     pub error_probability: f64,
-    /// Population frequency of the allele.
+    /// Population frequency of the tumour allele.
     pub population_frequency: PopulationFrequency,
     /// Tumour cells in the normal, and DNA of another person in the tumour.
     pub admixture: Admixture,
-    /// Whether fragments of the tumours end at fixed positions, so that reads have a change always at the same place and
-    /// on the same strand, and copies of one molecule count as several ([`crate::pcr_errors`]).
+    /// Whether the fragments of the tumours end at fixed positions, as in amplicon sequencing. Then all reads have the
+    /// change at the same place and on the same strand, and copies of one molecule count as several
+    /// ([`crate::pcr_errors`]).
     pub has_fixed_ends: bool,
-    /// Whether there is a normal.
+    /// Whether the call has a normal sample.
     pub has_normal: bool,
-    /// Whether the molecules with the allele have another small change nearby that is no germline variant.
+    /// Whether the molecules with the allele also have another small change nearby that is not a germline variant.
     pub is_linked: bool,
-    /// Log-likelihood ratio of a somatic haplotype over one that normal and tumour share, from all molecules that cross
-    /// any of the changes that arose together with this one; `None` if there are none.
+    /// Log-likelihood ratio (natural) of a somatic haplotype over a haplotype that normal and tumour share, from all
+    /// molecules that cross this change or the changes that arose with it; `None` if no other change arose with it.
     pub haplotype_log_ratio: Option<f64>,
-    /// Log-odds of a cluster of mutations over differences of another locus; 0 if the changes are no cluster.
+    /// Log-odds (natural) that the changes of the contig are a cluster of mutations rather than differences of another
+    /// locus; 0 if they are no cluster.
     pub cluster_log_odds: f64,
 }
 
 /// Admixture of other DNA in the samples: tumour cells in the normal, and DNA of another person in the tumour.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Admixture {
-    /// Largest ratio of the allele fractions in normal and tumour that tumour cells in the normal make; 0: none are
-    /// known.
+    /// Ratio of the allele fraction in the normal to that in the tumour that tumour cells in the normal cause, at most;
+    /// 0 if no tumour cells are known in the normal.
     pub tumour_in_normal_ratio: f64,
-    /// DNA of another person in the tumour.
+    /// DNA of another person in the tumour; `None` if none was detected.
     pub foreign_dna: Option<ForeignDna>,
 }
 
 /// DNA of another person in the tumour.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ForeignDna {
-    /// Smallest and largest plausible share of the molecules.
+    /// Smallest and largest plausible share of the tumour's molecules that come from the other person.
     pub share: [f64; 2],
-    /// Share of the positions at which the other person has an allele that the patient lacks.
+    /// Share of the genome's positions at which the other person has an allele that the patient lacks.
     pub allele_frequency: f64,
 }
 
 impl ForeignDna {
-    /// Log-likelihood ratio of the votes of a tumour for an allele of the other person over no allele, at the
-    /// best-fitting fraction: from half of the share for one copy to the whole share for two.
+    /// Log-likelihood ratio of an allele of the other person over no allele, for the votes of a tumour, at the
+    /// best-fitting fraction: from half of the share (one copy) to the whole share (two copies).
     fn log_likelihood(&self, votes: &[MoleculeVote]) -> f64 {
         let [low, high] = [self.share[0] / 2.0, self.share[1]];
         let steps = GENOTYPE_MODEL_PARAMS.num_foreign_fractions;
@@ -282,7 +288,7 @@ impl Default for GenotypingParams {
 }
 
 impl GenotypingParams {
-    /// Parameters for a change that looks like errors of this frequency, with the assumed error probability.
+    /// Parameters for a change that looks like errors of this frequency, with the default error probability.
     pub fn for_error_frequency(error_frequency: ErrorFrequency) -> GenotypingParams {
         GenotypingParams {
             error_frequency,
@@ -306,7 +312,7 @@ impl GenotypingParams {
         }
     }
 
-    /// Natural logarithm of the prior odds of an allele that normal and tumour share over a somatic change.
+    /// Natural logarithm of the prior odds of an allele that normal and tumour share, over a somatic change.
     fn shared_prior_log_odds(&self) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
         let linked = if self.is_linked { (p.linked_allele_log_odds - self.cluster_log_odds).max(0.0) } else { 0.0 };
@@ -320,14 +326,15 @@ impl GenotypingParams {
     }
 }
 
-/// Minimum number of distinct molecules of a call.
+/// Minimum number of distinct molecules of a call whose change looks like a common error, unless the measured error
+/// rate allows fewer (see [`min_call_molecules`]).
 pub const MIN_CALL_MOLECULES: usize = GENOTYPE_MODEL_PARAMS.min_molecules;
-/// Minimum number of distinct molecules of a change that errors hardly ever make.
+/// Minimum number of distinct molecules of a call whose change looks like a rare error.
 pub const MIN_CALL_MOLECULES_RARE_ERROR: usize = GENOTYPE_MODEL_PARAMS.min_molecules_rare_error;
 
-/// Minimum number of distinct molecules of a call whose change looks like frequent errors. `error_rate` is the measured
-/// probability of one given wrong base of good quality. Where it is so low that two molecules can exceed the prior odds
-/// of an error, two suffice, and the quality decides.
+/// Minimum number of distinct molecules of a call whose change looks like a common error. `error_rate` is the measured
+/// probability of one given wrong base of good quality. If it is so low that two molecules outweigh the prior odds of
+/// an error, two suffice; the quality decides then.
 pub fn min_call_molecules(error_rate: Option<f64>) -> usize {
     // docs/model/genotype.md (10)
     match error_rate {
@@ -336,14 +343,14 @@ pub fn min_call_molecules(error_rate: Option<f64>) -> usize {
     }
 }
 
-/// Natural logarithm of the likelihood of a sample's votes if the share `f` of its molecules has the allele.
+/// Log-likelihood (natural) of a sample's votes if the share `f` of its molecules has the allele.
 fn log_likelihood(votes: &[MoleculeVote], f: f64) -> f64 {
     // docs/model/genotype.md (1)
     votes.iter().map(|v| ((1.0 - f) + f * v.log_odds.exp()).ln()).sum()
 }
 
-/// Log-likelihood of the votes at the best-fitting share of molecules with the allele, which is at most `most`
-/// (expectation–maximisation; there is one maximum).
+/// Log-likelihood of the votes at the best-fitting share of molecules with the allele, which is at most `most`.
+/// Expectation–maximisation; the likelihood has a single maximum.
 fn fitted_log_likelihood(votes: &[MoleculeVote], most: f64) -> f64 {
     let mut f = 0.5 * most;
     for _ in 0..GENOTYPE_MODEL_PARAMS.num_fit_rounds {
@@ -360,9 +367,9 @@ fn fitted_log_likelihood(votes: &[MoleculeVote], most: f64) -> f64 {
     log_likelihood(votes, f).max(log_likelihood(votes, 0.0))
 }
 
-/// Log-likelihood of the votes if no molecule has the allele. The slippage rate may be higher than estimated, at the
-/// price of its uncertainty: the best-fitting rate counts. Otherwise a rate 1.5 times the estimate would look like an
-/// allele at a depth of hundreds.
+/// Log-likelihood of the votes if no molecule has the allele. The slippage rate may be higher than its estimate: the
+/// best-fitting rate is used, with a penalty for its distance from the estimate. Otherwise a rate 1.5 times the
+/// estimate would look like an allele at a depth of hundreds.
 fn error_log_likelihood(votes: &[MoleculeVote], error_probability: f64, slips: SlippageRate) -> f64 {
     let best_at_rate = log_likelihood(votes, error_probability);
     if slips.rate == 0.0 {
@@ -379,13 +386,13 @@ fn error_log_likelihood(votes: &[MoleculeVote], error_probability: f64, slips: S
         .fold(best_at_rate, f64::max)
 }
 
-/// Natural logarithm of the likelihood of the votes, averaged over allele fractions with prior `weight`.
+/// Log-likelihood of the votes, averaged over allele fractions with the prior density `weight`.
 fn averaged_log_likelihood(votes: &[MoleculeVote], weight: impl Fn(f64) -> f64) -> f64 {
     average_over_fractions(weight, |f| log_likelihood(votes, f))
 }
 
-/// Log-likelihood of the votes of normal and tumours if all have the allele with the same unknown fraction, which is
-/// below that of a germline variant.
+/// Log-likelihood of the votes of normal and tumours if all of them have the allele at the same unknown fraction, which
+/// is below that of a germline variant.
 fn shared_log_likelihood(normal: &[MoleculeVote], tumours: &[MoleculeVote]) -> f64 {
     // docs/model/genotype.md (21)
     let most = GENOTYPE_MODEL_PARAMS.max_shared_fraction;
@@ -393,7 +400,7 @@ fn shared_log_likelihood(normal: &[MoleculeVote], tumours: &[MoleculeVote]) -> f
     most.ln() + average_over_fractions(weight, |f| log_likelihood(normal, f) + log_likelihood(tumours, f))
 }
 
-/// Natural logarithm of a likelihood, averaged over allele fractions with prior `weight`.
+/// Natural logarithm of a likelihood averaged over allele fractions with the prior density `weight`.
 fn average_over_fractions(weight: impl Fn(f64) -> f64, log_likelihood: impl Fn(f64) -> f64) -> f64 {
     let points: Vec<(f64, f64)> = (0..GENOTYPE_MODEL_PARAMS.num_fractions)
         .map(|i| (i as f64 + 0.5) / GENOTYPE_MODEL_PARAMS.num_fractions as f64)
@@ -405,7 +412,8 @@ fn average_over_fractions(weight: impl Fn(f64) -> f64, log_likelihood: impl Fn(f
     highest + points.iter().map(|p| (p.0 + p.1 - highest).exp()).sum::<f64>().ln() - total
 }
 
-/// Prior density of the fraction `f` of a heterozygous germline allele in the tumour: mostly one half.
+/// Prior density of the allele fraction `f` of a heterozygous germline variant in the tumour: concentrated around one
+/// half.
 fn germline_fraction_density(f: f64) -> f64 {
     // A normal distribution as wide as that of 40 molecules.
     let bell = (-(f - 0.5).powi(2) / (2.0 * GENOTYPE_MODEL_PARAMS.germline_fraction_sd.powi(2))).exp()
@@ -414,7 +422,8 @@ fn germline_fraction_density(f: f64) -> f64 {
     (1.0 - GENOTYPE_MODEL_PARAMS.shifted_fraction_share) * bell + GENOTYPE_MODEL_PARAMS.shifted_fraction_share
 }
 
-/// Log-likelihood ratio of two different shares over one common share, for `k` of `n` and `m` of `o`.
+/// Log-likelihood ratio of two different proportions over one common proportion, for `k` of `n` and `m` of `o`
+/// observations.
 fn share_difference_log_ratio([k, n]: [u32; 2], [m, o]: [u32; 2]) -> f64 {
     let term = |count: u32, p: f64| if count == 0 { 0.0 } else { f64::from(count) * p.ln() };
     let likelihood = |k: u32, n: u32, p: f64| term(k, p) + term(n - k, 1.0 - p);
@@ -423,8 +432,8 @@ fn share_difference_log_ratio([k, n]: [u32; 2], [m, o]: [u32; 2]) -> f64 {
     likelihood(k, n, share(k, n)) + likelihood(m, o, share(m, o)) - likelihood(k, n, shared) - likelihood(m, o, shared)
 }
 
-/// Whether the votes for the tumour allele have a property clearly more often, or clearly less often, than those for
-/// the other allele.
+/// Whether the votes for the tumour allele have a property clearly more often, or clearly less often, than the votes
+/// for the normal allele.
 fn has_bias<'a>(votes: impl Iterator<Item = &'a MoleculeVote>, trait_of: impl Fn(&MoleculeVote) -> bool) -> bool {
     let (mut alternative, mut reference) = ([0u32; 2], [0u32; 2]);
     for vote in votes {
@@ -446,7 +455,7 @@ fn has_bias<'a>(votes: impl Iterator<Item = &'a MoleculeVote>, trait_of: impl Fn
         && share_difference_log_ratio(alternative, reference) > GENOTYPE_MODEL_PARAMS.min_bias_log_ratio
 }
 
-/// The votes of several samples, sorted by pair.
+/// Joins the votes of several samples, sorted by read pair.
 pub(crate) fn pool_votes_of_samples(samples: &[Vec<MoleculeVote>]) -> Cow<'_, [MoleculeVote]> {
     if let [one] = samples {
         return Cow::Borrowed(one);
@@ -456,14 +465,14 @@ pub(crate) fn pool_votes_of_samples(samples: &[Vec<MoleculeVote>]) -> Cow<'_, [M
     Cow::Owned(all)
 }
 
-/// Sum of the terms after sorting, so that the result does not depend on their order.
+/// Sum of the terms in ascending order, so that rounding does not depend on the order given.
 fn ordered_sum(mut terms: Vec<f64>) -> f64 {
     terms.sort_by(f64::total_cmp);
     terms.into_iter().reduce(|sum, term| sum + term).unwrap_or(0.0)
 }
 
-/// Log-likelihood of the votes of a tumour with the change at an unknown fraction. If there are several tumours, each
-/// has the change with probability one half.
+/// Log-likelihood of the votes of a tumour that has the change at an unknown fraction. With several tumours, each has
+/// the change with probability one half.
 fn somatic_log_likelihood(tumour: &[MoleculeVote], several: bool) -> f64 {
     let present = averaged_log_likelihood(tumour, |_| 1.0);
     if !several {
@@ -475,7 +484,7 @@ fn somatic_log_likelihood(tumour: &[MoleculeVote], several: bool) -> f64 {
 }
 
 /// Log-likelihood of the votes of all tumours if the change is somatic. A clonal change of their common founder has a
-/// fraction near one half in all of them, as a germline variant has. So the average of two models counts: independent
+/// fraction near one half in all tumours, like a germline variant. Therefore two models are averaged: independent
 /// fractions, and one free fraction with all others near one half.
 fn joint_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
     let several = tumours.len() > 1;
@@ -498,8 +507,8 @@ fn joint_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
 }
 
 /// Log-likelihood of the votes of all tumours at the best-fitting fractions. Each fraction after the first costs half
-/// the logarithm of the number of molecules (Schwarz 1978, BIC). A tumour that does not gain as much has fraction 0;
-/// otherwise errors of several tumours would be explained one by one.
+/// the logarithm of the number of molecules (BIC; Schwarz 1978). A tumour that does not gain this much has fraction 0;
+/// otherwise the errors of several tumours would be explained one by one.
 fn presence_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
     if let [one] = tumours {
         return fitted_log_likelihood(one, 1.0);
@@ -515,7 +524,7 @@ fn presence_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
     none + first + ordered_sum(gains.into_iter().map(|gain| (gain - cost).max(0.0)).collect())
 }
 
-/// Support of each of several tumours. The tumour with the strongest evidence always has the change.
+/// Support in each of several tumours. The tumour with the strongest evidence always has the change.
 fn tumour_supports(tumours: &[Vec<MoleculeVote>], error_probability: f64, slips: SlippageRate) -> Vec<TumourSupport> {
     let odds = |votes: &Vec<MoleculeVote>| {
         fitted_log_likelihood(votes, 1.0) - error_log_likelihood(votes, error_probability, slips)
@@ -532,19 +541,19 @@ fn tumour_supports(tumours: &[Vec<MoleculeVote>], error_probability: f64, slips:
     tumours.iter().zip(odds).map(own).collect()
 }
 
-/// The normal without the allele, except for contamination with tumour.
+/// Likelihood of the normal's votes if the normal does not have the allele, except for contamination with tumour DNA.
 struct NormalWithoutAllele {
-    /// Largest share of molecules that contamination makes.
+    /// Largest allele fraction in the normal that contamination with tumour DNA causes.
     contaminated: f64,
     /// Log-likelihood of the normal's votes at the best-fitting contamination.
     clean: f64,
-    /// Log-likelihood of the normal's votes with the prior odds of a normal without tumour cells.
+    /// Log-likelihood of the normal's votes, including the prior odds of a normal without tumour cells.
     pure: f64,
 }
 
 impl NormalWithoutAllele {
-    /// Fits the contamination. `pooled` is the support of all tumours together. `in_normal` is the known ratio of the
-    /// allele fractions in normal and tumour; 0 if none is known.
+    /// Fits the contamination. `pooled` is the support in all tumours together; `in_normal` is the known ratio of the
+    /// allele fraction in the normal to that in the tumour, or 0.
     fn fit(
         normal: &[MoleculeVote],
         tumours: &[Vec<MoleculeVote>],
@@ -571,7 +580,7 @@ impl NormalWithoutAllele {
 }
 
 /// Log-likelihood ratio of a somatic allele of one tumour over an allele that normal and tumour share. `in_normal` is
-/// the known ratio of the allele fractions in normal and tumour; 0 if none is known.
+/// the known ratio of the allele fraction in the normal to that in the tumour, or 0.
 pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec<MoleculeVote>, in_normal: f64) -> f64 {
     let shared = shared_log_likelihood(normal, &tumour);
     let support = AlleleSupport::from_votes(&tumour);
@@ -581,7 +590,7 @@ pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec
         - shared
 }
 
-/// Genotypes a change from the votes of the normal's and of each tumour's molecules.
+/// Genotypes a change from the votes of the molecules of the normal and of each tumour.
 pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], params: GenotypingParams) -> Genotype {
     let several = tumours.len() > 1;
     let pooled = pool_votes_of_samples(tumours);

@@ -1,17 +1,17 @@
-//! Parameters of the genotype model (docs/model/genotype.md), which several modules use.
+//! Parameters of the genotype model (docs/model/genotype.md).
 
 /// Parameters of the genotype model. The formulas are those of `docs/model/genotype.md`.
 #[derive(Debug)]
 pub(crate) struct GenotypeModelParams {
-    /// Prior odds against a somatic mutation of a base, before the mutation rate of the sample is known (formula 9).
-    /// Unit: natural-log units. Source: chosen, 1 in 60,000 bases (docs/decisions/0017). If higher: more evidence is
-    /// needed.
+    /// Log prior odds against a somatic mutation of a base, before the mutation rate of the sample is known (formula
+    /// 9). Unit: natural-log units. Source: chosen, 1 in 60,000 bases (docs/decisions/0017). If higher: more evidence
+    /// is needed.
     pub(crate) somatic_prior_log_odds: f64,
-    /// Prior odds of a germline variant that the reads of the normal missed over a somatic variant (formula 8). Unit:
-    /// natural-log units. Source: empirical; not fitted. If higher: more depth in the normal is needed.
+    /// Log prior odds of a germline variant that the reads of the normal missed, over a somatic variant (formula 8).
+    /// Unit: natural-log units. Source: empirical; not fitted. If higher: more depth in the normal is needed.
     pub(crate) missed_germline_log_odds: f64,
-    /// Prior odds of an allele of any fraction that normal and tumour share (sequence copies that the reference has
-    /// once, mosaics, errors of this position) over a somatic substitution or length change of a repeat (formula 21).
+    /// Log prior odds of an allele of any fraction that normal and tumour share (sequence copies that the reference has
+    /// once, mosaics, errors at this position), over a somatic substitution or length change of a repeat (formula 21).
     /// Unit: natural-log units. Source: chosen, as frequent as mutations. If higher: more depth in the normal is needed
     /// where the tumour has a low fraction.
     pub(crate) shared_allele_log_odds: f64,
@@ -19,144 +19,150 @@ pub(crate) struct GenotypeModelParams {
     /// copy of three has one third, and more is a germline variant (formula 8). If higher: more depth in the normal is
     /// needed for clonal mutations.
     pub(crate) max_shared_fraction: f64,
-    /// Addition to `shared_allele_log_odds` if the molecules with the allele have another small change nearby: of the
-    /// copies of a sequence 60 in 100 differ from each other again within a read, of the mutations 1 in 100 (formula
+    /// Added to `shared_allele_log_odds` if the molecules with the allele have another small change nearby: 60 in 100
+    /// differences between copies of a sequence have another one within a read, but only 1 in 100 mutations (formula
     /// 21). Unit: natural-log units. Source: chosen. If higher: more calls of alleles on one haplotype are filtered.
     pub(crate) linked_allele_log_odds: f64,
-    /// Log-odds of a copy of another member of a repeat family over a mutation for a change to the base that most other
-    /// members have: 60 in 100 differences of a copy from its most similar member are of this kind, and 3 in 100
-    /// mutations in a repeat (formula 23). Unit: natural-log units. Source: chosen. If higher: more calls in repeats are
-    /// filtered.
-    pub(crate) family_allele_log_odds: f64,
-    /// Log-odds of a copy of another member of a repeat family over a mutation for a change to another base (formula
-    /// 23). Unit: natural-log units. Source: chosen, 40 in 100 differences of a copy, and 97 in 100 mutations. If
-    /// higher: more calls in repeats are filtered.
-    pub(crate) other_allele_log_odds: f64,
-    /// Log-odds from which a contig comes from a copy of another member of a repeat family (formula 23). Unit:
-    /// natural-log units. Source: chosen; two changes, both of the family, suffice. If higher: fewer calls in repeats
+    /// Log-odds of a copy of another member of a repeat family over a mutation, for a change to the base that most
+    /// other members have: 60 in 100 differences of a copy from its most similar member are of this kind, and 3 in 100
+    /// mutations in a repeat (formula 23). Unit: natural-log units. Source: chosen. If higher: more calls in repeats
     /// are filtered.
+    pub(crate) family_allele_log_odds: f64,
+    /// Log-odds of a copy of another member of a repeat family over a mutation, for a change to a base that most other
+    /// members lack (formula 23). Unit: natural-log units. Source: chosen, 40 in 100 differences of a copy, and 97 in
+    /// 100 mutations. If higher: more calls in repeats are filtered.
+    pub(crate) other_allele_log_odds: f64,
+    /// Minimum log-odds at which a contig counts as a copy of another member of a repeat family (formula 23). Unit:
+    /// natural-log units. Source: chosen; two changes, both to bases of the family, suffice. If higher: fewer calls in
+    /// repeats are filtered.
     pub(crate) min_copy_log_odds: f64,
-    /// Addition to the log-odds of a copy of another member of a repeat family if another contig within
-    /// `max_copy_distance_bp` is divergent (formula 23). Unit: natural-log units. Source: chosen; of the contigs of an
-    /// inserted element most have a neighbour, of mutations one in 50. If higher: more calls in repeats are filtered.
+    /// Added to the log-odds of a copy of another member of a repeat family if another contig within
+    /// `max_copy_distance_bp` is divergent (formula 23). Unit: natural-log units. Source: chosen; most contigs of an
+    /// inserted element have such a neighbour, but only one mutation in 50. If higher: more calls in repeats are
+    /// filtered.
     pub(crate) beside_copy_log_odds: f64,
-    /// Maximum number of changes after the first one that add `linked_allele_log_odds` beside a divergent contig (formula
-    /// 23). Unit: changes. Source: chosen; from three on, further mutations are as likely as further differences of a
-    /// copy. If higher: more clusters of mutations in repeats are filtered.
+    /// Maximum number of changes after the first one for which `linked_allele_log_odds` is added next to a divergent
+    /// contig (formula 23). Unit: changes. Source: chosen; from three on, further mutations are as likely as further
+    /// differences of a copy. If higher: more clusters of mutations in repeats are filtered.
     pub(crate) max_linked_differences: u32,
-    /// Maximum distance of a change from one of a divergent contig that may be of the same copy (formula 23). Unit: bp.
-    /// Source: chosen, the length of a fragment. If higher: more calls in repeats are filtered.
+    /// Maximum distance between a change and one of a divergent contig for both to be in the same copy (formula 23).
+    /// Unit: bp. Source: chosen, the length of a fragment. If higher: more calls in repeats are filtered.
     pub(crate) max_copy_distance_bp: usize,
-    /// Slippage rate of a repeat from which length changes that normal and tumour share (mosaics, and slippage that
-    /// exceeds the estimate) are more frequent than other alleles of both (formula 21). Unit: probability in a read.
-    /// Source: chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
+    /// Slippage rate of a repeat above which length changes that normal and tumour share (mosaics, and slippage beyond
+    /// the estimate) are more frequent than other shared alleles (formula 21). Unit: probability in a read. Source:
+    /// chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
     pub(crate) shared_slippage_rate: f64,
-    /// Prior odds of a germline variant over a somatic one for an allele of a tumour without a normal (formula 15).
-    /// Unit: natural-log units. Source: chosen, one germline variant in 1,000 bases and one mutation in exp(11). If
-    /// higher: calls without a normal need an allele fraction further from one half.
+    /// Log prior odds of a germline variant over a somatic one, for an allele of a tumour without a normal (formula
+    /// 15). Unit: natural-log units. Source: chosen, one germline variant in 1,000 bases and one mutation in exp(11).
+    /// If higher: calls without a normal need an allele fraction further from one half.
     pub(crate) germline_log_odds: f64,
-    /// Standard deviations, of which one is learned, of the fraction of a heterozygous germline allele in a tumour
-    /// without a normal, where copy numbers did not change (formula 17). Unit: share of molecules. Source: chosen; the
-    /// last is `germline_fraction_sd`. If higher: more alleles near one half count as germline.
+    /// Candidate standard deviations of the fraction of a heterozygous germline allele in a tumour without a normal,
+    /// where copy numbers did not change; the best-fitting one is used (formula 17). Unit: share of molecules. Source:
+    /// chosen; the last is `germline_fraction_sd`. If higher: more alleles near one half count as germline.
     pub(crate) germline_fraction_sds: [f64; 4],
-    /// Fraction of a homozygous germline allele in a tumour without a normal (formula 17). Unit: share of molecules.
-    /// Source: chosen; one molecule in 100 is wrong. If higher: fewer alleles count as homozygous.
+    /// Expected allele fraction of a homozygous germline allele in a tumour without a normal (formula 17). Unit: share
+    /// of molecules. Source: chosen; one molecule in 100 is wrong. If higher: fewer alleles count as homozygous.
     pub(crate) homozygous_fraction: f64,
     /// Number of allele fractions over which likelihoods are averaged in a call without a normal (formula 17). Unit:
     /// fractions. Source: chosen; fine enough for a depth of 10,000. If higher: finer and slower.
     pub(crate) num_tumour_only_fractions: usize,
-    /// Weight of `shifted_fraction_share` when the share is learned (formula 19). Unit: alleles. Source: chosen. If
-    /// higher: more common variants are needed to learn the share.
+    /// Pseudo-count of alleles with which `shifted_fraction_share` is weighted when the share is estimated from the
+    /// sample (formula 19). Unit: alleles. Source: chosen. If higher: more common variants are needed to change the
+    /// share.
     pub(crate) shifted_share_weight: f64,
-    /// Weight of the prior odds of unlisted alleles when these are learned (formula 20). Unit: alleles. Source: chosen.
-    /// If higher: more unlisted alleles are needed to learn the odds.
+    /// Pseudo-count of alleles with which the prior odds of unlisted alleles are weighted when they are estimated from
+    /// the sample (formula 20). Unit: alleles. Source: chosen. If higher: more unlisted alleles are needed to change
+    /// the odds.
     pub(crate) germline_prior_weight: f64,
-    /// Share of the calls of amplicons that are errors of PCR, before it is learned (formula 25). Unit: share of calls.
-    /// Source: chosen; with it an allele of one orientation passes at a fraction of 0.05. If higher: more calls of a low
-    /// fraction or of one orientation are filtered.
+    /// Initial share of PCR errors among the calls of amplicons, before it is estimated from the sample (formula 25).
+    /// Unit: share of calls. Source: chosen; with it an allele of one orientation passes at a fraction of 0.05. If
+    /// higher: more calls of a low fraction or of one orientation are filtered.
     pub(crate) pcr_error_share: f64,
-    /// Weight of `pcr_error_share` when the share is learned (formula 25). Unit: calls. Source: chosen. If higher: more
-    /// errors of PCR are needed to learn the share.
+    /// Pseudo-count of calls with which `pcr_error_share` is weighted when the share is estimated from the sample
+    /// (formula 25). Unit: calls. Source: chosen. If higher: more PCR errors are needed to change the share.
     pub(crate) pcr_error_share_weight: f64,
-    /// Minimum fraction of an error of PCR among the pairs of one orientation (formula 24). Unit: share of pairs. Source:
+    /// Minimum fraction of a PCR error among the pairs of one orientation (formula 24). Unit: share of pairs. Source:
     /// chosen; calls have higher fractions. If higher: errors of high fractions are more likely.
     pub(crate) min_pcr_error_fraction: f64,
-    /// Maximum fraction of an error of PCR among the pairs of one orientation (formula 24). Unit: share of pairs. Source:
+    /// Maximum fraction of a PCR error among the pairs of one orientation (formula 24). Unit: share of pairs. Source:
     /// definition, half of the copies of one molecule. If higher: no visible effect.
     pub(crate) max_pcr_error_fraction: f64,
-    /// Number of fractions over which likelihoods of mutations and of errors of PCR are averaged (formula 24). Unit:
-    /// fractions. Source: chosen; fine enough for a depth of 10,000. If higher: finer and slower.
+    /// Number of allele fractions over which the likelihoods of mutations and of PCR errors are averaged (formula 24).
+    /// Unit: fractions. Source: chosen; fine enough for a depth of 10,000. If higher: finer and slower.
     pub(crate) num_pcr_error_fractions: usize,
-    /// Probability that a pair of the other orientation shows an error of PCR (formula 24). Unit: probability. Source:
-    /// chosen, that of a base of quality 30. If higher: alleles with few pairs of one orientation are more often errors.
+    /// Probability that a pair of the opposite orientation shows a PCR error (formula 24). Unit: probability. Source:
+    /// chosen, that of a base of quality 30. If higher: alleles with few pairs of one orientation are more often
+    /// errors.
     pub(crate) opposite_strand_error_probability: f64,
-    /// Number of molecules of each orientation that were amplified at one position, before it is learned (formula 25).
-    /// Unit: molecules. Source: chosen; most likely are 80 in amplicons of 1000x and 20 to 40 of 300x (seeds 301, 302,
-    /// 1301 and 1302 of `make bench-assays`). If higher: mutations whose fraction differs between the orientations
-    /// count as errors.
+    /// Initial number of molecules of each orientation that were amplified at one position, before it is estimated from
+    /// the sample (formula 25). Unit: molecules. Source: chosen; most likely are 80 in amplicons of 1000x and 20 to 40
+    /// of 300x (seeds 301, 302, 1301 and 1302 of `make bench-assays`). If higher: mutations whose fraction differs
+    /// between the orientations count as errors.
     pub(crate) expected_templates: f64,
     /// Maximum number of doublings and halvings of `expected_templates` that are tried (formula 25). Unit: doublings.
     /// Source: chosen, 40 to 640 molecules; with fewer, errors in half of the pairs of one orientation pass. If higher:
     /// slower, and more errors pass where few molecules were amplified.
     pub(crate) num_template_doublings: u8,
-    /// Standard deviation of the number of molecules before it is learned (formula 25). Unit: doublings. Source: chosen;
-    /// three calls outweigh it. If higher: few calls decide.
+    /// Standard deviation of the prior of the number of amplified molecules (formula 25). Unit: doublings. Source:
+    /// chosen; three calls outweigh it. If higher: few calls decide.
     pub(crate) templates_sd_doublings: f64,
-    /// Minimum frequency in the population of the alleles from which germline fractions are learned (formula 19). Unit:
-    /// share of chromosomes. Source: chosen; above it one allele in 1,000 is somatic. If higher: fewer alleles are
-    /// used.
+    /// Minimum population frequency of the alleles from which the fractions of germline alleles are estimated (formula
+    /// 19). Unit: share of chromosomes. Source: chosen; above it one allele in 1,000 is somatic. If higher: fewer
+    /// alleles are used.
     pub(crate) min_common_frequency: f64,
     /// Share of the germline variants of a person that are not among the known variants (formula 15). Unit: share of
     /// variants. Source: chosen; a few in a hundred germline variants of a person are not in large population files. If
     /// higher: more depth in the normal is needed for alleles that are not known.
     pub(crate) unlisted_germline_share: f64,
-    /// Prior odds of a normal without tumour cells (formula 7). Unit: natural-log units. Source: empirical; not fitted.
-    /// If higher: fewer tumour reads are tolerated in the normal.
+    /// Log prior odds of a normal without tumour cells over one with tumour cells (formula 7). Unit: natural-log units.
+    /// Source: empirical; not fitted. If higher: fewer tumour reads are tolerated in the normal.
     pub(crate) pure_normal_log_odds: f64,
-    /// Default minimum quality of a call that passes (formula 9). Unit: Phred. Source: empirical; not fitted. If
+    /// Default minimum somatic quality of a passing call (formula 9). Unit: Phred. Source: empirical; not fitted. If
     /// higher: fewer calls pass.
     pub(crate) min_quality: f64,
-    /// Largest quality that is reported (formula 9). Unit: Phred. Source: chosen (three digits). If higher: higher
-    /// qualities are reported.
+    /// Largest somatic quality that is reported (formula 9). Unit: Phred. Source: chosen (three digits). If higher:
+    /// higher qualities are reported.
     pub(crate) max_quality: f64,
     /// Minimum number of distinct molecules of a call (formula 10). Unit: molecules. Source: chosen, two molecules have
     /// the same error once in some thousand bases at 30x (docs/decisions/0017). If higher: fewer calls, fewer false
     /// ones.
     pub(crate) min_molecules: usize,
-    /// Minimum number of distinct molecules of a change that errors hardly ever make (formula 10). Unit: molecules.
-    /// Source: chosen (docs/decisions/0017). If higher: fewer indels and junctions.
+    /// Minimum number of distinct molecules of a call whose change looks like a rare error (formula 10). Unit:
+    /// molecules. Source: chosen (docs/decisions/0017). If higher: fewer indels and junctions are called.
     pub(crate) min_molecules_rare_error: usize,
-    /// Highest measured error rate of good bases at which two molecules can be enough for any change (formula 10).
-    /// Unit: probability. Source: derived, two molecules of the hundred at which rates are measured reach
-    /// `somatic_prior_log_odds` below it. If higher: more contigs of two pairs are genotyped, whose quality is too low.
+    /// Maximum measured error rate of good bases at which two molecules may suffice for a call of any change (formula
+    /// 10). Unit: probability. Source: derived, below it two of a hundred molecules, the depth at which rates are
+    /// measured, reach `somatic_prior_log_odds`. If higher: more contigs of two pairs are genotyped, whose quality is
+    /// too low.
     pub(crate) max_two_molecule_error_rate: f64,
-    /// Maximum number of calls with two molecules per call with three or more, among changes that errors hardly ever
-    /// make; more are library artefacts (formula 10). Unit: ratio. Source: empirical; not fitted. If higher: more calls
-    /// with two molecules pass.
+    /// Maximum number of calls with two molecules per call with three or more, among changes that look like rare
+    /// errors; an excess indicates library artefacts (formula 10). Unit: ratio. Source: empirical; not fitted. If
+    /// higher: more calls with two molecules pass.
     pub(crate) max_two_molecule_call_share: f64,
-    /// Minimum number of molecules of the normal that support an allele (formula 10). Unit: molecules. Source:
+    /// Minimum number of informative molecules of the normal at a call (formula 10). Unit: molecules. Source:
     /// empirical; not fitted. If higher: more calls are filtered at low depth.
     pub(crate) min_normal_depth: u32,
-    /// Minimum number of molecules of the normal that support an allele if known variants are given (formula 10). Unit:
+    /// Minimum number of informative molecules of the normal at a call if known variants are given (formula 10). Unit:
     /// molecules. Source: chosen; the prior (formula 15) replaces most of the normal's evidence. If higher: more calls
     /// are filtered at low depth.
     pub(crate) min_normal_depth_known: u32,
-    /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal: 9 to 1 (formula 10).
-    /// Unit: natural-log units. Source: chosen (docs/decisions/0017). If higher: more calls with reads in the normal
-    /// are filtered.
+    /// Minimum log-likelihood ratio at which the tumour clearly has more of an allele than the normal: 9 to 1 (formula
+    /// 10). Unit: natural-log units. Source: chosen (docs/decisions/0017). If higher: more calls with reads in the
+    /// normal are filtered.
     pub(crate) min_tumour_excess: f64,
-    /// Log-likelihood ratio from which the tumour has clearly more of an allele than the normal if one molecule of the
-    /// normal has it and the quality is high: e to 1 (formula 10). Unit: natural-log units. Source: chosen, 16 true and
-    /// 2 false calls more in 48 sets (docs/decisions/0017). If higher: more calls are filtered.
+    /// Minimum log-likelihood ratio at which the tumour clearly has more of an allele than the normal, if one molecule
+    /// of the normal has it and the quality is high: e to 1 (formula 10). Unit: natural-log units. Source: chosen, 16
+    /// true and 2 false calls more in 48 sets (docs/decisions/0017). If higher: more calls are filtered.
     pub(crate) min_tumour_excess_one_molecule: f64,
-    /// Quality from which a single molecule of the normal with the allele may be an error (formula 10). Unit: Phred.
-    /// Source: empirical; not fitted. If higher: more calls are filtered.
+    /// Minimum somatic quality at which a single molecule of the normal with the allele is tolerated as an error
+    /// (formula 10). Unit: Phred. Source: empirical; not fitted. If higher: more calls are filtered.
     pub(crate) min_forgiving_quality: f64,
-    /// Allele fraction up to which an allele in the normal may be contamination with tumour (formula 7). Unit: share of
-    /// molecules. Source: empirical; not fitted. If higher: more calls with reads in the normal pass.
+    /// Allele fraction in the normal up to which contamination with tumour DNA may explain it, whatever the fraction in
+    /// the tumour (formula 7). Unit: share of molecules. Source: empirical; not fitted. If higher: more calls with
+    /// reads in the normal pass.
     pub(crate) min_contamination: f64,
-    /// Allele fraction in the normal, relative to the largest one of the tumours, up to which the allele may be
-    /// contamination with tumour (formula 7). Unit: ratio. Source: empirical; not fitted. If higher: more calls with
+    /// Ratio of the allele fraction in the normal to the largest fraction in the tumours up to which contamination with
+    /// tumour DNA may explain it (formula 7). Unit: ratio. Source: empirical; not fitted. If higher: more calls with
     /// reads in the normal pass.
     pub(crate) contamination_ratio: f64,
     /// Number of standard deviations by which the allele fraction in a normal with tumour cells may exceed the expected
@@ -170,37 +176,37 @@ pub(crate) struct GenotypeModelParams {
     /// Source: about one indel in ten variants of a human genome, half of them in repeats. If higher: more indels get
     /// the filter `contamination`.
     pub(crate) rare_allele_ratio: f64,
-    /// Minimum number of molecules of the normal with the allele of a germline variant (formula 10). Unit: molecules.
-    /// Source: empirical; not fitted. If higher: fewer calls get the filter `germline`.
+    /// Minimum number of molecules of the normal with the allele for the allele to count as germline (formula 10).
+    /// Unit: molecules. Source: empirical; not fitted. If higher: fewer calls get the filter `germline`.
     pub(crate) min_germline_molecules: u32,
-    /// Minimum allele fraction in the normal of a germline variant (formula 10). Unit: share of molecules. Source:
-    /// empirical; not fitted. If higher: fewer calls get the filter `germline`.
+    /// Minimum allele fraction in the normal for the allele to count as germline (formula 10). Unit: share of
+    /// molecules. Source: empirical; not fitted. If higher: fewer calls get the filter `germline`.
     pub(crate) min_germline_fraction: f64,
-    /// Log-likelihood ratio from which the reads of the tumour allele clearly differ from those of the other allele in
-    /// a property (formula 11). Unit: natural-log units. Source: empirical; not fitted. If higher: fewer calls are
-    /// filtered.
+    /// Minimum log-likelihood ratio at which the reads of the tumour allele clearly differ from those of the normal
+    /// allele in a property (formula 11). Unit: natural-log units. Source: empirical; not fitted. If higher: fewer
+    /// calls are filtered.
     pub(crate) min_bias_log_ratio: f64,
-    /// Minimum difference of the shares of reads with the property (formula 11). Unit: share of reads. Source: chosen
-    /// (at great depth any difference is significant, only a large one is an artefact). If higher: fewer calls are
-    /// filtered.
+    /// Minimum difference between the shares of reads with the property (formula 11). Unit: share of reads. Source:
+    /// chosen (at great depth any difference is significant, only a large one is an artefact). If higher: fewer calls
+    /// are filtered.
     pub(crate) min_bias_difference: f64,
-    /// Distance from the end of a read that counts as its end (formula 11). Unit: bases. Source: empirical; not fitted.
-    /// If higher: more calls are filtered.
+    /// Distance from an end of a read within which a base counts as being at the end (formula 11). Unit: bases. Source:
+    /// empirical; not fitted. If higher: more calls are filtered.
     pub(crate) read_end_bases: u16,
-    /// Quality below which the median supporting base is poor. Unit: Phred. Source: empirical; not fitted. If higher:
-    /// more calls are filtered.
+    /// Minimum median quality of the bases that show the tumour allele. Unit: Phred. Source: empirical; not fitted. If
+    /// higher: more calls are filtered.
     pub(crate) min_median_base_quality: u8,
-    /// Mapping quality below which a contig may belong to another locus. Unit: Phred. Source: empirical; not fitted.
-    /// If higher: more calls are filtered.
+    /// Minimum mapping quality of a contig; below it, the contig may come from another locus. Unit: Phred. Source:
+    /// empirical; not fitted. If higher: more calls are filtered.
     pub(crate) min_mapq: u8,
-    /// Number of expectation–maximisation rounds of an allele fraction (formula 2). Unit: rounds. Source: empirical;
-    /// not fitted. If higher: slower, no visible effect.
+    /// Number of expectation–maximisation rounds to fit an allele fraction (formula 2). Unit: rounds. Source:
+    /// empirical; not fitted. If higher: slower, no visible effect.
     pub(crate) num_fit_rounds: usize,
     /// Maximum number of standard deviations by which a slippage rate may exceed its estimate (formula 3). Unit:
     /// standard deviations. Source: empirical; not fitted. If higher: more length changes are explained by slippage.
     pub(crate) max_rate_deviations: usize,
-    /// Number of rates that are tried for each standard deviation (formula 3). Unit: steps. Source: empirical; not
-    /// fitted. If higher: finer and slower.
+    /// Number of slippage rates that are tried for each standard deviation (formula 3). Unit: steps. Source: empirical;
+    /// not fitted. If higher: finer and slower.
     pub(crate) rate_steps_per_deviation: usize,
     /// Number of allele fractions over which likelihoods are averaged (formula 4). Unit: fractions. Source: empirical;
     /// not fitted. If higher: finer and slower.
@@ -209,25 +215,26 @@ pub(crate) struct GenotypeModelParams {
     /// any value (formula 5). Unit: share of the genome. Source: empirical; not fitted. If higher: more calls are taken
     /// for germline variants.
     pub(crate) shifted_fraction_share: f64,
-    /// Standard deviation of the fraction of a heterozygous germline allele in the tumour elsewhere (formula 5). Unit:
-    /// share of molecules. Source: chosen (that of 40 molecules). If higher: more calls are taken for germline
-    /// variants.
+    /// Standard deviation of the fraction of a heterozygous germline allele in the tumour where copy numbers did not
+    /// change (formula 5). Unit: share of molecules. Source: chosen (that of 40 molecules). If higher: more calls are
+    /// taken for germline variants.
     pub(crate) germline_fraction_sd: f64,
-    /// Log-likelihood ratio from which one of several tumours has a called change: best-fitting fraction against
-    /// errors. Unit: natural-log units. Source: empirical (one molecule in thirty passes, one in a hundred does not).
+    /// Minimum log-likelihood ratio, best-fitting fraction over errors, at which one of several tumours has a called
+    /// change. Unit: natural-log units. Source: empirical (one molecule in thirty passes, one in a hundred does not).
     /// If higher: fewer tumours have the change.
     pub(crate) min_tumour_log_ratio: f64,
-    /// Log-odds above which a molecule counts for an allele. Unit: natural-log units. Source: chosen (20 to 1). If
+    /// Minimum log-odds at which a molecule supports an allele. Unit: natural-log units. Source: chosen (20 to 1). If
     /// higher: more molecules are undecided.
     pub(crate) min_support_log_odds: f64,
-    /// Log-likelihood difference by which a read must fit a haplotype without the position better to be excluded.
-    /// Unit: natural-log units. Source: empirical; not fitted. If higher: more reads of other junctions count.
+    /// Minimum log-likelihood difference by which a read must fit a haplotype that does not cover the change better
+    /// than all others to be excluded. Unit: natural-log units. Source: empirical; not fitted. If higher: more reads of
+    /// other junctions count.
     pub(crate) min_uncovered_log_odds: f64,
-    /// Pseudo-count of found and expected calls, so that a few bases do not determine the mutation rate (formula 12).
-    /// Unit: calls. Source: empirical; not fitted. If higher: qualities are lowered less.
+    /// Pseudo-count added to found and expected calls, so that a few bases do not determine the mutation rate (formula
+    /// 12). Unit: calls. Source: empirical; not fitted. If higher: qualities are lowered less.
     pub(crate) frequency_pseudo_calls: f64,
-    /// Number of iterations of the mutation rate (formula 12). Unit: iterations. Source: empirical; not fitted. If
-    /// higher: slower, no visible effect.
+    /// Number of iterations in which the mutation rate is estimated (formula 12). Unit: iterations. Source: empirical;
+    /// not fitted. If higher: slower, no visible effect.
     pub(crate) frequency_iterations: usize,
 }
 

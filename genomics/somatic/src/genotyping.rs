@@ -1,5 +1,6 @@
-//! Genotyping unit: turns recruited pairs into events. It goes over all loci three times, a range of loci at a time.
-//! Each time needs the results of all loci of the time before: error rates, joined neighbours, genotypes.
+//! The genotyping unit, which genotypes all loci and builds the events. It makes three passes over all loci, a range of
+//! loci at a time. Each pass needs the results of the previous pass for all loci: error rates, then merged adjacent
+//! substitutions, then genotypes.
 
 use std::path::Path;
 
@@ -40,91 +41,92 @@ use crate::tumour_alleles::OwnAlleleCounts;
 use crate::tumour_only;
 use crate::variant_trace::{TraceReport, VariantTracer};
 
-/// The events of a call with everything that its output files report.
+/// The events of a finished call, with everything that the output files contain.
 pub struct FinishedCall {
-    /// The sequences that calls are placed on.
+    /// The sequences to which calls refer.
     pub genome: Reference,
-    /// The loci with the pairs recruited for them; `Call::locus` is an index into them.
+    /// The loci with their recruited pairs; `Call::locus` is the index of a locus.
     pub ranges: LocusRanges,
-    /// The events, by position.
+    /// The events, sorted by position.
     pub events: Vec<Event>,
-    /// Names of normal and tumours, as VCF columns have them.
+    /// Names of the normal and the tumours.
     pub samples: SampleNames,
-    /// k-mer spectra of all samples.
+    /// k-mer spectrum of each sample: number of distinct k-mers by number of occurrences.
     pub spectra: Vec<Vec<u64>>,
-    /// Depths estimated from the spectra.
+    /// Depths that were estimated from the k-mer spectra.
     pub depths: KmerDepths,
     /// Number of bases of each sample.
     pub bases: Vec<u64>,
     /// Run time and memory of each unit.
     pub costs: Vec<UnitCost>,
-    /// Error rates of the reads, learned from the recruited reads.
+    /// Error rates of the reads, estimated from the recruited reads.
     pub errors: ErrorModel,
-    /// Counts of what each stage produced and skipped.
+    /// Number of items that each stage produced and skipped, with reasons.
     pub ledger: Ledger,
-    /// Share of the sites at which the normal and a tumour have different alleles, of the tumour with the highest
-    /// share; `None` if the samples may be of one person.
+    /// Share of the sites known in both samples at which normal and tumour have different alleles, for the tumour with
+    /// the highest share; `None` if the samples may come from one person.
     pub genotype_mismatch_share: Option<f64>,
-    /// For each tumour the roots with an allele of the normal's own and of the tumour's own.
+    /// For each tumour, numbers of roots at which the normal has an allele of its own, and at which the tumour has.
     pub own_alleles: Vec<[OwnAlleleCounts; 2]>,
-    /// Admixture of other DNA that genotyping assumed: tumour cells in the normal, and DNA of another person.
+    /// Tumour cells in the normal, and DNA of another person in the tumours, as genotyping assumed.
     pub admixture: Admixture,
-    /// Reports of the traced variants.
+    /// Reports of the traced variants (`--why`).
     pub traces: Vec<TraceReport>,
-    /// For each tumour the library properties of this tumour and the normal.
+    /// For each tumour, the library metrics of the tumour and the normal.
     pub libraries: Vec<SamplePairLibraryMetrics>,
-    /// Depths of reference contigs and of screened sequences, from marker k-mers.
+    /// Depths of reference contigs and of screened sequences, estimated from marker k-mers.
     pub known_sequences: KnownSequenceResults,
-    /// For each tumour the summary of this tumour, the normal and its calls.
+    /// For each tumour, facts about the tumour, the normal and the calls.
     pub sample_summaries: Vec<SampleSummary>,
-    /// Whether `genome` is a reference, and not the normal's assembled contigs.
+    /// Whether `genome` is a reference. Otherwise it consists of the assembled contigs of the normal.
     pub on_reference: bool,
-    /// The targets with their depths, if there are any.
+    /// The targets with their depths; `None` without targets.
     pub targets: Option<FinishedTargets>,
 }
 
-/// Inputs of the genotyping unit.
+/// Input of the genotyping unit.
 pub(crate) struct GenotypingUnit<'a> {
-    /// Names of normal and tumours, as VCF columns have them.
+    /// Names of the normal and the tumours.
     pub samples: &'a SampleNames,
-    /// Result of the counting unit.
+    /// Result of counting k-mers.
     pub counts: CallCounts,
-    /// The reference; without it calls are placed on the normal's assembled contigs.
+    /// The reference; without it, calls are placed on the assembled contigs of the normal.
     pub genome: Option<Reference>,
-    /// Contigs for which reads were recruited.
+    /// Aligned contigs for which reads were recruited.
     pub contigs: Vec<AlignedContig>,
-    /// All assembled contigs; used only without a reference.
+    /// All assembled contigs; used only if there is no reference.
     pub assembled: &'a [Contig],
-    /// Where the recruited pairs are in the file `recruited_path`: buckets by contig position, and numbers of pairs.
+    /// Positions of the recruited pairs in the file `recruited_path`, and numbers of pairs.
     pub recruited: RecruitedPairs,
-    /// Path of the recruited pairs.
+    /// File of the recruited pairs.
     pub recruited_path: &'a Path,
-    /// Parameters that determine the result.
+    /// Call parameters that determine the result.
     pub params: &'a CallParams,
     /// Threads, memory and disk space that the unit may use.
     pub resources: &'a Resources,
     /// Folder for spilled data.
     pub work_dir: &'a Path,
-    /// Ledger lines of all earlier stages.
+    /// Ledger of all earlier stages.
     pub ledger: Ledger,
-    /// Time and memory that each earlier unit took.
+    /// Run time and memory of each earlier unit.
     pub costs: Vec<UnitCost>,
-    /// Traces of the variants given with `--why`.
+    /// Tracer of the variants given with `--why`; `None` without `--why`.
     pub tracer: Option<VariantTracer>,
-    /// k-mer counts of the panel of normals, if there is one.
+    /// Number of normals of the panel that have each candidate k-mer; `None` without a panel.
     pub panel: Option<PanelCounts>,
-    /// The targets, if there are any.
+    /// The options and intervals of the targets; `None` without targets.
     pub targets: Option<(&'a TargetsOption, Targets)>,
-    /// Known variants with population frequencies, if there are any. They need a reference.
+    /// Known variants with population frequencies; `None` if none were given. They require a reference.
     pub known: Option<&'a KnownVariants>,
 }
 
-/// Minimum share of genotype mismatches, among the k-mers that both samples have, at which the samples are reported as
-/// coming from two people. Unrelated people differ in one base in some thousands, samples of one person in one in
-/// millions. A lower value warns more often.
+/// Minimum share of genotype mismatches, among the k-mers that both samples have, at which a warning says that the
+/// samples come from two people. Unrelated people differ in one base in some thousands, two samples of one person in
+/// one in millions. A lower value warns more often.
 const MIN_TWO_PEOPLE_SHARE: f64 = 1e-4;
 
-/// Filter thresholds that depend on the libraries: fold-back artefacts, number of known bases, minimum quality.
+/// Determines the call thresholds that depend on the libraries: fold-back artefacts, number of known bases, minimum
+/// quality.
 pub fn call_thresholds(counts: &CallCounts, samples: &SampleNames, params: &CallParams) -> CallThresholds {
     // The artefacts of one tumour's library appear among the calls of all tumours.
     let tumours = counts.trimmed.iter().skip(TUMOUR_SAMPLE.into());
@@ -143,7 +145,7 @@ pub fn call_thresholds(counts: &CallCounts, samples: &SampleNames, params: &Call
 }
 
 impl GenotypingUnit<'_> {
-    /// Genotypes all loci and builds the events.
+    /// Genotypes the changes of all loci and builds the events.
     ///
     /// # Errors
     /// Spilled data cannot be written or read, or is damaged.
@@ -276,7 +278,7 @@ impl GenotypingUnit<'_> {
     }
 }
 
-/// The passes over all loci.
+/// The passes over all loci, with the data that they share.
 struct GenotypingPasses<'a> {
     params: &'a CallParams,
     num_samples: usize,
@@ -285,8 +287,8 @@ struct GenotypingPasses<'a> {
 }
 
 impl GenotypingPasses<'_> {
-    /// Without a reference: assembles the normal allele of each contig from the recruited reads, and compares the
-    /// contigs with the normal alleles. The reads are then aligned to the result.
+    /// In a call without a reference, assembles the normal allele of each contig from the recruited reads of the
+    /// normal, and compares the contigs with these alleles. Returns the normal alleles, which replace the reference.
     fn assemble_normals(&self, assembled: &[Contig], ranges: &mut LocusRanges) -> Result<Reference, Error> {
         let (n, threads) = (assembled.len(), self.threads);
         let mut normals = vec![normal_sequences::NormalSequences::default(); n];
@@ -303,7 +305,7 @@ impl GenotypingPasses<'_> {
         Ok(genome)
     }
 
-    /// Splits neighbouring changes of each contig into germline changes and changes of the normal's haplotype.
+    /// Splits neighbouring changes of each contig into germline variants and somatic changes of the normal's haplotype.
     fn split_germline_changes(&self, ranges: &mut LocusRanges, genome: &Reference) -> Result<(), Error> {
         if !ranges.loci().iter().any(|locus| germline_haplotype::has_neighbouring_changes(&locus.contig)) {
             return Ok(());
@@ -329,7 +331,8 @@ impl GenotypingPasses<'_> {
         Ok(())
     }
 
-    /// Error rates of the recruited reads. `error_rate` is the rate of good bases measured before selection.
+    /// Estimates the error rates of the recruited reads. `error_rate` is the error rate of good bases that was measured
+    /// while counting.
     fn learn_errors(&self, ranges: &mut LocusRanges, error_rate: Option<f64>) -> Result<ErrorModel, Error> {
         let (threads, n) = (self.threads, ranges.loci().len());
         let mut bases = sequencing_errors::BaseErrorCounts::zero(self.num_samples);
@@ -353,7 +356,7 @@ impl GenotypingPasses<'_> {
         Ok(errors)
     }
 
-    /// Joins neighbouring substitutions into one change if no molecules separate them.
+    /// Merges adjacent substitutions into one change (MNV) if hardly any molecule has only one of them.
     fn join_neighbours(&self, ranges: &mut LocusRanges, errors: &ErrorModel) -> Result<(), Error> {
         let mut weighed = vec![Vec::new(); ranges.loci().len()];
         if !ranges.loci().iter().any(|locus| adjacent_substitutions::has_adjacent_substitutions(&locus.contig)) {
@@ -371,7 +374,7 @@ impl GenotypingPasses<'_> {
         Ok(())
     }
 
-    /// Genotypes the changes of all loci; calls in the order of the loci.
+    /// Genotypes the changes of all loci. Returns the calls in the order of the loci.
     fn genotype_loci(
         &self,
         ranges: &mut LocusRanges,
@@ -396,8 +399,8 @@ impl GenotypingPasses<'_> {
     }
 }
 
-/// Estimates the admixture of other DNA in the samples from the counts of all tumours. Foreign DNA is not estimated in
-/// libraries with fold-back artefacts, because these look like alleles of another person.
+/// Estimates the admixture of other DNA in the samples from the k-mer counts of all tumours. DNA of another person is
+/// not estimated in libraries with fold-back artefacts, which look like alleles of another person.
 fn known_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixture {
     let foreign = |evidence: &SamplePairEvidence| evidence.tumour_foreign_shares().filter(|_| !has_fold_back_artefacts);
     // With several tumours, the largest share counts for all.
@@ -409,15 +412,16 @@ fn known_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixt
     }
 }
 
-/// Number of distinct k-mers that are known (not errors) in a tumour and, if there is one, in the normal.
+/// Number of bases known in both samples, as the number of distinct k-mers that are certainly not errors: that of the
+/// normal or of the best tumour, whichever is smaller; that of the best tumour without a normal.
 fn count_known_bases(counts: &CallCounts, samples: &SampleNames) -> u64 {
     let (normal, tumours) = counts.spectra.split_at(TUMOUR_SAMPLE.into());
     let most = |of: &[Vec<u64>]| of.iter().map(|s| count_solid_kmers(s)).max().unwrap_or(0);
     if samples.has_normal() { most(normal).min(most(tumours)) } else { most(tumours) }
 }
 
-/// Share of the sites known in both samples at which the samples have different alleles, if it is more than one
-/// person has. With several tumours, the highest share.
+/// Share of the sites known in both samples at which the samples have different alleles, for the tumour with the
+/// highest share; `None` if the share is normal for one person.
 fn estimate_genotype_mismatch_share(counts: &CallCounts) -> Option<f64> {
     let [normal, tumours @ ..] = &counts.spectra[..] else { return None };
     let share = |(&strangers, tumour): (&u64, &Vec<u64>)| {

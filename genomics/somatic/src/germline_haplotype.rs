@@ -1,10 +1,10 @@
-//! Splits the changes of a contig into those of the normal's haplotype, which are germline, and those that the tumour
-//! made in that haplotype.
+//! Splits the changes of a contig into germline variants, which the normal's haplotype has, and somatic changes, which
+//! arose in this haplotype.
 //!
-//! Compared with the reference alone, a germline indel and a somatic change a few bases beside it look like other
-//! changes: an insertion and a deletion of the same length like substitutions. The normal's reads show the haplotype
-//! in which the somatic change arose. Where they do, the contig is compared with this haplotype, and the haplotype with
-//! the reference.
+//! Compared with the reference, a germline indel and a somatic change a few bases apart may look like other changes.
+//! For example, an insertion and a deletion of the same length may look like substitutions. The normal's reads show the
+//! haplotype in which the somatic change arose. If they show it clearly, the contig is compared with this haplotype,
+//! and the haplotype with the reference.
 
 use std::ops::Range;
 
@@ -18,17 +18,18 @@ use crate::locus::Locus;
 use crate::normal_sequences;
 use crate::recruit::RecruitedPair;
 
-/// Maximum distance in bases on the contig of two changes that may hide a simpler change of the normal's haplotype.
+/// Maximum distance in bases, on the contig, of two changes that may together be a different, simpler change of the
+/// normal's haplotype.
 const MAX_NEIGHBOUR_DISTANCE_BASES: usize = 20;
-/// Maximum length in bases of an insertion or deletion that may be a germline and a somatic indel together. Chosen: most
-/// germline indels are shorter, and copies of longer ones are events of their own.
+/// Maximum length in bases of an insertion or deletion that may be a combination of a germline and a somatic indel.
+/// Chosen: most germline indels are shorter, and copies of longer ones are events of their own.
 const MAX_MERGED_INDEL_BASES: usize = 20;
-/// Number of bases at both ends of an alignment that must be aligned without a gap.
+/// Minimum number of bases at both ends of an alignment that must be aligned before a gap.
 const MIN_END_MATCH_BASES: u32 = 12;
-/// Number of genome bases on each side of the contig's position that are included when the haplotype is aligned.
+/// Number of genome bases on each side of the contig's position with which the haplotype is aligned.
 const WINDOW_MARGIN_BASES: usize = 50;
 
-/// Bases `query` of one sequence that replace bases `target` of another.
+/// A difference between two sequences: bases `query` of one replace bases `target` of the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Edit {
     query: Range<usize>,
@@ -36,19 +37,19 @@ struct Edit {
 }
 
 impl Edit {
-    /// Number of bases that the edit adds.
+    /// Number of bases by which the edit lengthens the sequence; negative if it shortens it.
     fn growth(&self) -> i64 {
         self.query.len() as i64 - self.target.len() as i64
     }
 
-    /// Whether the target bases of this edit and the query bases of `other` overlap or enclose each other.
+    /// Whether the `target` range of this edit and the `query` range of `other` overlap.
     fn overlaps_query_of(&self, other: &Edit) -> bool {
         self.target.start < other.query.end && other.query.start < self.target.end
     }
 }
 
-/// Whether the normal's haplotype may explain the small changes of a contig by other changes: two of them are near each
-/// other, or one inserts or deletes bases and may be a germline and a somatic indel together.
+/// Whether the small changes of a contig may have another explanation if the normal's haplotype is known: two of them
+/// are near each other, or one is an indel that may combine a germline and a somatic indel.
 pub(crate) fn has_neighbouring_changes(contig: &AlignedContig) -> bool {
     let may_be_two = |change: &Change| match change {
         Change::Allele { reference, alternative, .. } => {
@@ -64,7 +65,7 @@ pub(crate) fn has_neighbouring_changes(contig: &AlignedContig) -> bool {
         && (ranges.windows(2).any(are_near) || contig.changes.iter().any(|f| may_be_two(&f.change)))
 }
 
-/// The edits that an alignment shows. `None` if a gap is near an end.
+/// The differences that an alignment shows. `None` if a gap is near an end of the alignment.
 fn edits_of_alignment(query: &[u8], target: &[u8], alignment: &Alignment) -> Option<Vec<Edit>> {
     let is_held = |op: Option<&AlignmentOp>| matches!(op, Some(AlignmentOp::Match(n)) if *n >= MIN_END_MATCH_BASES);
     if !is_held(alignment.ops.first()) || !is_held(alignment.ops.last()) {
@@ -91,7 +92,7 @@ fn edits_of_alignment(query: &[u8], target: &[u8], alignment: &Alignment) -> Opt
     Some(edits)
 }
 
-/// Shifts an insertion or deletion by one base to the left (or to the right) if the result is the same sequence.
+/// Shifts an insertion or deletion by one base to the left (or to the right) if the resulting sequence stays the same.
 fn shifted(edit: &Edit, query: &[u8], target: &[u8], left: bool) -> Option<Edit> {
     let (bases, range) = match (edit.query.is_empty(), edit.target.is_empty()) {
         (true, false) => (target, &edit.target),
@@ -114,7 +115,7 @@ fn shifted(edit: &Edit, query: &[u8], target: &[u8], left: bool) -> Option<Edit>
     Some(Edit { query: moved(&edit.query)?, target: moved(&edit.target)? })
 }
 
-/// The leftmost equivalent of an edit for which `is_allowed` is true.
+/// Shifts an edit to the leftmost equivalent position for which `is_allowed` is true.
 fn leftmost(edit: &Edit, query: &[u8], target: &[u8], is_allowed: impl Fn(&Edit) -> bool) -> Option<Edit> {
     let mut edit = edit.clone();
     while let Some(next) = shifted(&edit, query, target, true) {
@@ -126,23 +127,23 @@ fn leftmost(edit: &Edit, query: &[u8], target: &[u8], is_allowed: impl Fn(&Edit)
     Some(edit)
 }
 
-/// The normal's haplotype along a contig, with the sequences that it is compared with.
+/// The normal's haplotype along a contig, with the contig and the genome bases with which it is compared.
 struct GermlineHaplotype<'a> {
-    /// Bases of the contig that the haplotype covers, and the index of the first of them.
+    /// Bases of the contig that the haplotype covers; `contig_start` is the index of the first of them.
     contig: &'a [u8],
     contig_start: usize,
     /// Bases of the haplotype.
     haplotype: &'a [u8],
     chrom: usize,
     chrom_seq: &'a [u8],
-    /// Position of the genome bases with which the haplotype is aligned.
+    /// Genome position of the first base of `window`, the genome bases with which the haplotype is aligned.
     window_start: usize,
     window: &'a [u8],
 }
 
 impl GermlineHaplotype<'_> {
-    /// Edits of the haplotype that the contig shows, and edits of the genome that the haplotype shows. `None` if they
-    /// overlap.
+    /// Finds the differences between contig and haplotype (somatic), and between haplotype and genome (germline).
+    /// `None` if they overlap.
     fn find_edits(&self) -> Option<[Vec<Edit>; 2]> {
         let of_contig = affine::align_whole_query(self.contig, self.haplotype);
         let of_haplotype = affine::align_whole_query(self.haplotype, self.window);
@@ -156,7 +157,7 @@ impl GermlineHaplotype<'_> {
         Some([somatic, germline])
     }
 
-    /// The change of the genome that an edit of the haplotype makes, without shifting it across germline edits.
+    /// Converts a somatic difference to a change of the genome, without shifting it across germline differences.
     fn somatic_change(&self, edit: &Edit, germline: &[Edit]) -> Option<Change> {
         // Index in the window of the base aligned with the haplotype's first base.
         let offset = germline.first().map_or(0, |g| g.target.start as i64 - g.query.start as i64);
@@ -183,7 +184,7 @@ impl GermlineHaplotype<'_> {
         })
     }
 
-    /// The change that a germline edit makes; `None` if its bases are ambiguous.
+    /// Converts a germline difference to a change of the genome; `None` if its bases are ambiguous.
     fn germline_change(&self, edit: &Edit) -> Option<Change> {
         let pos = self.window_start + edit.target.start;
         let (reference, alternative) = (&self.window[edit.target.clone()], &self.haplotype[edit.query.clone()]);
@@ -194,7 +195,8 @@ impl GermlineHaplotype<'_> {
         Some(Change::Allele { chrom: self.chrom, pos, reference, alternative })
     }
 
-    /// The somatic and the germline changes of the whole contig `seq`. `None` if there are none of one kind.
+    /// The somatic and the germline changes of the whole contig `seq`. `None` if there are no somatic or no germline
+    /// changes.
     fn contig_changes(&self, seq: &[u8], mapq: u8) -> Option<[Vec<ContigChange>; 2]> {
         let [somatic, germline] = self.find_edits()?;
         if somatic.is_empty() || germline.is_empty() {
@@ -230,9 +232,9 @@ impl GermlineHaplotype<'_> {
     }
 }
 
-/// The changes of a locus's contig, split into germline changes and changes of the normal's haplotype. `None` if the
-/// normal's reads do not show one haplotype along the contig, if it is the genome's, or if it explains the contig no
-/// better than the changes already found. With the cost of the explanation.
+/// Splits the changes of a locus's contig into germline variants and somatic changes of the normal's haplotype. Also
+/// returns the explanation with its cost. `None` if the normal's reads do not show a single haplotype along the contig,
+/// if this haplotype is that of the genome, or if the changes found before explain the contig as well.
 pub(crate) fn split_off_germline_changes(
     locus: &Locus,
     pairs: &[RecruitedPair],

@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::labelled_pair::LabelledPair;
 
-/// Disjoint sets of k-mer ranks: a forest with path halving and union by smaller root. A set is identified by its
-/// smallest member, whatever the order of unions. Several threads may join sets at the same time (Anderson and Woll,
-/// STOC 1991).
+/// Disjoint sets of k-mer ranks (union-find): a forest with path halving and union by smaller root. The name of a set
+/// is its smallest member, whatever the order of unions. Several threads may join sets at the same time (Anderson and
+/// Woll, STOC 1991).
 #[derive(Debug)]
 pub struct DisjointSets {
     parent: Vec<AtomicU32>,
 }
 
 impl DisjointSets {
-    /// `n` sets with one member each.
+    /// Creates `n` sets with one member each: the ranks 0 to `n` − 1.
     pub fn singletons(n: usize) -> DisjointSets {
         DisjointSets { parent: (0..n as u32).map(AtomicU32::new).collect() }
     }
@@ -22,7 +22,7 @@ impl DisjointSets {
         self.parent[x as usize].load(Relaxed)
     }
 
-    /// The smallest member of the set of `x`, if no other thread joins sets at the same time.
+    /// The smallest member of the set that contains `x`. Correct only while no other thread joins sets.
     pub fn find_smallest_member(&self, mut x: u32) -> u32 {
         loop {
             let up = self.parent(x);
@@ -38,7 +38,7 @@ impl DisjointSets {
         }
     }
 
-    /// Joins the sets of `a` and `b`.
+    /// Joins the sets that contain `a` and `b`.
     pub fn join_sets(&self, a: u32, b: u32) {
         let (mut a, mut b) = (a, b);
         loop {
@@ -50,7 +50,7 @@ impl DisjointSets {
         }
     }
 
-    /// Joins the sets of all candidate k-mers of each pair.
+    /// For each pair, joins the sets of all candidate k-mers that the pair contains.
     pub fn join_kmers_of_pairs(&self, pairs: &[LabelledPair]) {
         for pair in pairs {
             let mut ranks = pair.hits.iter().flatten().map(|hit| hit.rank);
@@ -60,27 +60,27 @@ impl DisjointSets {
         }
     }
 
-    /// The group of a pair, identified by the smallest member of the set of its first k-mer. `None` if the pair has
-    /// no candidate k-mers.
+    /// Number of the group of a pair: the smallest member of the set of its k-mers. `None` if the pair has no candidate
+    /// k-mers.
     pub fn group_of_pair(&self, pair: &LabelledPair) -> Option<u32> {
         pair.hits.iter().flatten().next().map(|hit| self.find_smallest_member(hit.rank))
     }
 }
 
-/// Groups of labelled pairs, with counts of skipped pairs.
+/// Groups of labelled pairs, with counts of the pairs that are in no group.
 #[derive(Debug, Default)]
 pub struct GroupedPairs {
-    /// Indices of the labelled pairs of each group, ascending. Groups are sorted by their smallest k-mer rank.
+    /// For each group, the indices of its labelled pairs, ascending. Groups are sorted by their smallest k-mer rank.
     pub groups: Vec<Vec<u32>>,
-    /// Number of pairs in groups with too few pairs.
+    /// Number of pairs skipped because their group has too few pairs.
     pub pairs_in_small_groups: u64,
-    /// Number of pairs in groups without a branching k-mer, which are recurrent errors inside a repeat.
+    /// Number of pairs skipped because their group has no branching k-mer: recurrent errors inside a repeat.
     pub(crate) pairs_in_unbranched_groups: u64,
 }
 
-/// Groups pairs by the sets of their candidate k-mers. `branching` says for each k-mer, by k-mer rank, whether it is a
-/// branching k-mer. Groups of fewer than `min_pairs` pairs are skipped. There is no upper limit, because the assembly
-/// works outwards from one k-mer; a group is only a unit of work for one thread.
+/// Groups pairs that share candidate k-mers, directly or through other pairs. `branching` says for each k-mer, by k-mer
+/// rank, whether it is a branching k-mer. Groups of fewer than `min_pairs` pairs are skipped. Groups have no maximum
+/// size, because assembly starts from one k-mer; a group is only a unit of work for one thread.
 pub fn group_pairs(
     labelled: &[LabelledPair],
     sets: &DisjointSets,

@@ -1,9 +1,8 @@
-//! Collects the labelled pairs, then removes duplicates and recurrent errors, groups the pairs and assembles the
-//! groups.
+//! Collects labelled pairs, removes duplicates and recurrent errors, groups the pairs and assembles the groups.
 //!
-//! The pairs are in buckets, in memory as far as it suffices and in the work folder beyond. First they are bucketed
-//! by the starts of their mates, so that duplicates meet, and then by group. Only a few bytes for each k-mer are
-//! always in memory.
+//! The pairs are stored in buckets, in memory as far as they fit and otherwise in the work folder. They are first
+//! distributed to buckets by the first bases of their mates, so that duplicates are in the same bucket, and then by
+//! group. Only a few bytes for each k-mer are always in memory.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -21,17 +20,18 @@ use crate::group::{DisjointSets, GroupedPairs, group_pairs};
 use crate::labelled_pair::{KmerMoleculeCounts, LabelledPair, remove_duplicates, remove_recurrent_errors};
 use crate::per_tumour::assemble_pooled_and_per_tumour;
 
-/// Name of the spill file in messages.
+/// Name of the spill file in error messages.
 const SPILL_NAME: &str = "labelled reads'";
-/// Number of buckets. For a human genome at a depth of 30, with 10 GB of labelled pairs, a bucket has 20 MB.
+/// Number of buckets for labelled pairs. For a human genome at a depth of 30, with 10 GB of labelled pairs, a bucket
+/// contains 20 MB.
 const NUM_BUCKETS: usize = 512;
 
-/// Index of the bucket of a hash value or of a group number.
+/// Index of the bucket for a hash value or a group number.
 fn bucket_of(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % NUM_BUCKETS
 }
 
-/// Parameters of the assembly of labelled pairs.
+/// Parameters for grouping and assembling labelled pairs.
 #[derive(Debug)]
 pub struct GroupAssemblyParams<'a> {
     /// Candidate k-mers, sorted. A k-mer appears once for each selector that chose it.
@@ -42,28 +42,28 @@ pub struct GroupAssemblyParams<'a> {
     pub k: u32,
     /// Number of threads, at least 1.
     pub threads: usize,
-    /// Bytes of memory for pairs, before they are spilled to the work folder.
+    /// Memory in bytes for labelled pairs. Further pairs are spilled to the work folder.
     pub memory_bytes: u64,
-    /// Folder for data that does not fit in memory.
+    /// Folder for pairs that do not fit in memory.
     pub work_dir: &'a Path,
-    /// For each traced variant, the ranks of its k-mers.
+    /// For each traced variant (`--why`), the ranks of its k-mers.
     pub traced_kmers: &'a [HashSet<u32>],
-    /// For each tumour, properties of its library and that of the normal.
+    /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
     pub libraries: &'a [LibraryModel],
 }
 
-/// Collects labelled pairs, groups and assembles them.
+/// Collects labelled pairs, then groups them and assembles each group.
 #[derive(Debug)]
 pub struct GroupAssembler<'a> {
     params: GroupAssemblyParams<'a>,
     memory_budget: MemoryBudget,
     buckets: SpillableBuckets<LabelledPair>,
-    /// Labelled pairs of shards of the reads, in a distributed call.
+    /// Files with the labelled pairs of the shards of the reads, in a distributed call.
     shards: Vec<DiskBuckets>,
     num_pairs: AtomicU64,
 }
 
-/// Number of pairs by selector number: all tumours, then each tumour.
+/// Numbers of pairs by selector number: of all tumours together, then of each tumour.
 type PairCounts = Vec<u64>;
 
 fn count_by_selector(pairs: &[LabelledPair], tumours: usize) -> PairCounts {
@@ -75,12 +75,12 @@ fn count_by_selector(pairs: &[LabelledPair], tumours: usize) -> PairCounts {
     counts
 }
 
-/// Writes the labelled pairs of a shard of the reads into a bucketed file, in a distributed call.
+/// Writes the labelled pairs of a shard of the reads to a file, divided into buckets (distributed call).
 #[derive(Debug)]
 pub(crate) struct LabelledPairWriter(DiskBuckets);
 
 impl LabelledPairWriter {
-    /// Creates a new file at `path`.
+    /// Creates the file at `path`.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -105,40 +105,40 @@ impl LabelledPairWriter {
     }
 }
 
-/// Contigs of all groups, with counts of what was skipped.
+/// Contigs of all groups, with numbers of pairs, groups and skipped items.
 #[derive(Debug, Default)]
 pub struct GroupAssemblyResult {
     /// Number of labelled pairs.
     pub pairs: u64,
-    /// Number of labelled pairs that are duplicates.
+    /// Number of labelled pairs that were removed as duplicates.
     pub duplicates: u64,
-    /// Number of k-mer hits that were removed as recurrent errors.
+    /// Number of k-mer occurrences in labelled pairs that were removed as recurrent errors.
     pub error_kmers: u64,
-    /// Number of groups of labelled pairs, with or without a contig.
+    /// Number of groups of labelled pairs, including those that gave no contig.
     pub groups: u64,
-    /// Number of pairs in groups with too few pairs.
+    /// Number of pairs skipped because their group has too few pairs.
     pub pairs_in_small_groups: u64,
-    /// Number of pairs in groups without a branching k-mer.
+    /// Number of pairs skipped because their group has no branching k-mer.
     pub(crate) pairs_in_unbranched_groups: u64,
-    /// Contigs of all groups, in the order of the groups, with counts of what was skipped.
+    /// Contigs of all groups, in the order of the groups, with counts of skipped stacks and reads.
     pub assembled: AssemblyResult,
-    /// For each traced variant, its labelled pairs and their groups.
+    /// For each traced variant (`--why`), its labelled pairs and their groups.
     pub traced: Vec<TracedVariantPairs>,
 }
 
-/// Labelled pairs and groups of a traced variant.
+/// Labelled pairs and groups that contain k-mers of a traced variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TracedVariantPairs {
-    /// Number of pairs with k-mers of the variant.
+    /// Number of labelled pairs with k-mers of the variant.
     pub pairs: usize,
-    /// The groups that contain pairs of the variant. For each group: the group number, the number of pairs of the
-    /// variant, the number of all pairs.
+    /// The groups with pairs of the variant: group number, number of pairs of the variant in the group, number of all
+    /// pairs in the group.
     pub groups: Vec<(usize, usize, usize)>,
 }
 
-/// Result of one bucket of groups.
+/// Result of assembling the groups in one bucket.
 struct BucketResult {
-    /// Each group (identified by its smallest k-mer rank) with its contigs.
+    /// Each group, by its smallest k-mer rank, with its contigs.
     groups: Vec<(u32, AssemblyResult)>,
     pairs_in_small_groups: u64,
     pairs_in_unbranched_groups: u64,
@@ -150,15 +150,15 @@ struct BucketResult {
 }
 
 impl<'a> GroupAssembler<'a> {
-    /// An assembler without pairs.
+    /// Creates an assembler without pairs.
     pub fn empty(params: GroupAssemblyParams<'a>) -> GroupAssembler<'a> {
         let memory_budget = MemoryBudget::with_bytes(params.memory_bytes);
         let buckets = SpillableBuckets::new(SPILL_NAME, params.work_dir, NUM_BUCKETS, &memory_budget);
         GroupAssembler { params, memory_budget, buckets, shards: Vec::new(), num_pairs: AtomicU64::new(0) }
     }
 
-    /// Adds the labelled pairs of a shard of the reads from an object. Returns false if the object has another number
-    /// of buckets.
+    /// Adds the labelled pairs of a shard of the reads from an object in the run store. Returns false if the object has
+    /// another number of buckets.
     ///
     /// # Errors
     /// The object cannot be opened.
@@ -184,7 +184,7 @@ impl<'a> GroupAssembler<'a> {
         put_pair(&self.buckets, bucket_of(pair.duplicate_search_hash()), pair)
     }
 
-    /// Calls `each` with the pairs of every bucket and returns the results in order.
+    /// Calls `each` with the pairs of every bucket, in parallel, and returns the results in the order of the buckets.
     fn for_each_bucket<T: Send>(
         &self,
         each: impl Fn(Vec<LabelledPair>, usize) -> Result<T, Error> + Sync,
@@ -193,7 +193,7 @@ impl<'a> GroupAssembler<'a> {
         try_map_in_order(self.buckets.num_buckets(), self.params.threads, || (), take)
     }
 
-    /// Groups and assembles the pairs.
+    /// Removes duplicates and recurrent errors, groups the pairs and assembles all groups.
     ///
     /// # Errors
     /// The work folder cannot be written to or read.
@@ -270,7 +270,7 @@ impl<'a> GroupAssembler<'a> {
 }
 
 impl GroupAssemblyResult {
-    /// Adds the results of all buckets; `traced` is the number of traced variants.
+    /// Adds the results of all buckets to this result; `traced` is the number of traced variants.
     fn add_buckets(mut self, results: Vec<BucketResult>, traced: usize) -> GroupAssemblyResult {
         self.traced.resize(traced, TracedVariantPairs::default());
         let (mut groups, mut traced_groups) = (Vec::new(), Vec::new());

@@ -1,17 +1,17 @@
-//! The haplotypes that reads of a locus are compared with: the tumour contig, and the contig without some of its
+//! The haplotypes with which the reads of a locus are compared: the tumour contig, and the contig without some of its
 //! changes.
 //!
-//! A contig may show several changes. A normal read has none of them, a read of a subclone some of them. Compared
-//! with a sequence that lacks one change but has the others, either read would fit poorly. Therefore the haplotypes
-//! are: all small changes, none of them, each change alone, and all except each change.
+//! A contig may have several changes. A read of the normal has none of them, a read of a subclone some of them. Both
+//! would fit poorly to a sequence that lacks only one change. Therefore the haplotypes are: all small changes, none of
+//! them, each change alone, and all except each change.
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{self, Change};
 
-/// Maximum number of small changes of a contig for which haplotypes that have only one of the changes are made.
+/// Maximum number of small changes of a contig for which haplotypes with only one of the changes are also made.
 pub(crate) const MAX_SINGLE_CHANGE_HAPLOTYPES: usize = 6;
 
-/// A sequence that a read may come from.
+/// A sequence from which reads of a locus may come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Haplotype {
     /// Bases of the haplotype.
@@ -19,17 +19,17 @@ pub struct Haplotype {
     /// For each change of the contig, whether the haplotype has it; `None` if the haplotype does not cover its
     /// position.
     pub has_change: Vec<Option<bool>>,
-    /// Numbers added to a contig coordinate to get a coordinate of `seq`: one for each gapless stretch, sorted,
+    /// Numbers to add to a contig coordinate to get the coordinate in `seq`: one for each gapless stretch, sorted,
     /// without duplicates.
     pub shifts: Vec<i32>,
 }
 
-/// Number of bases on each side of a change in which another contig is compared with this contig. If these bases are
-/// identical, the other contig counts as having the change.
+/// Number of bases on each side of a change in which a rival contig is compared with the contig. The rival has the
+/// change if these bases are identical.
 const RIVAL_WINDOW_BASES: usize = 30;
 
-/// Another contig of the same locus as a haplotype that reads of this contig may come from; `None` if it has no
-/// common diagonal with this contig.
+/// A rival contig (another contig of the same locus) as a haplotype from which the reads of this contig may come;
+/// `None` if the contigs have no common diagonal.
 ///
 /// A sequencing error that two reads share creates a second contig with all changes of the true allele and one more.
 /// If the reads of the true allele are compared with both contigs, they do not support the error.
@@ -70,20 +70,20 @@ struct UndoableChange<'a> {
     normal: &'a [u8],
 }
 
-/// A stretch of the contig, with genome bases before or after it.
+/// A stretch of the contig, extended by genome bases as in the normal.
 #[derive(Default)]
 struct ContigStretch<'a> {
-    /// Range of contig positions kept: `from..to`.
+    /// First contig position of the stretch, which is `from..to`.
     from: usize,
     to: usize,
-    /// Genome bases before `from` and after `to`, if the stretch is one side of a junction continued as in the
-    /// normal.
+    /// Genome bases before `from`; `after` has those after `to`. Present if the stretch is one side of a junction that
+    /// continues as in the normal.
     before: Option<&'a [u8]>,
     after: Option<&'a [u8]>,
 }
 
 impl ContigStretch<'_> {
-    /// Whether the stretch shows change `f` (unless the change is undone); `None` if it does not cover the position.
+    /// Whether the stretch has change `f` (if the change is not undone); `None` if it does not cover the position.
     fn has_change(&self, f: &ContigChange) -> Option<bool> {
         let parted = !matches!(f.change, Change::Allele { .. });
         // At its own junction the stretch continues as the normal does.
@@ -96,7 +96,7 @@ impl ContigStretch<'_> {
     }
 }
 
-/// All haplotypes of a contig. The first is the contig itself.
+/// All haplotypes of a contig with which reads are compared. The first is the contig itself.
 pub fn haplotypes_of_contig(contig: &AlignedContig) -> Vec<Haplotype> {
     let whole = ContigStretch { to: contig.seq.len(), ..ContigStretch::default() };
     let (mut edits, mut frames) = (Vec::new(), vec![whole]);
@@ -142,7 +142,7 @@ fn junction_sides<'a>(contig: &AlignedContig, f: &'a ContigChange) -> Vec<Contig
     frames
 }
 
-/// For each haplotype, which of `n` small changes it keeps.
+/// For each haplotype, which of `n` small changes it has.
 fn kept_change_sets(n: usize) -> Vec<Vec<bool>> {
     let mut all = vec![vec![true; n], vec![false; n]];
     all.extend((0..n).map(|one| (0..n).map(|i| i != one).collect()));

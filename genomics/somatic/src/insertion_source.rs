@@ -1,4 +1,4 @@
-//! Finds the source of inserted sequence: a tandem duplication, or a copy from another locus of the genome.
+//! Finds where inserted sequence comes from: a tandem duplication, or a copy of another locus of the genome.
 
 use genuma_align::{Hit, Strand};
 use genuma_reads::fasta::Reference;
@@ -6,17 +6,17 @@ use genuma_reads::fasta::Reference;
 use crate::aligned_contig::ContigChange;
 use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, RetainedSide};
 
-/// Number of bases of an insertion that may differ from its source.
+/// Maximum number of mismatches between an insertion of `len` bases and the sequence it was copied from.
 fn max_mismatches(len: usize) -> usize {
     len / 50
 }
 
-/// Maximum distance in bp of a source from its insertion in a tandem duplication. Such a duplication with new bases
-/// remains an insertion.
+/// Maximum distance in bp between an insertion and the sequence it was copied from, in a tandem duplication. A
+/// duplication with new bases in between remains an insertion.
 const MAX_NEW_BASES_BESIDE_COPY: usize = 20;
 
-/// Replaces insertions of 50 bp or more whose source is found by the junctions they form: one for a tandem
-/// duplication, two for a copy of another locus.
+/// Replaces insertions of 50 bp or more by junctions, if the sequence they were copied from is found: one junction for
+/// a tandem duplication, two for a copy of another locus.
 ///
 /// `hits` has the mapper's hits of each sequence for which [`inserted_sequence`] returns `Some`, in the order of the
 /// changes.
@@ -38,7 +38,7 @@ pub(crate) fn replace_insertions_by_junctions(
     resolved
 }
 
-/// The inserted bases of an insertion of at least 50 bp; `None` for any other change.
+/// The inserted bases, if the change is an insertion of at least 50 bp; otherwise `None`.
 pub fn inserted_sequence(change: &Change) -> Option<&[u8]> {
     let Change::Allele { reference, alternative, .. } = change else { return None };
     let inserts = reference.len() == 1 && alternative.len() > MIN_STRUCTURAL_BP && reference[0] == alternative[0];

@@ -1,7 +1,7 @@
-//! Finds a set of up to some million k-mers in reads and in the genome.
+//! Finds the occurrences of up to some million k-mers in reads and in the genome.
 //!
-//! Nearly no sequence contains one of them. So a sieve of minimizers ([`genuma_kmers::MinimizerFilter`]) first finds the
-//! stretches that may contain one, and k-mers are looked up only there.
+//! Most sequences contain none of the k-mers. Therefore a filter of minimizers ([`genuma_kmers::MinimizerFilter`])
+//! first finds the stretches that may contain one, and k-mers are looked up only in these stretches.
 
 use genuma_kmers::encode::kmers;
 use genuma_kmers::{MinimizerFilter, MinimizerFilterScratch};
@@ -10,20 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::kmer_map::{KmerMap, KmerQuery};
 
-/// Position of a searched k-mer in a read.
+/// Occurrence of a searched k-mer in a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KmerHit {
-    /// Position of the first base in the read as sequenced (0-based).
+    /// 0-based position of the k-mer's first base in the read as sequenced.
     pub start: u32,
-    /// Length in bp: k, or more for a tandem repeat with its flanks.
+    /// Length in bp: k, or more for a repeat k-mer, which covers a tandem repeat with its flanks.
     pub span: u32,
     /// K-mer rank: index of the k-mer in the list of searched k-mers.
     pub rank: u32,
-    /// Whether the read has the k-mer in its canonical orientation.
+    /// Whether the read has the k-mer in canonical orientation; otherwise it has the reverse complement.
     pub forward: bool,
 }
 
-/// A set of distinct canonical k-mers to search for. The rank of a k-mer is its position in the list it came from.
+/// A set of distinct canonical k-mers to search for in sequences. The rank of a k-mer is its index in the list from
+/// which the set was built.
 #[derive(Debug)]
 pub struct KmerLookup {
     k: u32,
@@ -31,15 +32,15 @@ pub struct KmerLookup {
     sieve: MinimizerFilter,
 }
 
-/// Buffers of one thread for searching; reused between sequences.
+/// Buffers of one thread for searching, reused between sequences.
 #[derive(Debug)]
 pub struct KmerLookupBuffers {
     sifter: MinimizerFilterScratch,
-    /// k-mers of the current sequence that are being looked up.
+    /// k-mers of the current sequence whose lookup is not finished.
     pending: Vec<PendingLookup>,
 }
 
-/// A k-mer whose lookup is pending, with its position and orientation.
+/// A k-mer whose lookup is not finished, with its position and orientation in the sequence.
 #[derive(Debug)]
 struct PendingLookup {
     start: u32,
@@ -47,18 +48,18 @@ struct PendingLookup {
     kmer: KmerQuery,
 }
 
-/// Number of k-mers that are looked up together. Their cache lines are loaded while others are prepared.
+/// Number of k-mers that are looked up together, so that their cache lines are prefetched in parallel.
 const LOOKUP_BATCH: usize = 128;
 
 impl KmerLookupBuffers {
-    /// Buffers for k-mers of `k` bases.
+    /// Creates buffers for k-mers of `k` bases.
     pub fn for_kmer_length(k: u32) -> KmerLookupBuffers {
         KmerLookupBuffers { sifter: MinimizerFilterScratch::for_kmer_length(k), pending: Vec::new() }
     }
 }
 
 impl KmerLookup {
-    /// Prepares the search for `kmers`, which must be distinct, canonical and of `k` bases (17 to 32).
+    /// Builds the lookup for `kmers`, which must be distinct, canonical and of `k` bases (17 to 32).
     pub fn build(k: u32, kmers: impl ExactSizeIterator<Item = u64> + Clone) -> KmerLookup {
         KmerLookup { k, sieve: MinimizerFilter::build(k, kmers.clone()), map: KmerMap::build(kmers) }
     }
@@ -78,7 +79,7 @@ impl KmerLookup {
         self.k
     }
 
-    /// New buffers for a thread.
+    /// Creates buffers for one thread.
     pub fn new_scratch(&self) -> KmerLookupBuffers {
         KmerLookupBuffers::for_kmer_length(self.k)
     }
@@ -88,8 +89,8 @@ impl KmerLookup {
         self.map.rank_of_kmer(kmer)
     }
 
-    /// Appends the searched k-mers that a sequence contains to `out`, by position. Returns the packed bases of the
-    /// sequence.
+    /// Finds the searched k-mers that a sequence contains, and appends their occurrences to `out` by position. Returns
+    /// the packed bases of the sequence.
     pub fn find_kmers<'a>(
         &self,
         seq: &[u8],

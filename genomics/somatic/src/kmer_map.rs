@@ -1,21 +1,22 @@
-//! Hash map from a few million k-mers to their ranks, for lookups that have passed a sieve of minimizers
+//! Hash map from a few million k-mers to their ranks, for lookups of k-mers that have passed the filter of minimizers
 //! ([`crate::kmer_lookup`]).
 //!
-//! Nearly all lookups miss, so a Bloom filter answers first. Each k-mer sets three bits of one 64-bit word, so a test
-//! reads one cache line. With 16 bits or more for each k-mer, about one in a hundred other k-mers passes. Filter and
-//! table are larger than the CPU caches for large genomes, so a batch of lookups prefetches what it needs. The table
-//! has more than twice as many slots as k-mers and contains ranks only.
+//! Nearly all k-mers that are looked up are absent, so a Bloom filter is tested first. Each k-mer sets three bits in
+//! one 64-bit word, so that a test reads one cache line. With at least 16 bits for each k-mer, about one in a hundred
+//! absent k-mers passes. For large genomes the filter and the table are larger than the CPU caches, so the cache lines
+//! for a batch of lookups are prefetched. The table has more than twice as many slots as k-mers, and contains only
+//! ranks.
 
 use genuma_kmers::prefetch;
 
-/// Open-addressing hash table from canonical k-mers to their ranks in the list that the table was built from.
+/// Hash table from canonical k-mers to their ranks: their indices in the list from which the table was built.
 #[derive(Debug, Default)]
 pub(crate) struct KmerMap {
     filter: Vec<u64>,
     filter_shift: u32,
     /// The k-mers in the order in which they were given; the index is the rank.
     kmers: Vec<u64>,
-    /// K-mer ranks (indices in `kmers`), or [`EMPTY_SLOT`].
+    /// Slots of the hash table: k-mer ranks (indices in `kmers`), or [`EMPTY_SLOT`].
     slots: Vec<u32>,
     slot_shift: u32,
 }
@@ -23,7 +24,7 @@ pub(crate) struct KmerMap {
 const EMPTY_SLOT: u32 = u32::MAX;
 const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A pending lookup of a k-mer.
+/// A lookup of a k-mer that was started and is not finished, so that memory can be prefetched.
 #[derive(Debug, Clone, Copy)]
 pub struct KmerQuery {
     kmer: u64,
@@ -35,7 +36,7 @@ fn hash_kmer(kmer: u64) -> u64 {
     (x ^ (x >> 29)).wrapping_mul(HASH_MULTIPLIER)
 }
 
-/// The three bits of a hash value in its word of the filter.
+/// The three bits of the Bloom filter that a hash value sets in its 64-bit word.
 fn filter_bits(hash: u64) -> u64 {
     1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63)
 }
@@ -77,7 +78,7 @@ impl KmerMap {
         if self.may_contain_kmer(&asked) { self.rank_of_query(&asked) } else { None }
     }
 
-    /// Starts the lookup of a canonical k-mer: prefetches its word of the Bloom filter.
+    /// Starts the lookup of a canonical k-mer and prefetches its word of the Bloom filter.
     #[inline]
     pub fn start_lookup(&self, kmer: u64) -> KmerQuery {
         let hash = hash_kmer(kmer);
@@ -85,7 +86,8 @@ impl KmerMap {
         KmerQuery { kmer, hash }
     }
 
-    /// Whether the map may contain the k-mer, by the filter. If so, prefetches the slot of the table.
+    /// Whether the map may contain the k-mer, according to the Bloom filter. If so, prefetches the slot of the hash
+    /// table.
     #[inline]
     pub fn may_contain_kmer(&self, asked: &KmerQuery) -> bool {
         let hash = asked.hash;
@@ -96,7 +98,8 @@ impl KmerMap {
         may
     }
 
-    /// The rank of a k-mer that has passed [`KmerMap::may_contain_kmer`].
+    /// The rank of a k-mer for which [`KmerMap::may_contain_kmer`] returned true; `None` if the map does not contain
+    /// it.
     #[inline]
     pub fn rank_of_query(&self, asked: &KmerQuery) -> Option<u32> {
         self.probe_slots(asked.kmer, asked.hash)

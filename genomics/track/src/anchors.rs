@@ -1,9 +1,10 @@
 //! Selects anchor k-mers: k-mers by which reads are assigned to a tracked junction.
 //!
-//! Anchors of the reference occur once in it. Anchors with the change do not occur in the reference, and the
-//! reference's own k-mer at the same flank occurs once. So a read of another locus with a sequencing error is not
-//! assigned to this junction, and both alleles are found equally well. Every k-mer across the change is used and one
-//! in four in the flanks, so that unknown variants near the change hide no molecule.
+//! Anchors of the reference allele and of the flanks occur exactly once in the reference. Anchors of the changed allele
+//! do not occur in the reference, and the k-mer of the reference at the same flank occurs exactly once. So a read of
+//! another locus with a sequencing error is not assigned to the junction, and both alleles are found with the same
+//! probability. Every k-mer that covers the change is used, but only one in four in the flanks. Unknown variants near
+//! the change therefore do not prevent that a molecule is found.
 
 use std::collections::HashSet;
 
@@ -12,18 +13,18 @@ use genuma_somatic::kmer_lookup::KmerLookup;
 
 use crate::tracked_junction::TrackedJunction;
 
-/// Maximum distance in bases of an anchor from the change.
+/// Maximum distance in bases between an anchor k-mer and the change.
 const MAX_ANCHOR_DISTANCE_BASES: usize = 120;
-/// Distance in bases between anchor k-mers in the flanks.
+/// Distance in bases between consecutive anchor k-mers in the flanks of a change.
 const FLANK_STRIDE: i32 = 4;
-/// Minimum number of reference anchors of a junction that can be tracked.
+/// Minimum number of reference anchors for a junction to be trackable.
 const MIN_REFERENCE_ANCHORS: usize = 3;
 
-/// An anchor k-mer of a junction.
+/// An anchor k-mer of a tracked junction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct AnchorKmer {
     kmer: u64,
-    /// Whether the canonical strand is the junction's strand.
+    /// Whether the canonical strand of the k-mer is the strand of the junction.
     forward: bool,
     /// Position of the k-mer in the left frame, whose position 0 is the first base after the left side; `None` if the
     /// k-mer does not place reads in that frame.
@@ -33,54 +34,54 @@ struct AnchorKmer {
     right: Option<i16>,
     /// The allele that the k-mer covers.
     covers: CoveredAllele,
-    /// Another k-mer that must occur once in the reference; 0 for none.
+    /// Another k-mer that must also occur exactly once in the reference; 0 if none is required.
     required_unique_kmer: u64,
 }
 
-/// The allele that an anchor k-mer covers.
+/// Which allele of a junction an anchor k-mer covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CoveredAllele {
-    /// Only bases next to the change, which both alleles have.
+    /// The k-mer has only bases next to the change, which both alleles have.
     Flank,
-    /// The reference's allele.
+    /// The k-mer is part of the reference allele.
     Reference,
-    /// The change: the reference does not have this k-mer.
+    /// The k-mer is part of the changed allele; the reference does not contain it.
     Alternative,
 }
 
-/// Occurrence of an anchor k-mer on a junction.
+/// Position of an anchor k-mer on a junction. The same k-mer may occur on several junctions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AnchorOccurrence {
     rank: u32,
-    /// Index of the junction.
+    /// Index of the tracked junction.
     pub junction: u32,
-    /// Whether the canonical strand is the junction's strand.
+    /// Whether the canonical strand of the k-mer is the strand of the junction.
     pub forward: bool,
-    /// Position of the k-mer in the left frame.
+    /// Position of the k-mer in the left frame; `None` if it does not place reads there.
     pub left: Option<i16>,
-    /// Position of the k-mer in the right frame.
+    /// Position of the k-mer in the right frame; `None` if it does not place reads there.
     pub right: Option<i16>,
     /// The allele that the k-mer covers.
     pub covers: CoveredAllele,
 }
 
-/// The anchor k-mers of all junctions.
+/// The anchor k-mers of all junctions, with their occurrences on the junctions.
 #[derive(Debug)]
 pub(crate) struct AnchorKmerIndex {
-    /// Lookup from an anchor k-mer to its k-mer rank.
+    /// Lookup of the rank of an anchor k-mer.
     pub lookup: KmerLookup,
-    /// Occurrences, sorted by k-mer rank (the index of the k-mer in the searched list).
+    /// Occurrences of all anchor k-mers, sorted by k-mer rank.
     sites: Vec<AnchorOccurrence>,
-    /// For each anchor k-mer, by k-mer rank, the index in `sites` of its first occurrence; the last element is the
-    /// number of all occurrences.
+    /// For each k-mer rank, the index in `sites` of its first occurrence; the last element is the number of all
+    /// occurrences.
     starts: Vec<u32>,
-    /// For each junction whether it can be distinguished from the rest of the genome.
+    /// For each junction, whether it has enough anchor k-mers to be distinguished from the rest of the genome.
     pub is_trackable: Vec<bool>,
-    /// For each junction whether all of its k-mers are unique, so that no other locus resembles it.
+    /// For each junction, whether all of its k-mers can be anchors, so that no other locus of the genome resembles it.
     pub is_unique: Vec<bool>,
 }
 
-/// All k-mers of a junction that may be anchors.
+/// All k-mers of a junction that may become anchors.
 fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     let size = k as usize;
     let mut all = Vec::new();
@@ -162,7 +163,7 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     all
 }
 
-/// The distinct k-mers of all junctions whose copies in the reference must be counted, ascending.
+/// All distinct k-mers of the junctions whose occurrences in the reference must be counted, ascending.
 pub(crate) fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<u64> {
     let mut all: Vec<u64> = Vec::new();
     for junction in junctions {
@@ -179,8 +180,8 @@ pub(crate) fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<
 }
 
 impl AnchorKmerIndex {
-    /// Selects the anchors. `counted_kmers` are k-mers, ascending, and `copies` their numbers of occurrences in the
-    /// reference.
+    /// Selects the anchor k-mers of all junctions. `counted_kmers` are k-mers, ascending, and `copies` their numbers of
+    /// occurrences in the reference.
     pub(crate) fn select_anchors(
         junctions: &[TrackedJunction],
         k: u32,

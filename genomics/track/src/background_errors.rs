@@ -1,59 +1,61 @@
-//! Estimates how often errors alone look like a tracked change, from the sample itself.
+//! Estimates from a sample itself how often errors look like a tracked change.
 //!
-//! Bases near the tracked substitutions should equal the reference. Molecules that differ there went through the same
-//! damage, PCR and sequencing, and are counted by the same rules. Rates are estimated by substitution, flanking bases
-//! and orientation of the pair. Substitutions with few observations use the rates of the same substitution with other
-//! flanking bases as prior, and these the rate of all substitutions.
+//! Bases near the tracked substitutions should equal the reference. Molecules that differ from it went through the same
+//! damage, PCR and sequencing as the tracked bases, and are counted by the same rules. Error rates are estimated for
+//! each substitution, flanking bases and orientation of the pair. If a substitution has few observations, the rate of
+//! the same substitution with any flanking bases is its prior; the prior of that rate is the rate of all substitutions.
 
 use crate::change::ChangeClass;
 use crate::molecules::{FlankErrorCounts, NUM_SUBSTITUTION_KINDS, SubstitutionSite, substitution_kind};
 use crate::tracked_junction::TrackedJunction;
 
-/// Weight of the prior rate, in wrong bases (chosen). A larger value trusts the less specific rate more.
+/// Weight of the prior rate, as a number of wrong bases (chosen). A larger value gives the less specific rate more
+/// weight.
 const PRIOR_WEIGHT_BASES: f64 = 3.0;
-/// Prior rate of all substitutions: one error in this number of molecules (empirical). A larger value makes errors
-/// rarer in samples with little data.
+/// Prior for all substitutions: one error in this number of molecules (empirical). A larger value makes errors rarer in
+/// samples with little data.
 const PRIOR_MOLECULES_PER_ERROR: f64 = 2e4;
-/// Weight of the sample's mean rate, in wrong bases, in the estimate of a junction's own error level (chosen). A
-/// larger value corrects junctions less.
+/// Weight of the sample's mean error rate, as a number of wrong bases, in the estimate of the error level near one
+/// junction (chosen). With a larger value junctions differ less from the mean.
 const LOCAL_PRIOR_WEIGHT_BASES: f64 = 3.0;
-/// Error rate of indels and junctions that do not change the length of a tandem repeat (share of molecules). Set, not
-/// measured: `docs/evidence/2026-11-24-track.md`. A larger value needs more molecules for a detection.
+/// Error rate (share of molecules) of indels and junctions that do not change the length of a tandem repeat. Assumed,
+/// not measured: `docs/evidence/2026-11-24-track.md`. A larger value needs more molecules for a detection.
 const LENGTH_ERROR_RATE: f64 = 5e-6;
 /// Share of the molecules with one wrong base whose next base is wrong too (empirical). A larger value needs more
-/// molecules for adjacent substitutions.
+/// molecules to detect adjacent substitutions.
 const ADJACENT_ERROR_SHARE: f64 = 0.01;
-/// Maximum number of substitution sites used to estimate how much error rates differ between positions.
+/// Maximum number of sites from which the variation of error rates between positions is estimated.
 const MAX_SHAPE_SITES: usize = 400_000;
-/// Minimum and maximum shape of the gamma distribution of error rates: 0.25 is very uneven, 20 almost equal rates.
+/// Minimum and maximum shape of the gamma distribution of error rates between positions: 0.25 for very uneven rates, 20
+/// for almost equal ones.
 const SHAPE_RANGE: (f64, f64) = (0.25, 20.0);
-/// Shape of the gamma distribution of slippage rates and of errors of several adjacent bases: these differ most
-/// between positions (empirical).
+/// Shape of the gamma distribution, between positions, of slippage rates and of errors of several adjacent bases, which
+/// vary most (empirical).
 const SLIPPAGE_SHAPE: f64 = 1.0;
 
-/// Background error rates of one sample, measured on the bases around the tracked junctions.
+/// Background error rates of one sample, measured on the bases near the tracked junctions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackgroundErrors {
-    /// Error rate by kind of substitution.
+    /// Error rate (share of molecules) by kind of substitution.
     rates: Vec<f64>,
-    /// Shape of the gamma distribution of rates between positions; larger is more even.
+    /// Shape of the gamma distribution of error rates between positions; a larger shape means more even rates.
     pub shape: f64,
-    /// Number of molecules at flanking bases, and number of wrong ones.
+    /// Number of molecules counted at flanking bases, and number of wrong bases among them.
     pub flank_molecules: [u64; 2],
 }
 
-/// Rate at which errors make molecules without a change look as if they had it, and the uncertainty of this rate.
+/// Rates at which errors make molecules without a tracked change look as if they had it, and their uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JunctionErrorRates {
-    /// Share of molecules that look like the change by error, if read 1 is oriented against the junction, and if it
-    /// is oriented like it.
+    /// Share of molecules that look like the change by error: with read 1 oriented against the junction, and with read
+    /// 1 oriented like it.
     pub rates: [f64; 2],
-    /// Shape of the gamma distribution of this rate; larger is more even.
+    /// Shape of the gamma distribution of these rates; a larger shape means less uncertainty.
     pub shape: f64,
 }
 
 impl BackgroundErrors {
-    /// Estimates the rates from the flanks of all junctions.
+    /// Estimates the error rates from the counts at the flanks of all junctions.
     pub fn from_flank_counts<'a>(flank_counts: impl Iterator<Item = &'a FlankErrorCounts> + Clone) -> BackgroundErrors {
         let (mut seen, mut wrong) = (vec![0u64; NUM_SUBSTITUTION_KINDS], vec![0u64; NUM_SUBSTITUTION_KINDS]);
         for w in flank_counts.clone() {
@@ -81,14 +83,14 @@ impl BackgroundErrors {
         BackgroundErrors { rates, shape, flank_molecules: [seen.iter().sum::<u64>() / 3, wrong.iter().sum()] }
     }
 
-    /// Ratio of the error rate near this junction to that of all junctions; at least 1.
+    /// Ratio of the error rate near one junction to that of all junctions, at least 1.
     fn local_error_factor(&self, flank_counts: &FlankErrorCounts) -> f64 {
         let expected: f64 = flank_counts.seen.iter().zip(&self.rates).map(|(&n, rate)| f64::from(n) * rate).sum();
         let found: f64 = flank_counts.wrong.iter().map(|&n| f64::from(n)).sum();
         ((found + LOCAL_PRIOR_WEIGHT_BASES) / (expected + LOCAL_PRIOR_WEIGHT_BASES)).max(1.0)
     }
 
-    /// Error rates at a junction. `flank_counts` are the counts of its flanks.
+    /// Error rates at one junction. `flank_counts` are the counts at its flanks.
     pub fn error_rates_at(
         &self,
         junction: &TrackedJunction,
@@ -128,7 +130,8 @@ impl BackgroundErrors {
     }
 }
 
-/// Shape of the gamma distribution of error rates between positions. Only significant unevenness counts.
+/// Estimates the shape of the gamma distribution of error rates between positions. Only significant differences between
+/// positions count.
 fn estimate_shape<'a>(sites: impl Iterator<Item = &'a SubstitutionSite>, rates: &[f64]) -> f64 {
     let (mut squares, mut beyond, mut chance) = (0.0, 0.0, 0.0);
     for site in sites {
@@ -141,10 +144,10 @@ fn estimate_shape<'a>(sites: impl Iterator<Item = &'a SubstitutionSite>, rates: 
     if surely <= 0.0 { SHAPE_RANGE.1 } else { (squares / surely).clamp(SHAPE_RANGE.0, SHAPE_RANGE.1) }
 }
 
-/// Share of the molecules in which a repeat of `length` bases slips by one unit, in PCR and sequencing. Twice the
-/// usual rate.
+/// Share of molecules in which a tandem repeat of `length` bases with units of `unit` bases slips by one unit during
+/// PCR and sequencing: twice the usual rate.
 fn repeat_slippage_rate(unit: usize, length: usize) -> f64 {
-    /// Number of copies and usual rate of homopolymers. Empirical.
+    /// Number of units of a homopolymer, and its usual slippage rate. Empirical.
     const USUAL: [(f64, f64); 6] = [(3.0, 1e-5), (6.0, 4e-4), (8.0, 3e-3), (10.0, 0.015), (12.0, 0.05), (15.0, 0.15)];
     let copies = length as f64 / unit as f64 * if unit == 1 { 1.0 } else { 1.1 };
     let usual = match USUAL.iter().position(|u| u.0 >= copies) {

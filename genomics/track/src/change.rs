@@ -1,9 +1,9 @@
-//! Converts VCF records to junctions: two positions of the reference that become adjacent, with inserted bases
-//! between them.
+//! Converts VCF records to junctions: pairs of reference positions that become adjacent, with inserted bases between
+//! them.
 
 use crate::error::Error;
 
-/// Maximum size in bp of a small change: the deleted and the inserted bases each. At larger changes both ends are
+/// Maximum number of deleted bases, and of inserted bases, of a small change. The two ends of a larger change are
 /// separate loci.
 pub const MAX_SMALL_CHANGE_BP: usize = 50;
 
@@ -22,25 +22,25 @@ pub struct VcfRecord {
     pub alternate: String,
     /// END of INFO, 1-based, inclusive; `None` if missing.
     pub end: Option<usize>,
-    /// Bases inserted at the junction (SVINSSEQ), and the known bases at either side of a long insertion
+    /// Bases inserted at the junction (SVINSSEQ), and the known bases at the left and right end of a long insertion
     /// (LEFT_SVINSSEQ, RIGHT_SVINSSEQ).
     pub inserted: [Option<String>; 3],
-    /// Connection type of a junction as Delly writes it (CT): `3to3`, `5to5` and so on.
+    /// Connection type of a junction as Delly writes it (INFO field CT): `3to3`, `5to5` and so on.
     pub connection_type: Option<String>,
-    /// Chromosome and position of the mate of a breakend that ALT does not name (CHR2, POS2 or END).
+    /// Chromosome and position of the mate breakend if ALT does not contain it (CHR2, POS2 or END).
     pub mate: Option<(String, usize)>,
-    /// Number of inserted bases that the record does not list (INSLEN).
+    /// Number of inserted bases whose sequence the record does not contain (INSLEN).
     pub unlisted_inserted_len: usize,
     /// Whether the positions are uncertain (IMPRECISE).
     pub imprecise: bool,
-    /// Allele fraction in the first tumour.
+    /// Allele fraction in the first tumour of the file; `None` if missing.
     pub allele_fraction: Option<f64>,
-    /// Position in the file: the line, 0-based, and the index of the alternate allele on the line.
+    /// Position in the file: 0-based line number, and index of the alternate allele in the record.
     pub file_position: (usize, usize),
 }
 
 impl VcfRecord {
-    /// Name of the record in messages: CHROM:POS:REF>ALT, with long alleles shortened.
+    /// Formats the record for messages: CHROM:POS:REF>ALT, with long alleles shortened.
     pub fn display_name(&self) -> String {
         let short = |bases: &str| match bases.char_indices().nth(24) {
             Some((at, _)) => format!("{}...({} bases)", &bases[..at], bases.len()),
@@ -50,47 +50,46 @@ impl VcfRecord {
     }
 }
 
-/// Side of a breakend on which the reference is kept.
+/// Side of a breakend on which the sequence of the reference is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RetainedSide {
-    /// The sequence up to and including the breakend's base is kept.
+    /// The sequence up to and including the breakend's position is kept.
     Left,
-    /// The sequence from the breakend's base on is kept.
+    /// The sequence from the breakend's position on is kept.
     Right,
 }
 
-/// One end of a junction.
+/// One end of a junction, as the outermost base of the reference that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Breakend {
-    /// Name of the sequence.
+    /// Name of the reference sequence.
     pub chrom: String,
-    /// 0-based position of the last base that is kept.
+    /// 0-based position of the outermost base that is kept.
     pub pos: usize,
-    /// Side on which the sequence is kept.
+    /// Side of `pos` on which the sequence is kept.
     pub side: RetainedSide,
 }
 
-/// Two positions of the reference that become adjacent. One of them may be unknown, as at either side of a long
-/// insertion.
+/// Two breakends on the reference that become adjacent. One of them may be unknown, as at each end of a long insertion.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Junction {
-    /// Breakend at which the junction's sequence starts.
+    /// Breakend at which the sequence of the junction starts; `None` if unknown.
     pub from: Option<Breakend>,
-    /// Bases inserted between the breakends, read from `from` to `to`.
+    /// Bases inserted between the breakends, in the direction from `from` to `to`.
     pub inserted: Vec<u8>,
-    /// Breakend at which the junction's sequence continues.
+    /// Breakend at which the sequence of the junction continues; `None` if unknown.
     pub to: Option<Breakend>,
 }
 
 impl Junction {
-    /// The junction read from its other end.
+    /// The same junction in the direction from `to` to `from`.
     fn reversed(&self) -> Junction {
         let inserted = genuma_reads::dna::reverse_complement(&self.inserted);
         Junction { from: self.to.clone(), inserted, to: self.from.clone() }
     }
 
-    /// Number of deleted reference bases, if both ends are so close that one read covers both (at most
-    /// [`MAX_SMALL_CHANGE_BP`]); otherwise `None`.
+    /// Number of deleted reference bases, if one read can cover both ends (at most [`MAX_SMALL_CHANGE_BP`]); otherwise
+    /// `None`.
     pub fn num_deleted_bases(&self) -> Option<usize> {
         let (a, b) = (self.from.as_ref()?, self.to.as_ref()?);
         let forward =
@@ -99,7 +98,7 @@ impl Junction {
     }
 }
 
-/// Class of a change, by the errors that look like it.
+/// Class of a tracked change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ChangeClass {
@@ -125,27 +124,27 @@ impl ChangeClass {
     }
 }
 
-/// A change of the VCF file with its junctions, as it is searched for in later samples.
+/// A tracked change: one allele of the VCF file with its junctions, for which later samples are searched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownChange {
     /// The record of the VCF file, with one ALT allele.
     pub record: VcfRecord,
-    /// SNV, MNV, indel or structural variant.
+    /// Class of the change: SNV, MNV, indel or structural variant.
     pub class: ChangeClass,
-    /// The junctions of the change. Molecules with any of them support the change.
+    /// The junctions of the change. A molecule with any of them supports the change.
     pub junctions: Vec<Junction>,
-    /// Expected reference bases at POS; `None` for symbolic alleles and breakends.
+    /// Expected bases of the reference at POS; `None` for symbolic alleles and breakends.
     pub reference: Option<String>,
 }
 
-/// Reason why a record cannot be tracked, for messages.
+/// Reason for messages why a record cannot be tracked.
 pub type UntrackableReason = &'static str;
 
 fn are_bases(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b"ACGTN".contains(&b))
 }
 
-/// Whether all characters are bases or IUPAC codes of several bases.
+/// Whether all characters are A, C, G, T or IUPAC codes of ambiguous bases.
 fn are_iupac_codes(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b"ACGTNRYKMSWBDHV".contains(&b))
 }
@@ -155,7 +154,7 @@ fn join_breakends(from: Breakend, inserted: &[u8], to: Breakend) -> Junction {
 }
 
 impl KnownChange {
-    /// Converts a record.
+    /// Converts a VCF record to a tracked change.
     ///
     /// # Errors
     /// `Err` for a record that is invalid; `Ok(Err)` with the reason for a valid record that cannot be tracked.
@@ -267,8 +266,8 @@ impl KnownChange {
         Ok(Ok(KnownChange { class, junctions, reference: expected, record }))
     }
 
-    /// The junctions of the change in a canonical form, which is equal for two records of one change, whichever end the
-    /// records begin with.
+    /// The junctions of the change in a canonical form, which is equal for two records of the same change, whichever
+    /// breakend the records start from.
     pub fn canonical_junctions(&self) -> Vec<Junction> {
         let mut all: Vec<Junction> = self.junctions.iter().map(|j| j.clone().min(j.reversed())).collect();
         all.sort();
@@ -276,7 +275,8 @@ impl KnownChange {
     }
 }
 
-/// Parses the ALT column of a breakend: `t[p[`, `t]p]`, `]p]t` or `[p[t` (VCF 4.3, section 5.4).
+/// Parses the ALT column of a breakend record: `t[p[`, `t]p]`, `]p]t` or `[p[t` (VCF 4.3, section 5.4). `here` is the
+/// breakend of the record itself.
 fn parse_breakend(alternate: &str, here: Breakend) -> Option<Junction> {
     let first = alternate.starts_with(['[', ']']);
     let bracket = if alternate.contains('[') { '[' } else { ']' };

@@ -1,12 +1,12 @@
 //! The error type of the crate.
 
-/// Why the changes cannot be tracked in the samples.
+/// Why tracking fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Reads or a reference cannot be read.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
-    /// A VCF record does not fit the reference, or cannot be parsed.
+    /// A VCF record does not fit the reference, or is invalid.
     #[error("{record}: {what}")]
     Record {
         /// The record as CHROM:POS:REF>ALT.
@@ -14,7 +14,7 @@ pub enum Error {
         /// What is wrong with the record.
         what: String,
     },
-    /// No change can be tracked, or the reads cannot be used; the message says why.
+    /// No change can be tracked, or the reads cannot be used. Contains the message.
     #[error("{0}")]
     NothingToTrack(String),
 }

@@ -1,5 +1,5 @@
-//! Tracks known changes (calls of an earlier tumour sample) in later samples, by molecule. The modules are listed in
-//! the order of the data flow; `pipeline` runs them.
+//! Tracks known changes (the calls of an earlier tumour sample) in later samples by counting molecules. The modules are
+//! in the order in which data flows through them; `pipeline` runs all stages.
 mod error;
 pub mod change;
 mod reference_windows;

@@ -1,7 +1,8 @@
-//! Collects the evidence of one read pair for each junction that it comes from.
+//! Collects, for one read pair, the evidence for each junction that the pair may come from.
 //!
-//! Anchor k-mers place a mate without gaps. Only bases in which the alleles differ count for an allele. The fit
-//! around the change is checked too: a mate that fits neither allele is not used.
+//! Anchor k-mers determine the position of a mate on the junction, without gaps. Only bases at which the alleles differ
+//! are evidence for an allele. The bases around the change are compared too: a mate that agrees with neither allele is
+//! not used.
 
 use genuma_reads::{Mate, ReadPair, dna};
 use genuma_somatic::kmer_lookup::{KmerHit, KmerLookupBuffers};
@@ -10,36 +11,38 @@ use crate::anchors::{AnchorKmerIndex, CoveredAllele};
 use crate::pair_evidence::{JunctionPairEvidence, MAX_WRONG_BASES_PER_MATE, MateStartBases, WrongBase};
 use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
 
-/// Maximum number of compared bases beyond the change, if the alleles differ in length.
+/// Maximum number of bases beyond the change that are compared with the alleles, if the alleles differ in length.
 const MAX_COMPARED_BASES: i32 = 48;
-/// Number of bases on the other side of the change that are compared.
+/// Number of bases that are compared on the kept side, the side of the change from which the mate was placed.
 const COMPARED_KEPT_BASES: i32 = 32;
-/// Maximum number of mismatches of a mate, in addition to one for every [`BASES_PER_MISMATCH`] compared bases.
+/// Maximum number of mismatches of a mate, not counting the one that is allowed for every [`BASES_PER_MISMATCH`]
+/// compared bases.
 const MAX_MISMATCHES: u32 = 3;
-/// Number of compared bases for which one more mismatch is allowed, in addition to [`MAX_MISMATCHES`].
+/// Number of compared bases for which one mismatch is allowed in addition to [`MAX_MISMATCHES`].
 const BASES_PER_MISMATCH: u32 = 32;
-/// Beyond a junction at most one in this number of bases may differ from the supported allele: a read shifted by
-/// slippage has more mismatches.
+/// Beyond a junction, at most one in this number of bases may differ from the supported allele. A read that is shifted
+/// by slippage has more mismatches.
 const BASES_PER_MISMATCH_BEYOND: u32 = 12;
-/// At most one in this number of bases may differ on the kept side, the side of the change from which the mate was
-/// placed.
+/// On the kept side, the side of the change from which the mate was placed, at most one in this number of bases may
+/// differ.
 const BASES_PER_MISMATCH_KEPT: u32 = 8;
-/// Minimum number of good bases on either side of a junction.
+/// Minimum number of compared bases of good quality on each side of a junction.
 const MIN_GOOD_BASES_PER_SIDE: u32 = 6;
 /// Minimum number of bases that a mate must have on the kept side, the side of the change from which it was placed.
 const MIN_KEPT_SIDE_BASES: i32 = 4;
-/// Minimum log-odds of a base or mate that counts as evidence, in hundredths of a natural logarithm.
+/// Minimum log-odds at which a base or mate counts as evidence for an allele. Unit: hundredths of natural-log units.
 pub(crate) const MIN_EVIDENCE_LOG_ODDS: i32 = 200;
-/// Minimum log-odds of a molecule for an allele, in hundredths of a natural logarithm (one base of quality 26).
+/// Minimum log-odds of a molecule for an allele, equal to that of one base of quality 26. Unit: hundredths of
+/// natural-log units.
 pub(crate) const MIN_MOLECULE_LOG_ODDS: i32 = 700;
-/// Minimum log-odds of a molecule for an allele of a different length, in hundredths of a natural logarithm (two good
-/// bases).
+/// Minimum log-odds of a molecule for an allele that differs in length, equal to that of two good bases. Unit:
+/// hundredths of natural-log units.
 pub(crate) const MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE: i32 = 1400;
 
-/// Minimum Phred quality of a base that is compared.
+/// Minimum Phred quality of a base that is compared with the alleles.
 const MIN_BASE_QUALITY: u8 = 15;
 
-/// Log-odds of a correct base by quality: hundredths of the natural logarithm of P(correct) / P(this wrong base).
+/// For each Phred quality, the log-odds of a correct base: ln(P(correct) / P(one given wrong base)), in hundredths.
 fn log_odds_by_quality() -> [i32; 64] {
     std::array::from_fn(|q| {
         let error = 10f64.powf(-(q as f64) / 10.0).clamp(1e-4, 0.7);
@@ -47,21 +50,21 @@ fn log_odds_by_quality() -> [i32; 64] {
     })
 }
 
-/// A possible placement of a mate on a junction.
+/// A possible position of a mate on a junction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct MatePlacement {
     junction: u32,
-    /// Whether the mate is oriented like the junction.
+    /// Whether the mate has the orientation of the junction.
     is_forward: bool,
-    /// Whether `start` is a position in the left frame, otherwise in the right frame.
+    /// Whether `start` is a position in the left frame; otherwise it is one in the right frame.
     is_left: bool,
-    /// Position of the mate's first base.
+    /// Position of the mate's first base in the frame.
     start: i32,
-    /// The allele covered by the anchor k-mer of this placement.
+    /// The allele that the anchor k-mer of this placement covers.
     covers: CoveredAllele,
 }
 
-/// Evidence of one mate for a junction.
+/// Evidence of one mate for one junction.
 #[derive(Debug, Clone, Copy)]
 struct MateEvidence {
     junction: u32,
@@ -69,11 +72,11 @@ struct MateEvidence {
     log_odds: [i32; 2],
     reference_positions: u128,
     wrong_bases: [WrongBase; MAX_WRONG_BASES_PER_MATE],
-    /// Number of wrong bases. If there are more than `wrong` has entries, the mate is not used to count errors.
+    /// Number of wrong bases. If it exceeds the length of `wrong_bases`, the mate is not used to count errors.
     num_wrong: usize,
 }
 
-/// Collects evidence in one thread; reuses its memory between pairs.
+/// Collects the evidence of read pairs in one thread. Its buffers are reused between pairs.
 pub(crate) struct EvidenceCollector<'a> {
     anchors: &'a AnchorKmerIndex,
     junctions: &'a [TrackedJunction],
@@ -89,7 +92,7 @@ pub(crate) struct EvidenceCollector<'a> {
 }
 
 impl<'a> EvidenceCollector<'a> {
-    /// A collector of the evidence for `junctions`.
+    /// Creates a collector of evidence for `junctions`.
     pub(crate) fn for_junctions(
         anchors: &'a AnchorKmerIndex,
         junctions: &'a [TrackedJunction],
@@ -108,7 +111,7 @@ impl<'a> EvidenceCollector<'a> {
         }
     }
 
-    /// Whether a mate has an anchor k-mer.
+    /// Whether a mate of the pair contains an anchor k-mer.
     pub(crate) fn has_anchor(&mut self, pair: &ReadPair<'_>) -> bool {
         self.hits.clear();
         pair.mates.iter().any(|mate| {
@@ -117,7 +120,7 @@ impl<'a> EvidenceCollector<'a> {
         })
     }
 
-    /// Calls `each` with the evidence of a pair for each junction.
+    /// Calls `each` with the evidence of a read pair for each junction on which a mate can be placed.
     pub(crate) fn collect_pair_evidence(
         &mut self,
         pair: &ReadPair<'_>,
@@ -150,7 +153,7 @@ impl<'a> EvidenceCollector<'a> {
         }
     }
 
-    /// Finds the possible placements of a mate.
+    /// Finds all possible positions of a mate on junctions by its anchor k-mers.
     fn place_mate(&mut self, seq: &[u8]) {
         let k = self.anchors.lookup.k() as i32;
         self.hits.clear();
@@ -175,7 +178,7 @@ impl<'a> EvidenceCollector<'a> {
         self.placements.dedup();
     }
 
-    /// Collects the evidence of a mate at each of its placements.
+    /// Compares a mate with both alleles at each of its possible positions, and stores the evidence.
     fn collect_mate_evidence(&mut self, mate: usize, Mate { seq, qual }: Mate<'_>) {
         if self.placements.iter().any(|placement| !placement.is_forward) {
             self.reverse_complement.clear();
@@ -230,7 +233,7 @@ impl<'a> EvidenceCollector<'a> {
     }
 }
 
-/// A mate, oriented like the junction.
+/// A mate in the orientation of the junction.
 struct OrientedMate<'a> {
     seq: &'a [u8],
     qual: &'a [u8],
@@ -249,16 +252,16 @@ impl OrientedMate<'_> {
 
 /// Comparison of a mate with both alleles in one frame.
 struct AlleleComparison {
-    /// Log-odds for the change, in hundredths of a natural logarithm.
+    /// Log-odds for the changed allele over the reference allele, in hundredths of natural-log units.
     log_odds: i32,
-    /// Number of compared bases whose quality is high enough to count.
+    /// Number of bases that were compared because their quality is high enough.
     compared: u32,
     differing: u32,
-    /// Whether the mate continues beyond the junction like the allele that the mate supports.
+    /// Whether the mate agrees, on both sides of the junction, with the allele that it supports.
     is_consistent: bool,
 }
 
-/// Compares a mate with both alleles in one frame; `None` if the mate does not cover the junction.
+/// Compares a mate with both alleles in one frame of the junction; `None` if the mate does not cover the junction.
 fn compare_with_alleles(
     junction: &TrackedJunction,
     placement: &MatePlacement,
@@ -314,7 +317,7 @@ fn compare_with_alleles(
     Some(AlleleComparison { log_odds: odds, compared, differing: differing[0].min(differing[1]), is_consistent: clean })
 }
 
-/// Records which bases near a substitution equal the reference and which differ.
+/// Records at which positions near a substitution the mate equals the reference, and at which it differs.
 fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &OrientedMate<'_>, evidence: &mut MateEvidence) {
     let Some((reference, cut)) = &junction.left else { return };
     (evidence.reference_positions, evidence.num_wrong) = (0, 0);
@@ -339,7 +342,7 @@ fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &Oriented
     }
 }
 
-/// Combines the evidence of both mates.
+/// Combines the evidence of both mates of a pair for one junction.
 fn combine_mates(
     junction: u32,
     sample: u8,

@@ -1,5 +1,5 @@
-//! Groups the read pairs of a junction into molecules and counts the molecules with each allele, and wrong bases near
-//! substitutions.
+//! Groups the read pairs of a junction into molecules, and counts the molecules with each allele and the wrong bases
+//! near substitutions.
 
 use genuma_reads::dna;
 use genuma_somatic::molecule::MoleculeAssignment;
@@ -9,19 +9,20 @@ use crate::mate_evidence::{MIN_EVIDENCE_LOG_ODDS, MIN_MOLECULE_LOG_ODDS, MIN_MOL
 use crate::pair_evidence::{JunctionPairEvidence, MateStartLetters};
 use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
 
-/// Number of positions near a substitution whose errors are counted.
+/// Number of positions near a substitution at which errors are counted.
 const NUM_WATCHED_POSITIONS: usize = 2 * ERROR_COUNTING_BASES;
-/// Minimum share of molecules with a base from which the base is an allele, not an error (empirical).
+/// Minimum share of molecules with a base at which the base counts as an allele, not as an error (empirical).
 const MIN_ALLELE_SHARE: f64 = 0.05;
-/// Minimum number of molecules with a base that is an allele.
+/// Minimum number of molecules with a base at which the base counts as an allele, not as an error.
 const MIN_ALLELE_MOLECULES: u32 = 3;
 
-/// Number of kinds of substitutions: 64 contexts (base before, middle base, base after) with four read bases each, on
+/// Number of kinds of substitutions: 64 contexts (base before, reference base, base after) times four read bases, on
 /// the strand of read 1.
 pub(crate) const NUM_SUBSTITUTION_KINDS: usize = 256;
 
-/// Kind of a substitution of `middle` by `new` (base code) between two bases, for molecules with read 1 oriented like
-/// the reference or against it. `None` if a neighbouring base is not A, C, G or T.
+/// Kind of the substitution of `middle` between two neighbouring bases by `new` (base code 0 to 3), on the strand of
+/// read 1. `first_forward`: whether read 1 is oriented like the reference. `None` if a neighbouring base is not A, C, G
+/// or T.
 pub(crate) fn substitution_kind([before, middle, behind]: [u8; 3], new: u8, first_forward: bool) -> Option<usize> {
     let turned = |code: u8| if first_forward { code } else { 3 - code };
     let all = [before, middle, behind].map(dna::encode_base);
@@ -33,57 +34,60 @@ pub(crate) fn substitution_kind([before, middle, behind]: [u8; 3], new: u8, firs
     Some(index)
 }
 
-/// Numbers of molecules at one junction in one sample.
+/// Numbers of molecules of one sample at one junction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MoleculeCounts {
-    /// Molecules with the change, if read 1 is oriented against the junction, and if it is oriented like it.
+    /// Number of molecules with the change: with read 1 oriented against the junction, and with read 1 oriented like
+    /// it.
     pub changed: [u32; 2],
-    /// Molecules without the change, if read 1 is oriented against the junction, and if it is oriented like it. If
-    /// both ends of the junction are separate loci, the mean of both.
+    /// Number of molecules without the change: with read 1 oriented against the junction, and with read 1 oriented like
+    /// it. If the ends of the junction are separate loci, it is the mean of both.
     pub unchanged: [f64; 2],
     /// Number of duplicate pairs.
     pub duplicates: u32,
-    /// Number of molecules whose reads contradict each other.
+    /// Number of molecules whose reads support different alleles.
     pub contradictory: u32,
-    /// Number of molecules without sufficient evidence for an allele.
+    /// Number of molecules with too little evidence for an allele.
     pub unclear: u32,
 }
 
 impl MoleculeCounts {
-    /// Number of molecules with the change.
+    /// Number of molecules with the change, in both orientations.
     pub fn num_molecules_with_change(&self) -> u64 {
         self.changed.iter().map(|&n| u64::from(n)).sum()
     }
 
-    /// Number of molecules with the change or without it.
+    /// Number of molecules with or without the change, in both orientations.
     pub fn num_informative_molecules(&self) -> u64 {
         self.num_molecules_with_change() + self.unchanged.iter().sum::<f64>().round() as u64
     }
 }
 
-/// Numbers of correct and wrong bases near a substitution.
+/// Counts of correct and wrong bases near one substitution in one sample, from which background error rates are
+/// estimated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlankErrorCounts {
-    /// Number of molecules by kind of substitution that they could have shown.
+    /// For each kind of substitution, the number of molecules in which it could have occurred.
     pub seen: Vec<u32>,
-    /// Number of molecules by kind of substitution that they showed.
+    /// For each kind of substitution, the number of molecules in which it occurred.
     pub wrong: Vec<u32>,
-    /// Counts by position and base.
+    /// Counts for each position near the substitution and each wrong base.
     pub sites: Vec<SubstitutionSite>,
 }
 
-/// Counts of one possible substitution at one position.
+/// Counts of one possible wrong base at one position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SubstitutionSite {
-    /// Number of molecules by orientation.
+    /// Number of molecules at the position: with read 1 oriented against the junction, and with read 1 oriented like
+    /// it.
     pub molecules: [u32; 2],
-    /// Kind of the substitution in either orientation.
+    /// Kind of the substitution if read 1 is oriented against the junction, and if it is oriented like it.
     pub kinds: [u8; 2],
-    /// Number of molecules with the substitution.
+    /// Number of molecules with the wrong base.
     pub wrong: u32,
 }
 
-/// Sum of the log-odds of all pairs of a molecule in one frame, in hundredths of a natural logarithm; `None` if pairs
+/// Sum of the log-odds of all pairs of a molecule in one frame, in hundredths of natural-log units; `None` if pairs
 /// support different alleles.
 fn sum_log_odds(pairs: &[&JunctionPairEvidence], frame: usize) -> Option<i32> {
     let odds = || pairs.iter().map(|s| i32::from(s.log_odds[frame]));
@@ -91,8 +95,8 @@ fn sum_log_odds(pairs: &[&JunctionPairEvidence], frame: usize) -> Option<i32> {
     (!torn).then(|| odds().sum())
 }
 
-/// Counts the molecules of one junction in one sample. For a substitution it also returns the counts of wrong bases
-/// near it.
+/// Groups the pairs of one junction in one sample into molecules and counts them by allele. For a substitution, also
+/// returns the counts of wrong bases near it.
 pub(crate) fn count_molecules(
     junction: &TrackedJunction,
     seen: &[JunctionPairEvidence],
@@ -133,13 +137,13 @@ pub(crate) fn count_molecules(
     (votes, base_counts.map(|base_counts| base_counts.into_error_counts(junction)))
 }
 
-/// Counts of correct and wrong bases near a substitution.
+/// Counts of correct and wrong bases near one substitution, by position.
 struct FlankBaseCounts {
-    /// Number of molecules with the reference base, by position and orientation.
+    /// Number of molecules with the reference base, by position and orientation of the pair.
     right: Vec<[u32; 2]>,
-    /// Number of molecules with a wrong base, by position, base and orientation.
+    /// Number of molecules with a wrong base, by position, base and orientation of the pair.
     wrong: Vec<[[u32; 2]; 4]>,
-    /// Bit mask of positions that other changes affect.
+    /// Bit mask of positions that other tracked changes affect.
     affected_positions: u128,
 }
 
@@ -155,7 +159,7 @@ impl FlankBaseCounts {
         }
     }
 
-    /// Adds a molecule: positions at which its reads agree.
+    /// Counts the bases of one molecule at the positions at which its reads agree.
     fn add_molecule(&mut self, pairs: &[&JunctionPairEvidence], side: usize) {
         let mut good = pairs.iter().fold(0, |good, s| good | s.reference_positions);
         for s in pairs {
@@ -184,7 +188,7 @@ impl FlankBaseCounts {
         }
     }
 
-    /// Removes alleles (germline variants, tracked changes) and returns the remaining counts.
+    /// Converts the counts to error counts, without alleles (germline variants and tracked changes).
     fn into_error_counts(self, junction: &TrackedJunction) -> FlankErrorCounts {
         let mut watched = FlankErrorCounts {
             seen: vec![0; NUM_SUBSTITUTION_KINDS],

@@ -1,29 +1,31 @@
-//! Evidence of one read pair for a junction, compact enough to keep for all pairs of thousands of junctions.
+//! Evidence of one read pair for one junction, compact enough to keep in memory for all pairs of thousands of
+//! junctions.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_reads::{ReadPair, dna};
 use genuma_somatic::molecule::{MATE_PREFIX_BP, MatePair, hash_bytes, umi_key_of_name};
 
-/// Maximum number of wrong bases of a mate near a change. The errors of pairs with more are not counted.
+/// Maximum number of wrong bases near a change that are stored for a mate. Errors of pairs with more are not counted.
 pub(crate) const MAX_WRONG_BASES_PER_MATE: usize = 4;
-/// Number of pairs of one sample at one junction from which the pairs are downsampled.
+/// Number of pairs of one sample at one junction from which on the pairs are downsampled.
 const DOWNSAMPLING_MIN_PAIRS: u32 = 1 << 16;
-/// Number of first bases that are hashed for downsampling.
+/// Number of first bases of each mate that are hashed for downsampling.
 const HASHED_START_BASES: usize = 12;
 
-/// A base that differs from the reference.
+/// A base near a change that differs from the reference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WrongBase {
-    /// Position, counted from [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change.
+    /// Position of the base, counted from [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases
+    /// before the change.
     pub position: u8,
     /// Code of the wrong base that the read has: A 0, C 1, G 2, T 3.
     pub base: u8,
-    /// Reliability of the base: hundredths of a natural logarithm.
+    /// Log-odds that the base was read correctly, in hundredths of natural-log units.
     pub log_odds: i16,
 }
 
-/// First bases of both mates of a pair, which identify its molecule.
+/// The first bases of both mates of a pair, which identify its molecule, with its UMIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MateStartBases {
     bases: [u64; 2],
@@ -33,7 +35,7 @@ pub(crate) struct MateStartBases {
 }
 
 impl MateStartBases {
-    /// Takes the first bases of the mates of a pair.
+    /// Packs the first bases of the mates of a pair.
     pub(crate) fn from_pair(pair: &ReadPair<'_>) -> MateStartBases {
         let start = |seq: &[u8]| {
             let start = &seq[..seq.len().min(MATE_PREFIX_BP)];
@@ -45,8 +47,8 @@ impl MateStartBases {
         MateStartBases { bases: [one.0, two.0], lengths: [one.1, two.1], umi_key: umi_key_of_name(pair.name) }
     }
 
-    /// Hash that all duplicates of a molecule share unless their first bases have errors. It does not depend on the
-    /// order of the mates.
+    /// Hash for downsampling, equal for all duplicates of a molecule unless their first bases have errors. It does not
+    /// depend on the order of the mates.
     pub(crate) fn sampling_hash(&self) -> u64 {
         let start = |i: usize| {
             let length = usize::from(self.lengths[i]).min(HASHED_START_BASES);
@@ -57,7 +59,7 @@ impl MateStartBases {
     }
 }
 
-/// The first bases of both mates, as ASCII.
+/// The first bases of both mates of a pair as ASCII letters.
 pub(crate) struct MateStartLetters {
     sample: u8,
     umi_key: u64,
@@ -66,7 +68,7 @@ pub(crate) struct MateStartLetters {
 }
 
 impl MateStartLetters {
-    /// Unpacks the first bases of a pair.
+    /// Unpacks the first bases of the mates of a pair to ASCII letters.
     pub(crate) fn unpack_start_letters(evidence: &JunctionPairEvidence) -> MateStartLetters {
         let MateStartBases { bases, lengths, umi_key } = evidence.starts;
         let letters = |i: usize| {
@@ -95,23 +97,24 @@ impl MatePair for MateStartLetters {
     }
 }
 
-/// Evidence of a read pair for a junction. Ordered by content, so the order does not depend on threads.
+/// Evidence of one read pair for one junction. Sorting by content makes the order independent of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct JunctionPairEvidence {
-    /// Index of the junction.
+    /// Index of the tracked junction.
     pub junction: u32,
-    /// Number of the sample, from 0; `TrackingJob::samples` has the names.
+    /// Index of the sample in `TrackingJob::samples`.
     pub sample: u8,
-    /// Sequence of the first bases of both mates, which identifies the molecule.
+    /// First bases of both mates and UMIs, which identify the molecule.
     pub starts: MateStartBases,
-    /// Whether read 1 is oriented like the junction.
+    /// Whether read 1 has the orientation of the junction.
     pub first_forward: bool,
-    /// Log-odds for the change in the left and right frame, in hundredths of a natural logarithm; 0 without evidence.
+    /// Log-odds for the changed allele over the reference allele in the left and in the right frame, in hundredths of
+    /// natural-log units; 0 without evidence.
     pub log_odds: [i16; 2],
-    /// Whether the mates, or the frames, contradict each other.
+    /// Whether the mates, or the two frames, support different alleles.
     pub is_contradictory: bool,
-    /// Bit mask of positions with a reliable base that equals the reference, from
-    /// [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change on.
+    /// Bit mask of the positions at which a reliable base equals the reference; bit 0 is
+    /// [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change.
     pub reference_positions: u128,
     /// Wrong bases near the change, ascending by position; the first `num_wrong` entries are used.
     pub wrong_bases: [WrongBase; MAX_WRONG_BASES_PER_MATE],
@@ -119,7 +122,7 @@ pub(crate) struct JunctionPairEvidence {
     pub(crate) num_wrong: u8,
 }
 
-/// Number of pairs of each junction and sample, counted by all threads: [junction][sample].
+/// Number of read pairs of each junction and sample, counted by all threads: [junction][sample].
 #[derive(Debug)]
 pub(crate) struct JunctionDepths(Vec<Vec<AtomicU32>>);
 
@@ -128,7 +131,7 @@ fn downsampling_level(pairs: u32) -> u32 {
 }
 
 impl JunctionDepths {
-    /// Counts of 0 for each junction and sample.
+    /// Creates counters that are all 0.
     pub(crate) fn zero(num_junctions: usize, samples: usize) -> JunctionDepths {
         JunctionDepths((0..num_junctions).map(|_| (0..samples).map(|_| AtomicU32::new(0)).collect()).collect())
     }
@@ -137,20 +140,20 @@ impl JunctionDepths {
         hash & ((1u64 << downsampling_level(pairs)) - 1) == 0
     }
 
-    /// Counts a read pair of a junction and returns whether downsampling keeps the pair so far. A later call of
-    /// [`Self::is_pair_kept`] decides, because downsampling becomes stricter with each pair.
+    /// Counts a read pair of a junction, and returns whether it should be kept for now. Call [`Self::is_pair_kept`]
+    /// after all pairs were counted, because fewer pairs are kept the more there are.
     pub(crate) fn count_and_downsample_pair(&self, evidence: &JunctionPairEvidence) -> bool {
         let before = self.0[evidence.junction as usize][usize::from(evidence.sample)].fetch_add(1, Relaxed);
         JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), before)
     }
 
-    /// Whether a pair is kept after all pairs were counted.
+    /// Whether downsampling keeps a pair. Correct only after all pairs were counted.
     pub(crate) fn is_pair_kept(&self, evidence: &JunctionPairEvidence) -> bool {
         let all = self.0[evidence.junction as usize][usize::from(evidence.sample)].load(Relaxed);
         JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), all)
     }
 
-    /// Downsampling factor of a junction: one pair in this number is kept.
+    /// Downsampling factor of a junction in a sample: n if one pair in n is kept.
     pub(crate) fn downsampling_factor(&self, junction: usize, sample: usize) -> u32 {
         1 << downsampling_level(self.0[junction][sample].load(Relaxed))
     }

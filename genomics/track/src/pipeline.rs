@@ -1,4 +1,5 @@
-//! Runs tracking: records, junctions, anchor k-mers, one pass over the reads, molecules, verdicts.
+//! Runs tracking: converts records to junctions, selects anchor k-mers, reads all samples once, counts molecules and
+//! decides what is detected.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -27,15 +28,15 @@ use crate::verdict::{self, ChangeResult, JunctionObservations, SampleResult};
 pub struct TrackingJob {
     /// VCF records of the changes to track.
     pub records: Vec<VcfRecord>,
-    /// FASTA file of the genome to which the VCF records refer.
+    /// FASTA file of the reference genome of the VCF records.
     pub reference: PathBuf,
-    /// Reads of all samples. The number of a sample is its index in [`TrackingJob::samples`].
+    /// Lanes of reads of all samples. `Lane::sample` is an index in [`TrackingJob::samples`].
     pub lanes: Vec<Lane>,
     /// Names of the samples.
     pub samples: Vec<String>,
-    /// Index of the patient's normal sample, if there is one.
+    /// Index of the patient's normal sample; `None` without one.
     pub normal: Option<usize>,
-    /// Length of the k-mers, 17 to 32.
+    /// Length of the anchor k-mers, 17 to 32.
     pub k: u32,
     /// Number of threads, at least 1.
     pub threads: usize,
@@ -50,41 +51,41 @@ pub struct UntrackedChange {
     pub reason: &'static str,
 }
 
-/// Results of one sample.
+/// Results of tracking in one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleTracking {
     /// Name of the sample, as given with `--sample`.
     pub name: String,
     /// Whether the sample is the patient's normal.
     pub is_normal: bool,
-    /// Results of the tracked changes, in their order.
+    /// Results of all tracked changes, in their order.
     pub changes: Vec<ChangeResult>,
-    /// Whether the sample has tumour DNA, and how much, from all changes together.
+    /// Whether the sample contains tumour DNA, and how much, computed from all changes.
     pub result: SampleResult,
-    /// Rates at which errors look like a change, estimated from bases near the changes.
+    /// Background errors: rates at which errors look like a change.
     pub background: BackgroundErrors,
-    /// Number of pairs read.
+    /// Number of read pairs of the sample.
     pub pairs: u64,
 }
 
 /// Result of tracking: the tracked changes, the changes that cannot be tracked, and the results of each later sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackingResult {
-    /// The changes of the VCF file that can be tracked, in its order.
+    /// The changes that were tracked, in the order of the VCF file.
     pub changes: Vec<KnownChange>,
     /// The changes that cannot be tracked.
     pub untracked: Vec<UntrackedChange>,
-    /// Records that repeat another record's change: file position of the record and of the other record.
+    /// Records that describe the same change as an earlier record: file position of the record, and of the earlier one.
     pub duplicate_records: Vec<[(usize, usize); 2]>,
-    /// Results for each later sample, in the given order.
+    /// Results for each sample, in the given order.
     pub samples: Vec<SampleTracking>,
     /// Number of mates that fit neither allele of their junction.
     pub unassigned_mates: u64,
-    /// Number of anchor k-mers.
+    /// Number of anchor k-mers of all junctions.
     pub kmers: usize,
 }
 
-/// Changes parsed from the records.
+/// Changes that were parsed from the VCF records, and records that cannot be tracked.
 #[derive(Default)]
 struct ParsedRecords {
     changes: Vec<KnownChange>,
@@ -92,12 +93,12 @@ struct ParsedRecords {
     repeated: Vec<[(usize, usize); 2]>,
 }
 
-/// Reason: a change cannot be distinguished from the rest of the genome.
+/// Reason why a change cannot be tracked: it cannot be distinguished from the rest of the genome.
 const REASON_IN_REPEAT: &str = "it is in a repeat of the reference";
-/// Reason: there is not enough sequence around a change.
+/// Reason why a change cannot be tracked: there is not enough reference sequence around it.
 const REASON_AT_SEQUENCE_END: &str = "it is at the end of a sequence, or next to letters that are not bases";
 
-/// Results of one thread of the pass over the reads.
+/// Results of one thread that read the samples.
 struct ThreadResults<'a> {
     collector: EvidenceCollector<'a>,
     trimmer: Trimmer,
@@ -108,7 +109,7 @@ struct ThreadResults<'a> {
 }
 
 impl TrackingJob {
-    /// Runs all stages.
+    /// Runs all stages of tracking.
     ///
     /// # Errors
     /// A record does not fit the reference, no change can be tracked, or a file cannot be read.
@@ -183,7 +184,7 @@ impl TrackingJob {
         })
     }
 
-    /// Parses the records into distinct changes.
+    /// Converts the VCF records to distinct changes.
     fn parse_records(&self) -> Result<ParsedRecords, Error> {
         let (mut keys, mut understood) = (HashMap::new(), ParsedRecords::default());
         for record in &self.records {
@@ -201,7 +202,7 @@ impl TrackingJob {
         Ok(understood)
     }
 
-    /// Builds the sequences of all junctions, and checks the records against the reference.
+    /// Builds the sequences of all junctions from the reference, and checks that the records fit it.
     fn build_junctions(
         &self,
         changes: &[KnownChange],
@@ -245,7 +246,7 @@ impl TrackingJob {
         Ok(junctions)
     }
 
-    /// Collects the evidence of all reads in one pass.
+    /// Reads all samples once and collects the evidence of all read pairs.
     fn collect_evidence<'a>(
         &self,
         anchors: &'a AnchorKmerIndex,
@@ -276,7 +277,8 @@ impl TrackingJob {
         })
     }
 
-    /// Counts molecules, estimates errors and judges the changes of each sample, the normal first.
+    /// For each sample, the normal first: counts molecules, estimates background errors, and decides which changes are
+    /// detected.
     fn judge_samples(
         &self,
         changes: &[KnownChange],
@@ -328,7 +330,8 @@ impl TrackingJob {
     }
 }
 
-/// Checks that the reference fits the record. `windows` are the ranges of [`tracked_junction::window_requests`].
+/// Checks that the reference has the bases of a record. `windows` are the reference ranges requested by
+/// [`tracked_junction::window_requests`].
 fn check_against_reference(change: &KnownChange, windows: &[ReferenceWindow]) -> Result<(), Error> {
     let record = &change.record;
     let error = |what: String| Err(Error::Record { record: record.display_name(), what });

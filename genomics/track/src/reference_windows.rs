@@ -1,4 +1,4 @@
-//! Reads ranges of the reference in one pass over its FASTA file.
+//! Reads many ranges of the reference in one pass over its FASTA file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,30 +8,30 @@ use genuma_work::ProgressCounters;
 
 use crate::error::Error;
 
-/// A requested range of a sequence. The sequence may be shorter.
+/// A range of a reference sequence that is to be read. It may extend beyond the end of the sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferenceWindowRequest {
-    /// Name of the sequence.
+    /// Name of the reference sequence.
     pub chrom: String,
-    /// First base, 0-based.
+    /// 0-based position of the first base.
     pub from: usize,
-    /// Position after the last base.
+    /// 0-based position after the last base.
     pub to: usize,
 }
 
-/// The bases of a requested range.
+/// The bases of a requested range of the reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReferenceWindow {
-    /// Position of the first base, 0-based.
+    /// 0-based position of the first base in `bases`.
     pub start: usize,
-    /// Bases of the reference in the window, upper case.
+    /// Bases of the range, upper case; fewer than requested at the end of the sequence.
     pub bases: Vec<u8>,
-    /// Whether the reference has the sequence.
+    /// Whether the reference has a sequence with the requested name.
     pub is_present: bool,
 }
 
 impl ReferenceWindow {
-    /// Bases `from..to` in reference coordinates, as far as the window has them.
+    /// The bases `from..to` (0-based positions on the reference), as far as the window contains them.
     pub fn bases_in_range(&self, from: usize, to: usize) -> &[u8] {
         let at = |pos: usize| pos.saturating_sub(self.start).min(self.bases.len());
         &self.bases[at(from)..at(to).max(at(from))]

@@ -1,8 +1,8 @@
-//! Probabilities of weighted counts, and confidence intervals of shares.
+//! p-values of weighted counts, and confidence intervals of proportions.
 
 use libm::lgamma;
 
-/// Regularised incomplete beta function: probability that a beta variable is below `x`.
+/// Regularised incomplete beta function: probability that a variable with the distribution Beta(a, b) is below `x`.
 pub(crate) fn regularised_incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };
@@ -32,7 +32,7 @@ pub(crate) fn regularised_incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     (front.exp() * h / a).min(1.0)
 }
 
-/// Solves `f(x) = level` for an increasing function on 0..1, by bisection.
+/// Finds `x` in 0..1 with `f(x) = level` for an increasing function `f`, by bisection.
 fn solve_increasing(level: f64, f: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
@@ -42,8 +42,8 @@ fn solve_increasing(level: f64, f: impl Fn(f64) -> f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// 95% confidence interval of a proportion, if `found` of `all` observations have the property (Clopper and Pearson
-/// 1934). Returns the lower and the upper end.
+/// 95% confidence interval (Clopper and Pearson 1934) of a proportion if `found` of `total` observations have the
+/// property. Returns the lower and the upper limit.
 pub fn binomial_interval(found: u64, total: u64) -> [f64; 2] {
     let (x, n) = (found as f64, total as f64);
     let low =
@@ -53,31 +53,32 @@ pub fn binomial_interval(found: u64, total: u64) -> [f64; 2] {
     [low, high]
 }
 
-/// An observed count with its expectation and its weight.
+/// A count of molecules with the number expected from errors and a weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightedCount {
-    /// Count expected from errors alone.
+    /// Number of molecules expected from errors alone.
     pub expected: f64,
-    /// Weight of one observation, at least 0.
+    /// Weight of one molecule in the weighted sum, at least 0.
     pub weight: f64,
-    /// Number of molecules that show the change.
+    /// Number of molecules observed with the change.
     pub found: u64,
-    /// Shape of the gamma distribution of the expectation; a large number means that the expectation is exact.
+    /// Shape of the gamma distribution that describes the uncertainty of `expected`; a large number means that
+    /// `expected` is exact.
     pub shape: f64,
 }
 
-/// Number of steps into which the largest weight is divided.
+/// Number of integer steps to which the largest weight is rounded.
 const WEIGHT_STEPS: f64 = 16.0;
-/// Largest sum, in steps, for which the distribution is computed exactly.
+/// Largest weighted sum, in steps, for which the p-value is computed exactly.
 const MAX_EXACT_SUM: usize = 4096;
-/// Largest expected number of observations for which the distribution is computed exactly.
+/// Largest expected number of molecules for which the p-value is computed exactly.
 const MAX_EXACT_EXPECTED: f64 = 500.0;
-/// Smallest probability that the exact computation resolves.
+/// Smallest p-value that the exact computation resolves.
 const MIN_EXACT_PROBABILITY: f64 = 1e-9;
 
-/// Probability that errors alone give the observed weighted sum or a larger one. Exact except for the rounding of
-/// weights, which affects observed and expected sums alike. If the computation would take long, or the probability is
-/// very small, an upper bound.
+/// p-value of the observed weighted sum: the probability that errors alone give this sum or a larger one. Exact except
+/// for the rounding of weights. If the computation would take long, or the p-value is very small, it returns an upper
+/// bound.
 pub fn weighted_sum_p_value(cells: &[WeightedCount]) -> f64 {
     let heaviest = cells.iter().map(|c| c.weight).fold(0.0, f64::max);
     if heaviest <= 0.0 {
@@ -98,7 +99,7 @@ pub fn weighted_sum_p_value(cells: &[WeightedCount]) -> f64 {
     if exact > MIN_EXACT_PROBABILITY { exact.min(1.0) } else { bound.min(MIN_EXACT_PROBABILITY) }
 }
 
-/// Probability of a sum below `sum`.
+/// Probability that errors alone give a weighted sum below `sum`.
 ///
 /// A count with a gamma distributed expectation is a Poisson number of groups, few of which have more than one
 /// member. The groups of all counts form one compound Poisson process, whose sums are computed recursively (Panjer
@@ -123,7 +124,7 @@ fn probability_below(steps: &[(usize, &WeightedCount)], sum: usize) -> f64 {
     p.iter().sum()
 }
 
-/// Chernoff's upper bound of the probability of a sum of at least `sum`.
+/// Chernoff's upper bound of the probability that errors alone give a weighted sum of at least `sum`.
 fn chernoff_bound(steps: &[(usize, &WeightedCount)], sum: f64) -> f64 {
     // Logarithm of the mean of exp(s * sum), less s times the observed sum: the minimum over s is the logarithm of
     // the bound.

@@ -1,58 +1,59 @@
-//! Sequences of a tracked junction: with the change, and the reference on both sides.
+//! Sequences of a tracked junction: the sequence with the change, and the reference sequence on both sides.
 //!
-//! A junction has two frames. In the left frame reads are placed by the bases before the junction, in the right frame
-//! by the bases after it. The reference continues differently from either side. So a read does not need both sides,
-//! and a read with an unknown variant on one side is placed by the other.
+//! A junction has two frames (coordinate systems). In the left frame reads are placed by their bases before the
+//! junction, in the right frame by those after it. The reference continues differently from each side. So a read need
+//! not cover both sides, and a read with an unknown variant on one side is placed by the other side.
 
 use std::collections::BTreeSet;
 
 use crate::change::{Breakend, ChangeClass, Junction, KnownChange, RetainedSide};
 use crate::reference_windows::{ReferenceWindow, ReferenceWindowRequest};
 
-/// Number of bases on each side of a junction.
+/// Number of bases on each side of a junction that its sequences contain.
 pub const JUNCTION_FLANK_BASES: usize = 160;
 
 /// A junction of a tracked change, with the sequences of both alleles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackedJunction {
-    /// Index of its change in the tracked changes, from 0.
+    /// Index of the change in the list of tracked changes.
     pub change: usize,
-    /// SNV, MNV, indel or structural variant.
+    /// Class of the change: SNV, MNV, indel or structural variant.
     pub class: ChangeClass,
-    /// The sequence with the change.
+    /// The sequence with the change: left side, inserted bases, right side.
     pub alternative: Vec<u8>,
-    /// Positions in `alternative`: the end of the left side, and the start of the right side.
+    /// Positions in `alternative`: end of the left side, and start of the right side.
     pub cuts: [usize; 2],
-    /// The reference sequence that continues the left side, and the number of its bases before the junction; `None`
-    /// without a left side.
+    /// The sequence of the left side as it continues in the reference, and its number of bases before the junction;
+    /// `None` without a left side.
     pub left: Option<(Vec<u8>, usize)>,
-    /// The reference sequence that leads to the right side, and the number of its bases before the right side; `None`
-    /// without a right side.
+    /// The sequence of the reference that ends with the right side, and its number of bases before the right side;
+    /// `None` without a right side.
     pub right: Option<(Vec<u8>, usize)>,
-    /// Number of reference bases between both sides, if one read covers both; otherwise `None`.
+    /// Number of reference bases between both sides, if one read can cover both; otherwise `None`.
     pub deleted_len: Option<usize>,
-    /// Bit mask of positions of the left frame, from 64 bases before the junction on, that other changes affect.
+    /// Bit mask of the positions that other tracked changes affect; bit 0 is the position 64 bases before the junction
+    /// in the left frame.
     pub affected_positions: u128,
-    /// The tandem repeat whose length changes: unit length and repeat length in bases.
+    /// If the change alters the length of a tandem repeat: length of its unit and of the repeat, in bases.
     pub repeat: Option<(usize, usize)>,
 }
 
-/// Number of positions on each side of a substitution whose errors are counted.
+/// Number of positions on each side of a substitution at which errors are counted.
 pub(crate) const ERROR_COUNTING_BASES: usize = 64;
 
 impl TrackedJunction {
-    /// Whether the change replaces bases by as many others. Then there is only one frame.
+    /// Whether the change replaces bases by the same number of bases. Such a junction has only the left frame.
     pub fn is_substitution(&self) -> bool {
         self.deleted_len == Some(self.cuts[1] - self.cuts[0])
     }
 
-    /// Number of bases of the alternative allele between both sides.
+    /// Number of bases of `alternative` between the left and the right side.
     pub fn num_inserted_bases(&self) -> usize {
         self.cuts[1] - self.cuts[0]
     }
 }
 
-/// The reference ranges needed for a change: two for each junction, one for the bases of REF.
+/// The ranges of the reference that a change needs: two for each junction, and one for the bases of REF.
 pub fn window_requests(change: &KnownChange) -> Vec<ReferenceWindowRequest> {
     let around = |end: &Breakend| ReferenceWindowRequest {
         chrom: end.chrom.clone(),
@@ -71,8 +72,7 @@ pub fn window_requests(change: &KnownChange) -> Vec<ReferenceWindowRequest> {
     ends.map(|end| end.as_ref().map_or_else(nothing, around)).chain([own]).collect()
 }
 
-/// The kept bases at a breakend and the reference bases beyond it, both in the direction from the kept bases to the
-/// junction.
+/// The kept bases at a breakend, and the reference bases beyond it, both in the direction towards the junction.
 fn breakend_sides(end: &Breakend, window: &ReferenceWindow) -> [Vec<u8>; 2] {
     let (before, behind) = match end.side {
         RetainedSide::Left => (
@@ -93,8 +93,8 @@ fn breakend_sides(end: &Breakend, window: &ReferenceWindow) -> [Vec<u8>; 2] {
     }
 }
 
-/// Builds the sequences of a junction. `windows` are the reference ranges of its two ends. `changed_positions` are
-/// the positions of the sequence that other changes affect.
+/// Builds the sequences of a junction. `windows` are the bases of the reference at its two ends; `changed_positions`
+/// are the reference positions that other tracked changes affect.
 pub fn build_junction(
     change: usize,
     known_change: &KnownChange,
@@ -133,8 +133,8 @@ pub fn build_junction(
     junction_sequences
 }
 
-/// Unit length and length of the tandem repeat that the change shortens or lengthens; the length is that of the
-/// longer allele. `None` if there is none.
+/// Finds the tandem repeat whose length the change alters: length of its unit, and length of the repeat in the longer
+/// allele. `None` if there is none.
 fn find_changed_repeat(junction_sequences: &TrackedJunction) -> Option<(usize, usize)> {
     let (gap, inserted, (seq, cut)) =
         (junction_sequences.deleted_len?, junction_sequences.num_inserted_bases(), junction_sequences.left.as_ref()?);

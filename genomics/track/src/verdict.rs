@@ -1,5 +1,4 @@
-//! Decides for each change, and for the sample as a whole, whether tumour DNA is detected, from molecule counts and
-//! error rates.
+//! Decides from molecule counts and error rates whether each change, and tumour DNA in the sample, is detected.
 
 use serde::Serialize;
 
@@ -7,43 +6,44 @@ use crate::background_errors::JunctionErrorRates;
 use crate::molecules::MoleculeCounts;
 use crate::statistics::{WeightedCount, binomial_interval, weighted_sum_p_value};
 
-/// Maximum p-value (probability that errors alone give as many molecules) of a detected change or sample. A larger
-/// value detects more, and more false ones.
+/// Maximum p-value at which a change, or tumour DNA in a sample, is detected. The p-value is the probability that
+/// errors alone give as many molecules. A larger value gives more true and more false detections.
 pub const MAX_DETECTION_P_VALUE: f64 = 1e-3;
-/// Minimum number of molecules with the tumour allele from which a change, or the sample, is detected.
+/// Minimum number of molecules with tracked changes at which a change, or tumour DNA in a sample, is detected.
 pub const MIN_DETECTED_MOLECULES: u64 = 2;
-/// Allele fraction in the first tumour if the file does not give it: a change of all cells on one of two copies.
+/// Allele fraction in the first tumour if the VCF file does not contain it: that of a change in all cells on one of two
+/// copies.
 const DEFAULT_ALLELE_FRACTION: f64 = 0.5;
 /// Tumour fraction, relative to the first tumour, for which the weights of molecules are optimal (chosen). A smaller
-/// value gives rare errors more weight.
+/// value gives changes with rare errors more weight.
 const WEIGHTING_TUMOUR_FRACTION: f64 = 1e-3;
-/// Lower confidence limit of the allele fraction from which a change may be germline, if the other changes' fraction
-/// is below [`MAX_OTHERS_FRACTION`].
+/// Minimum lower confidence limit of the allele fraction at which a change may be germline, if the fraction of the
+/// other changes is below [`MAX_OTHERS_FRACTION`].
 const MIN_GERMLINE_FRACTION: f64 = 0.2;
-/// Allele fraction of the other changes below which a frequent change counts as germline (empirical).
+/// Maximum allele fraction of the other changes at which a frequent change counts as germline (empirical).
 const MAX_OTHERS_FRACTION: f64 = 0.02;
-/// Minimum number of other changes with which the allele fraction of a frequent change is compared.
+/// Minimum number of other changes with which a frequent change is compared.
 const MIN_OTHER_CHANGES: usize = 5;
 /// Weight of the estimated error rate, as a number of molecules, when it is combined with the molecule counts of the
 /// patient's normal (chosen).
 const NORMAL_PRIOR_MOLECULES: f64 = 3.0;
 
-/// Result for a change in a sample.
+/// Verdict on one change in one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeVerdict {
-    /// More molecules have the change than errors explain.
+    /// The change is detected: more molecules have it than errors explain.
     Found,
     /// Some molecules have the change, but errors may explain them.
     Unsure,
-    /// No molecule has the change.
+    /// No molecule of the sample has the change.
     NotSeen,
-    /// There are no molecules with or without the change.
+    /// The sample has no informative molecules at the change.
     NoMolecules,
-    /// The normal sample has the change too, so the change is not somatic.
+    /// The patient's normal sample has the change too, so it is not somatic.
     InNormal,
-    /// The change is as frequent as a germline variant while the others are rare; it is left out of the sample's
-    /// result.
+    /// The change is as frequent as a germline variant while the other changes are rare. It is not used for the
+    /// sample's result.
     StandsOut,
 }
 
@@ -60,7 +60,7 @@ impl ChangeVerdict {
         }
     }
 
-    /// Whether the change counts for the sample's result.
+    /// Whether the change is used for the sample's result.
     fn counts_for_sample(self) -> bool {
         !matches!(self, ChangeVerdict::NoMolecules | ChangeVerdict::InNormal | ChangeVerdict::StandsOut)
     }
@@ -69,41 +69,41 @@ impl ChangeVerdict {
 /// Result for one change in one sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChangeResult {
-    /// Index of the change in the tracked changes, from 0.
+    /// Index of the change in the list of tracked changes.
     #[serde(skip)]
     pub change: usize,
     /// Number of molecules with the change.
     pub changed: u64,
-    /// Number of molecules with or without the change.
+    /// Number of informative molecules: with or without the change.
     pub molecules: u64,
-    /// Share of the informative molecules that have the change.
+    /// Allele fraction: share of the informative molecules that have the change.
     pub fraction: f64,
     /// Lower end of the 95% confidence interval of `fraction`.
     pub low: f64,
     /// Upper end of the 95% confidence interval of `fraction`.
     pub high: f64,
-    /// Expected share of the informative molecules that show the change by error.
+    /// Expected share of the informative molecules that look like the change by error.
     pub error_rate: f64,
-    /// Number of molecules with the change expected from errors.
+    /// Expected number of molecules that look like the change by error.
     pub expected: f64,
-    /// Probability that errors alone give as many molecules or more.
+    /// p-value: probability that errors alone give this number of molecules with the change or more.
     pub p: f64,
-    /// Whether the molecules show the change, or errors explain them.
+    /// Whether the change is detected.
     pub verdict: ChangeVerdict,
     /// Number of duplicate pairs.
     pub duplicates: u64,
-    /// Number of molecules whose reads contradict each other.
+    /// Number of molecules whose reads support different alleles.
     pub contradictory: u64,
-    /// Number of molecules without sufficient evidence for an allele.
+    /// Number of molecules with too little evidence for an allele.
     pub unclear: u64,
-    /// Downsampling factor: one molecule in this number was used.
+    /// Downsampling factor: n if one pair in n was used.
     pub downsampling_factor: u32,
-    /// Counts of each junction, from which the sample's result is computed.
+    /// Molecule counts of each junction and orientation, from which the sample's result is computed.
     #[serde(skip)]
     evidence: Vec<JunctionCounts>,
 }
 
-/// Counts of the molecules of one junction and orientation.
+/// Molecule counts and error rate of one junction for pairs of one orientation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct JunctionCounts {
     found: u64,
@@ -112,59 +112,60 @@ struct JunctionCounts {
     shape: f64,
 }
 
-/// An estimate with its 95% confidence interval.
+/// An estimated value with its 95% confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Maximum-likelihood value, between `low` and `high`.
+    /// Maximum-likelihood estimate, between `low` and `high`.
     pub value: f64,
-    /// Lower end of the interval.
+    /// Lower end of the 95% confidence interval.
     pub low: f64,
-    /// Upper end of the interval.
+    /// Upper end of the 95% confidence interval.
     pub high: f64,
 }
 
-/// Result for one sample from all its changes.
+/// Result for one sample, computed from all tracked changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampleResult {
-    /// Number of tracked changes with molecules.
+    /// Number of tracked changes with informative molecules.
     pub changes: usize,
-    /// Number of molecules with a change.
+    /// Number of molecules with a tracked change.
     pub changed: u64,
-    /// Number of molecules with or without a change.
+    /// Number of informative molecules at all tracked changes: with or without the change.
     pub molecules: u64,
-    /// Number of molecules with a change expected from errors.
+    /// Expected number of molecules that look like a tracked change by error.
     pub expected: f64,
-    /// Probability that errors alone give a weighted sum as large as the observed one. Each molecule is weighted by
-    /// the rarity of errors that look like its change.
+    /// p-value: probability that errors alone give a weighted sum of molecules as large as the observed one. A molecule
+    /// has more weight the rarer the errors are that look like its change.
     pub p: f64,
     /// Whether tumour DNA is detected in the sample.
     pub detected: bool,
-    /// Tumour DNA relative to the first tumour sample. Changes without a known fraction there count as in a pure
-    /// tumour.
+    /// Amount of tumour DNA relative to the first tumour sample. For changes whose allele fraction in that sample is
+    /// unknown, a pure tumour is assumed.
     pub relative: Estimate,
-    /// Share of tumour cells in the sample, if the changes are on one of two copies in all tumour cells.
+    /// Share of tumour cells in the sample, assuming that the changes are in all tumour cells on one of two copies.
     pub tumour_fraction: Estimate,
 }
 
-/// Molecule counts and error rates of one sample at one junction of a change: the input of [`judge_change`].
+/// Molecule counts and error rates of one sample at one junction: the input of [`judge_change`].
 pub struct JunctionObservations<'a> {
-    /// Number of molecules with and without the change, by orientation of the pair.
+    /// Numbers of molecules with and without the change.
     pub molecules: &'a MoleculeCounts,
-    /// Probability that a molecule without the change shows it, and the uncertainty of this probability.
+    /// Rates at which errors look like the change, and their uncertainty.
     pub error_rates: JunctionErrorRates,
-    /// Downsampling factor: one molecule in this number was used.
+    /// Downsampling factor: n if one pair in n was used.
     pub downsampling_factor: u32,
 }
 
-/// Counts with expected errors, and the weight of one molecule: the log-likelihood ratio (natural logarithm) of tumour
-/// DNA against error. `share` is the allele fraction of the change in the first tumour.
+/// Expected number of errors at a junction, and the weight of a molecule: the log-likelihood ratio (natural) of tumour
+/// DNA over an error. `share` is the allele fraction of the change in the first tumour.
 fn weighted_count(of: &JunctionCounts, share: f64) -> WeightedCount {
     let expected = (of.all * of.rate).max(1e-12);
     let weight = if of.all > 0.0 { (1.0 + WEIGHTING_TUMOUR_FRACTION * share / of.rate).ln() } else { 0.0 };
     WeightedCount { expected, weight, found: of.found, shape: of.shape }
 }
 
-/// Judges a change by its junctions. `normal` is the result of the same change in the patient's normal.
+/// Decides whether a change is detected, from all of its junctions. `normal` is the result of the same change in the
+/// patient's normal.
 pub fn judge_change(
     index: usize,
     share: Option<f64>,
@@ -224,8 +225,8 @@ pub fn judge_change(
     }
 }
 
-/// Judges a sample by its changes. `share` returns the allele fraction of a change in the first tumour. Changes that
-/// look germline are marked.
+/// Computes the result of a sample from those of its changes. `share` returns the allele fraction of a change in the
+/// first tumour. Changes that look germline get the verdict [`ChangeVerdict::StandsOut`].
 pub fn judge_sample(results: &mut [ChangeResult], share: impl Fn(usize) -> Option<f64>) -> SampleResult {
     let sums = |of: &[ChangeResult]| {
         let counting = || of.iter().filter(|t| t.verdict.counts_for_sample());
@@ -274,12 +275,13 @@ pub fn judge_sample(results: &mut [ChangeResult], share: impl Fn(usize) -> Optio
     }
 }
 
-/// Drop of the log-likelihood at the ends of a 95% interval: half of the 95% quantile of a chi-squared variable with
-/// one degree of freedom.
+/// Difference to the maximum log-likelihood at the ends of a 95% confidence interval: half of the 95% quantile of the
+/// chi-squared distribution with one degree of freedom.
 const LOG_LIKELIHOOD_DROP: f64 = 1.920_729;
 
-/// Maximum-likelihood estimate of the tumour DNA relative to the first tumour, with its interval. The expected count
-/// of each junction is its errors plus its fraction times this value.
+/// Maximum-likelihood estimate, with confidence interval, of the amount of tumour DNA relative to the first tumour. The
+/// expected count of a junction is that of errors plus the estimate times the allele fraction in the first tumour, per
+/// molecule.
 fn estimate_tumour_dna(evidence: &[(JunctionCounts, f64)]) -> Estimate {
     let largest = evidence.iter().map(|(_, share)| 1.0 / share).fold(1.0, f64::max);
     if evidence.is_empty() {

@@ -1,9 +1,9 @@
-//! Lookups with a cache of bounded memory: repeated lookups need no flash.
+//! Lookups with a cache of bounded memory: a key that was looked up recently needs no read from flash.
 //!
-//! The hot entries of a table (`hot_entries.rs`) were selected when it was written. The keys looked up here may be
-//! others. The cache is set-associative with [`ENTRIES_PER_SET`] entries per set, whose keys occupy one cache line. A
-//! full set evicts the entry that was not requested since the clock hand last passed it (clock algorithm, Corbató
-//! 1968, one clock per set).
+//! The hot entries of a table (`hot_entries.rs`) are selected when the table is written, but other keys may be looked
+//! up frequently later. The cache is set-associative with [`ENTRIES_PER_SET`] entries per set; the keys of a set occupy
+//! one cache line. A full set evicts the first entry, from the clock hand on, that was not requested since the hand
+//! last passed it (clock algorithm, Corbató 1968, one clock per set).
 
 use genuma_machine::placement::{self, PlacedSlice};
 use genuma_machine::processor::prefetch;
@@ -14,21 +14,21 @@ use crate::lookup_results::LookupResults;
 use crate::table::Table;
 
 const ENTRIES_PER_SET: usize = 8;
-/// Number of keys whose sets are prefetched together.
+/// Number of keys whose cache sets are prefetched together.
 const PREFETCH_KEYS: usize = 16;
 
-/// State of a slot: empty.
+/// State of a cache slot without an entry.
 const SLOT_EMPTY: u8 = 0;
-/// State of a slot: its entry was not requested since the clock hand passed.
+/// State of a cache slot whose entry was not requested since the clock hand last passed.
 const SLOT_UNREFERENCED: u8 = 1;
-/// State of a slot: its entry was requested since the clock hand passed.
+/// State of a cache slot whose entry was requested since the clock hand last passed.
 const SLOT_REFERENCED: u8 = 2;
 
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 struct SetKeys([u64; ENTRIES_PER_SET]);
 
-/// States of the slots of a set.
+/// States of all slots of a cache set.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(8))]
 struct SetStates([u8; ENTRIES_PER_SET]);
@@ -38,20 +38,20 @@ struct SetStates([u8; ENTRIES_PER_SET]);
 struct CacheSets {
     keys: PlacedSlice<SetKeys>,
     states: PlacedSlice<SetStates>,
-    /// Clock hand (slot number) of each set.
+    /// For each set, the clock hand: the number of the slot that is examined next.
     clock_hands: PlacedSlice<u8>,
     values: PlacedSlice<u8>,
     value_bytes: usize,
 }
 
 impl CacheSets {
-    /// Bytes of a set with values of `value` bytes.
+    /// Memory in bytes of a cache set for values of `value` bytes.
     fn set_bytes(value: usize) -> u64 {
         (size_of::<SetKeys>() + size_of::<SetStates>() + 1 + ENTRIES_PER_SET * value) as u64
     }
 
-    /// Creates a cache of at most `bytes` bytes, and with at most two slots per entry of the table: then few sets are
-    /// full.
+    /// Creates a cache of at most `bytes` bytes and at most two slots for each entry of the table, at which few sets
+    /// are full.
     fn new(table: &Table, bytes: u64) -> Result<CacheSets, placement::Error> {
         let value = table.value_bytes();
         let sets =
@@ -75,7 +75,7 @@ impl CacheSets {
         prefetch(&self.states[set]);
     }
 
-    /// The value of a key in the cache. Marks the entry as requested.
+    /// The value of a key, if the cache has it. Marks the entry as requested.
     fn get(&mut self, set: usize, key: u64) -> Option<&[u8]> {
         let (keys, states) = (&self.keys[set].0, &mut self.states[set].0);
         let way = (0..ENTRIES_PER_SET).find(|&way| keys[way] == key && states[way] != SLOT_EMPTY)?;
@@ -84,7 +84,7 @@ impl CacheSets {
         Some(&self.values[start..start + self.value_bytes])
     }
 
-    /// Inserts an entry, unless it is in the cache.
+    /// Inserts an entry, unless the cache has it already. Evicts another entry if the set is full.
     fn insert(&mut self, set: usize, key: u64, value: &[u8]) {
         let (keys, states) = (&mut self.keys[set].0, &mut self.states[set].0);
         if (0..ENTRIES_PER_SET).any(|way| keys[way] == key && states[way] != SLOT_EMPTY) {
@@ -104,12 +104,13 @@ impl CacheSets {
     }
 }
 
-/// A table with a cache of entries that were found.
+/// A table with a cache of entries that were looked up before.
 #[derive(Debug)]
 pub struct CachedTable<'t> {
     table: &'t Table,
     cache: CacheSets,
-    /// Keys of the current lookup that are not in the cache, their indices, and their results from the table.
+    /// Keys of the current lookup that are not in the cache; `missed_numbers` has their indices and `missed_results`
+    /// their values.
     missed_keys: Vec<u64>,
     missed_numbers: Vec<usize>,
     missed_results: LookupResults,
@@ -122,8 +123,9 @@ impl<'t> CachedTable<'t> {
         entries.div_ceil(ENTRIES_PER_SET as u64).saturating_mul(CacheSets::set_bytes(value))
     }
 
-    /// Creates a cache of at most `bytes` bytes, placed like the table's index. Its memory is used as it fills.
-    /// Nothing is cached if `bytes` is less than the size of one set (73 bytes and eight values).
+    /// Creates a cache of at most `bytes` bytes, on the NUMA nodes of the table's index. The operating system provides
+    /// its pages as the cache fills. Nothing is cached if `bytes` is less than the size of one set (73 bytes and eight
+    /// values).
     ///
     /// # Errors
     /// There is no memory on the requested nodes.
@@ -151,7 +153,7 @@ impl<'t> CachedTable<'t> {
         self.num_hits
     }
 
-    /// Looks up keys like [`Table::get_many`], which is called for keys that are not in the cache.
+    /// Looks up many keys, first in the cache, then with [`Table::get_many`], and adds the entries found to the cache.
     ///
     /// # Errors
     /// As for [`Table::get_many`]; the results are then undefined.

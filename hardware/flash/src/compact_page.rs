@@ -1,60 +1,65 @@
-//! Compact pages of a table of counts: the distances of the keys in as many bits as they need, and the counts in a
-//! separate stream for each sample. A page can be decoded without any other. Documented in `docs/formats/table.md`.
+//! Compact pages of a table whose values are counts: distances between keys in as few bits as possible, and the counts
+//! of each sample in separate streams. Each page can be decoded on its own. `docs/formats/table.md` documents the
+//! format.
 //!
-//! The distance of a key has one of eight widths, which are chosen for a page: three bits select the width, and the
-//! distance follows in another stream. Most counts of a sample have a fixed width; a bit can distinguish them from the
-//! most frequent count, and larger counts are stored in full at the end.
+//! A key is stored as its distance from the previous key, in one of eight bit widths that are chosen for the page. A
+//! selector of three bits gives the width; the distances are in a stream after the selectors. Most counts of a sample
+//! are stored in a fixed width. A flag of one bit may stand for the most frequent count, and larger counts are stored
+//! in full (32 bits) at the end.
 
 use genuma_machine::processor::SimdLevel;
 
 use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
 
-/// Maximum number of entries on a page. It bounds the memory of decoded pages.
+/// Maximum number of entries on a compact page. It bounds the memory of decoded pages.
 pub(crate) const MAX_ENTRIES_PER_PAGE: usize = 2048;
-/// Maximum number of counts of an entry.
+/// Maximum number of counts of an entry (number of samples).
 pub(crate) const MAX_COUNTS_PER_ENTRY: usize = 64;
-/// Number of widths that the distances on a page can have.
+/// Number of different bit widths of key distances on a page.
 pub(crate) const NUM_KEY_WIDTHS: usize = 8;
-/// Bits that select a width.
+/// Number of bits of a selector, which selects one of the key widths.
 const SELECTOR_BITS: usize = 3;
-/// Selectors that are read at once: six bytes.
+/// Number of selectors that are read at once: six bytes.
 const SELECTORS_PER_READ: usize = 16;
-/// Bytes of the page header: entries, offset of the counts, first key, widths.
+/// Size of the page header in bytes: number of entries, offset of the counts, first key, key widths.
 const HEADER_BYTES: usize = 24;
-/// Byte of the page at which its first key is.
+/// Byte offset of the first key on a page.
 pub(crate) const FIRST_KEY_OFFSET_BYTES: usize = 8;
-/// Bytes of the header of each sample: most frequent count, base, width, whether there are flags, full counts.
+/// Size in bytes of the header of each sample's counts: most frequent count, base, width, whether there are flags,
+/// number of full counts.
 const COUNT_HEADER_BYTES: usize = 12;
-/// Byte of the page at which the last stream must end: up to 16 bytes are read from any byte of a stream.
+/// Byte offset on the page at which the last stream must end: reads from any byte of a stream extend up to 16 bytes
+/// further.
 const STREAMS_END: usize = CHECKSUMMED_BYTES - 16;
 const LAST_WIDE_READ: usize = PAGE_BYTES - 16;
-/// Flags that are read at once: four bytes.
+/// Number of flags that are read at once: four bytes.
 const FLAGS_PER_READ: usize = 32;
-/// Bits of a count that is stored in full.
+/// Number of bits of a count that is stored in full.
 const FULL_COUNT_BITS: u32 = 32;
 
-/// Text of the error of a page with a valid checksum whose content is not a compact page.
+/// Error message for a page with a valid checksum whose content is not a compact page.
 pub(crate) const DAMAGED_STREAMS_MESSAGE: &str = "its entries do not fit together";
 
-/// Code of the counts of one sample on a page.
+/// Encoding of the counts of one sample on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CountCode {
-    /// The most frequent count if it is encoded by one bit; `None` if it is encoded like all other counts.
+    /// The most frequent count, if a flag of one bit encodes it; `None` if it is encoded like all other counts.
     pub common: Option<u32>,
-    /// Smallest count of the fixed width.
+    /// The count that is encoded as 0: counts are stored as differences from it.
     pub base: u32,
-    /// Width of counts, 1 to 32 bits. The largest number of this width stands for a count that is stored in full.
+    /// Number of bits of an encoded count, 1 to 32. The largest number of this width marks a count that is stored in
+    /// full.
     pub width: u8,
 }
 
 impl CountCode {
-    /// The number that stands for a count stored in full.
+    /// The encoded number that marks a count stored in full.
     #[inline(always)]
     fn escape(self) -> u32 {
         u32::MAX >> (u32::BITS - u32::from(self.width))
     }
 
-    /// Number of bits that encode `count`.
+    /// Total number of bits that encode `count`, with its flag.
     #[inline(always)]
     pub(crate) fn bits(self, count: u32) -> u32 {
         let is_full = count.wrapping_sub(self.base) >= self.escape();
@@ -63,23 +68,23 @@ impl CountCode {
     }
 }
 
-/// Parameters of the encoding of a page: the bit widths of distances between keys, and the codes of counts.
+/// Parameters of the encoding of a page: bit widths of key distances, and encodings of counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PageCode {
-    /// Widths of distances in bits, in ascending order. The last is 64.
+    /// Bit widths of key distances, ascending. The last is 64.
     pub key_widths: [u8; NUM_KEY_WIDTHS],
-    /// Code of each sample's counts.
+    /// Encoding of each sample's counts.
     pub count_codes: Vec<CountCode>,
 }
 
 impl PageCode {
-    /// A code for entries that are not known yet, with `counts` counts each.
+    /// The encoding of the first pages, whose entries are not known when it is chosen. Entries have `counts` counts.
     pub(crate) fn default_code(counts: usize) -> PageCode {
         let code = CountCode { common: Some(1), base: 0, width: 8 };
         PageCode { key_widths: [8, 16, 24, 32, 40, 48, 56, 64], count_codes: vec![code; counts] }
     }
 
-    /// For each length of a distance in bits (0 to 64) the number of the narrowest width that holds it.
+    /// For each length of a key distance in bits (0 to 64), the selector of the narrowest width that holds it.
     pub(crate) fn key_selectors_by_distance_bits(&self) -> [u8; 65] {
         let mut selectors = [0; 65];
         for (length, selector) in selectors.iter_mut().enumerate() {
@@ -89,37 +94,40 @@ impl PageCode {
         selectors
     }
 
-    /// For each length of a distance in bits (0 to 64) the bits that its key takes.
+    /// For each length of a key distance in bits (0 to 64), the number of bits that its encoding takes, with the
+    /// selector.
     pub(crate) fn key_bits_by_distance_bits(&self) -> [u32; 65] {
         self.key_selectors_by_distance_bits()
             .map(|selector| SELECTOR_BITS as u32 + u32::from(self.key_widths[usize::from(selector)]))
     }
 
-    /// Bits that the streams of a page have. The end of each stream is padded to a byte.
+    /// Number of bits of a page that are available for streams of entries with `counts` counts. The end of each stream
+    /// is padded to a byte.
     pub(crate) fn stream_bits(counts: usize) -> u32 {
         let bytes = STREAMS_END - HEADER_BYTES - counts * COUNT_HEADER_BYTES;
         (8 * bytes - 7 * (2 + 2 * counts)) as u32
     }
 }
 
-/// Smallest number of entries of a full page whose entries have `counts` counts.
+/// Minimum number of entries on a full page if entries have `counts` counts.
 pub(crate) fn min_entries_per_full_page(counts: usize) -> u64 {
     let most = SELECTOR_BITS as u64 + 64 + counts as u64 * (1 + 32 + u64::from(FULL_COUNT_BITS));
     (u64::from(PageCode::stream_bits(counts)) / most).max(1)
 }
 
-/// Number of bits of the distance between consecutive keys, less one.
+/// Number of significant bits of the distance between consecutive keys, after subtracting 1 from the distance.
 #[inline(always)]
 pub(crate) fn distance_bits_minus_one(before: u64, key: u64) -> usize {
     (u64::BITS - key.wrapping_sub(before).wrapping_sub(1).leading_zeros()) as usize
 }
 
-/// Writes bits to a page, from the lowest to the highest. What follows them on the page is set to zero, up to 16 bytes.
+/// Writes bits to a page, each byte from its lowest bit on. Overwrites up to 16 bytes after the written bits with
+/// zeros.
 struct BitWriter<'p> {
     page: &'p mut Page,
-    /// Byte that is being filled.
+    /// Offset of the byte that is being filled.
     at: usize,
-    /// Its lowest `filled` bits, fewer than 8.
+    /// Bits that are not written yet: the lowest `filled` bits, fewer than 8.
     bits: u64,
     filled: u32,
 }
@@ -129,8 +137,8 @@ impl<'p> BitWriter<'p> {
         BitWriter { page, at, bits: 0, filled: 0 }
     }
 
-    /// Writes the lowest `width` bits, at most 56; the others have to be zero. Without a branch, which would be
-    /// unpredictable.
+    /// Writes the lowest `width` bits (at most 56) of `bits`; the higher bits must be 0. Has no branch, because it
+    /// would be unpredictable.
     #[inline(always)]
     fn write(&mut self, bits: u64, width: u32) {
         let word = self.bits | bits << self.filled;
@@ -141,7 +149,7 @@ impl<'p> BitWriter<'p> {
         self.filled = filled % 8;
     }
 
-    /// Writes the lowest `width` bits, at most 64; the others have to be zero.
+    /// Writes the lowest `width` bits (at most 64) of `bits`; the higher bits must be 0.
     #[inline(always)]
     fn write_wide(&mut self, bits: u64, width: u32) {
         if width <= 56 {
@@ -152,7 +160,7 @@ impl<'p> BitWriter<'p> {
         }
     }
 
-    /// The byte after the bits, the last of which is padded.
+    /// Offset of the byte after the written bits.
     fn end(&self) -> usize {
         self.at + usize::from(self.filled > 0)
     }
@@ -162,8 +170,8 @@ fn put(page: &mut Page, at: usize, bytes: &[u8]) {
     page.0[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Encodes entries as a page, without its checksum. `counts` has those of each key one after the other. They fit if
-/// their bits are at most [`PageCode::stream_bits`].
+/// Encodes entries as a page, without its checksum. `counts` has the counts of each key, one key after the other. The
+/// entries must fit: their bits must not exceed [`PageCode::stream_bits`].
 pub(crate) fn encode_page(code: &PageCode, keys: &[u64], counts: &[[u8; 4]], page: &mut Page) {
     page.0.fill(0);
     let samples = code.count_codes.len();
@@ -192,7 +200,7 @@ pub(crate) fn encode_page(code: &PageCode, keys: &[u64], counts: &[[u8; 4]], pag
     }
 }
 
-/// Writes the streams of the keys. Returns their end.
+/// Writes the streams of selectors and key distances. Returns the byte offset of their end.
 #[inline(always)]
 fn encode_keys(code: &PageCode, keys: &[u64], page: &mut Page) -> usize {
     let selector_of_length = code.key_selectors_by_distance_bits();
@@ -215,7 +223,8 @@ fn encode_keys(code: &PageCode, keys: &[u64], page: &mut Page) -> usize {
     distances.end()
 }
 
-/// Writes the streams of one sample's counts from byte `at`. Returns their end and the number of counts in full.
+/// Writes the streams of one sample's counts from byte `at` on. Returns the byte offset of their end, and the number of
+/// counts stored in full.
 #[inline(always)]
 fn encode_counts<'c>(
     code: CountCode,
@@ -256,7 +265,7 @@ fn encode_counts<'c>(
     (at, full.len())
 }
 
-/// Reads 64 bits from any bit. Beyond the streams the result is undefined.
+/// Reads 64 bits from any bit offset. Bits after the last stream are undefined.
 #[inline(always)]
 fn read_bits(page: &Page, bit: usize) -> u64 {
     let at = (bit / 8).min(LAST_WIDE_READ);
@@ -264,7 +273,7 @@ fn read_bits(page: &Page, bit: usize) -> u64 {
     (u128::from_le_bytes(bytes) >> (bit % 8)) as u64
 }
 
-/// Reads 57 bits or more from any bit, as [`read_bits`].
+/// Reads at least 57 bits from any bit offset, faster than [`read_bits`]. Bits after the last stream are undefined.
 #[inline(always)]
 fn read_57_bits(page: &Page, bit: usize) -> u64 {
     let at = (bit / 8).min(LAST_WIDE_READ);
@@ -272,19 +281,19 @@ fn read_57_bits(page: &Page, bit: usize) -> u64 {
     u64::from_le_bytes(bytes) >> (bit % 8)
 }
 
-/// Reads up to 64 bits from any bit, as [`read_bits`].
+/// Reads a distance of `width` bits (up to 64) from any bit offset. `mask` has the lowest `width` bits set.
 #[inline(always)]
 fn read_distance(page: &Page, bit: usize, width: usize, mask: u64) -> u64 {
     (if width <= 57 { read_57_bits(page, bit) } else { read_bits(page, bit) }) & mask
 }
 
-/// Mask of the lowest `width` bits.
+/// Mask with the lowest `width` bits set.
 #[inline(always)]
 fn low_bits(width: usize) -> u64 {
     if width == 0 { 0 } else { u64::MAX >> (64 - width) }
 }
 
-/// The streams of a page, found by its header.
+/// A compact page whose header has been parsed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompactPage<'p> {
     page: &'p Page,
@@ -294,7 +303,7 @@ pub(crate) struct CompactPage<'p> {
     widths: [usize; NUM_KEY_WIDTHS],
 }
 
-/// The streams of one sample's counts.
+/// Positions of the streams of one sample's counts.
 struct CountStreams {
     code: CountCode,
     flags_at: usize,
@@ -305,7 +314,7 @@ struct CountStreams {
 }
 
 impl<'p> CompactPage<'p> {
-    /// Reads the header of a page whose entries have `samples` counts. `None` if it is no compact page.
+    /// Parses the header of a page whose entries have `samples` counts. `None` if it is not a valid compact page.
     #[inline]
     pub(crate) fn parse(page: &'p Page, samples: usize) -> Option<CompactPage<'p>> {
         let half = |at: usize| usize::from(u16::from_le_bytes([page.0[at], page.0[at + 1]]));
@@ -338,7 +347,7 @@ impl<'p> CompactPage<'p> {
         self.selectors_at() + ((self.num_entries - 1) * SELECTOR_BITS).div_ceil(8)
     }
 
-    /// Decodes the keys into `keys`, whose length is the number of entries of the page. `None` if the page is damaged.
+    /// Decodes all keys into `keys`, whose length must be the number of entries. `None` if the page is damaged.
     pub(crate) fn decode_keys(&self, keys: &mut [u64]) -> Option<()> {
         let (bits, rises) = SimdLevel::widest_available().run_at_level(
             #[inline(always)]
@@ -347,7 +356,7 @@ impl<'p> CompactPage<'p> {
         (rises && bits.div_ceil(8) == self.counts_at).then_some(())
     }
 
-    /// Returns the bit after the last distance, and whether the keys rise.
+    /// Decodes all keys. Returns the bit offset after the last distance, and whether the keys are ascending.
     #[inline(always)]
     fn decode_keys_inline(&self, keys: &mut [u64]) -> (usize, bool) {
         let masks = self.widths.map(low_bits);
@@ -370,7 +379,7 @@ impl<'p> CompactPage<'p> {
         (bit, rises)
     }
 
-    /// Finds the number of the entry with `key`.
+    /// Index of the entry with `key` on the page; `None` if the page does not have it.
     pub(crate) fn find_entry(&self, key: u64) -> Option<usize> {
         SimdLevel::widest_available().run_at_level(
             #[inline(always)]
@@ -401,7 +410,7 @@ impl<'p> CompactPage<'p> {
         (self.first_key() == wanted).then_some(0)
     }
 
-    /// Finds the streams of a sample whose flags, or counts, begin at byte `at`.
+    /// Finds the streams of a sample's counts, the first of which begins at byte `at`.
     fn count_streams(&self, sample: usize, at: usize) -> Option<CountStreams> {
         let header = HEADER_BYTES + sample * COUNT_HEADER_BYTES;
         let word = |at: usize| u32::from_le_bytes(self.page.0[at..at + 4].try_into().unwrap_or_default());
@@ -421,7 +430,7 @@ impl<'p> CompactPage<'p> {
         (end <= STREAMS_END).then_some(CountStreams { code, flags_at: at, numbers_at, full_at, num_full, end })
     }
 
-    /// Number of flags set among the first `entries` of the stream at byte `at`.
+    /// Number of flags that are set among the first `entries` flags of the stream at byte `at`.
     fn count_flags(&self, at: usize, entries: usize) -> Option<usize> {
         let flags = self.page.0[..STREAMS_END].get(at..at + entries.div_ceil(8))?;
         let (words, bytes) = flags.as_chunks::<8>();
@@ -432,7 +441,7 @@ impl<'p> CompactPage<'p> {
         Some((in_words + in_bytes - beyond) as usize)
     }
 
-    /// Decodes the counts, those of each key one after the other. `None` if the page is damaged.
+    /// Decodes all counts, one key after the other. `None` if the page is damaged.
     pub(crate) fn decode_counts(&self, counts: &mut [[u8; 4]]) -> Option<()> {
         let mut at = self.counts_at;
         for sample in 0..self.samples {
@@ -455,7 +464,7 @@ impl<'p> CompactPage<'p> {
         Some(())
     }
 
-    /// Decodes the counts of a sample. Returns the number of counts that are stored in full.
+    /// Decodes the counts of one sample. Returns the number of counts that are stored in full.
     #[inline(always)]
     fn decode_stream<const HAS_FLAGS: bool, const HAS_FULL: bool>(
         &self,

@@ -8,17 +8,17 @@ use crate::file;
 use crate::format::Page;
 use crate::table::{CheckedPage, Table};
 
-/// Pages per read: 1 MiB.
+/// Number of pages that are read at once: 1 MiB.
 const PAGES_PER_READ: u64 = 256;
 
-/// Iterates over the entries of a table in key order.
+/// Reads the entries of a table one after another in key order.
 #[derive(Debug)]
 pub struct EntryReader<'t> {
     table: &'t Table,
     buffer: PlacedSlice<Page>,
-    /// Number of the next page to be decoded, from 0.
+    /// Number of the next page to decode, from 0.
     page: u64,
-    /// Entries of the page before, and the number of the next of them.
+    /// Keys of the current page; `values` has their values, and `entry` is the index of the next entry to return.
     keys: Vec<u64>,
     values: Vec<u8>,
     entry: usize,
@@ -29,7 +29,7 @@ pub struct EntryReader<'t> {
 }
 
 impl Table {
-    /// Reads all entries in key order, in reads of 1 MiB.
+    /// Creates a reader of all entries in key order. It reads 1 MiB at a time.
     ///
     /// # Errors
     /// There is no memory for the buffer of 1 MiB.
@@ -47,7 +47,7 @@ impl<'t> EntryReader<'t> {
         Ok(EntryReader { table, buffer, page: 0, keys, values, entry: 0, entries: 0, pages_read: 0 })
     }
 
-    /// The next entry, or `None` at the end. The value is valid until the next call.
+    /// Returns the next entry (key and value), or `None` after the last one. The value is valid until the next call.
     ///
     /// # Errors
     /// When a page cannot be read or is damaged.
@@ -81,7 +81,7 @@ impl<'t> EntryReader<'t> {
         Ok(())
     }
 
-    /// Reads and checks the next pages.
+    /// Reads the next pages into the buffer and checks them.
     fn read_next_pages(&mut self) -> Result<(), Error> {
         let first = self.pages_read;
         let pages = PAGES_PER_READ.min(self.table.num_pages() - first) as usize;

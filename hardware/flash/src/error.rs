@@ -9,44 +9,44 @@ use genuma_machine::placement;
 /// Why a table cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The table specification is impossible.
+    /// The [`crate::TableSpec`] is invalid.
     #[error("{path}: cannot create this table: {what}", path = path.display())]
     InvalidSpec {
-        /// Path of the finished table.
+        /// Final path of the table.
         path: PathBuf,
-        /// Which part of the specification is impossible.
+        /// What is invalid.
         what: String,
     },
     /// The keys are not in strictly ascending order.
     #[error("{path}: entry {entry}: key {key:#x} is not above {before:#x}: sort the keys and remove duplicates", path = path.display())]
     KeysOutOfOrder {
-        /// Path of the finished table.
+        /// Final path of the table.
         path: PathBuf,
-        /// Number of the entry, from 0.
+        /// Index of the entry, from 0.
         entry: u64,
-        /// Key of the entry.
+        /// Key of the invalid entry.
         key: u64,
-        /// Key of the entry before.
+        /// Key of the previous entry.
         before: u64,
     },
-    /// A value has another size than the table's values.
+    /// The size of a value differs from [`crate::TableSpec::value_bytes`].
     #[error("internal error, please report: {path}: entry {entry} has a value of {given} bytes, but values of this table have {wanted}", path = path.display())]
     WrongValueSize {
-        /// Path of the finished table.
+        /// Final path of the table.
         path: PathBuf,
-        /// Number of the entry, from 0.
+        /// Index of the entry, from 0.
         entry: u64,
         /// Size of the given value in bytes.
         given: usize,
-        /// Size of the table's values in bytes.
+        /// Expected size in bytes.
         wanted: usize,
     },
-    /// More entries were added than the specification allows.
+    /// More entries were added than [`crate::TableSpec::max_entries`].
     #[error("internal error, please report: {path}: more than the {most} entries that were announced", path = path.display())]
     TooManyEntries {
-        /// Path of the finished table.
+        /// Final path of the table.
         path: PathBuf,
-        /// Maximum number of entries in the specification.
+        /// Maximum number of entries according to the specification.
         most: u64,
     },
     /// The file could not be published under its final name.
@@ -55,12 +55,12 @@ pub enum Error {
     /// The file could not be written, for example because the disk is full.
     #[error("{path}: cannot write: {source}", path = path.display())]
     Write {
-        /// Path of the finished table.
+        /// Final path of the table.
         path: PathBuf,
         /// Error of the system call.
         source: io::Error,
     },
-    /// The file could not be opened, or its header not read.
+    /// The file could not be opened, or its header could not be read.
     #[error("{path}: cannot open: {source}", path = path.display())]
     Open {
         /// Path of the table.
@@ -68,7 +68,7 @@ pub enum Error {
         /// Error of the system call.
         source: io::Error,
     },
-    /// The file is not a table.
+    /// The file does not begin with the magic bytes of a table.
     #[error("{path}: is not a genuma table", path = path.display())]
     NotATable {
         /// Path of the file.
@@ -99,9 +99,9 @@ pub enum Error {
     Damaged {
         /// Path of the table.
         path: PathBuf,
-        /// Which part of the file cannot be used.
+        /// The damaged part.
         part: TablePart,
-        /// Which check failed.
+        /// Which check of the part failed.
         what: &'static str,
     },
     /// A part of the table could not be read.
@@ -114,17 +114,17 @@ pub enum Error {
         /// Error of the system call.
         source: io::Error,
     },
-    /// The system does not permit the requested way of reading.
+    /// The operating system does not permit the requested [`crate::PageReadMethod`].
     #[error("{path}: {way} is not permitted here: {source}: use automatic access", path = path.display())]
     AccessRefused {
         /// Path of the table.
         path: PathBuf,
-        /// Name of the way of reading.
+        /// Name of the method, such as `io_uring`.
         way: &'static str,
         /// Error of the system call.
         source: io::Error,
     },
-    /// A reading thread could not be started.
+    /// A thread that reads pages could not be started.
     #[error("{path}: cannot start a thread that reads: {source}; lower --threads", path = path.display())]
     CannotStartThread {
         /// Path of the table.
@@ -132,12 +132,12 @@ pub enum Error {
         /// Error of the system call.
         source: io::Error,
     },
-    /// There is not enough memory on the requested nodes.
+    /// There is not enough memory on the requested NUMA nodes.
     #[error("{path}: {source}", path = path.display())]
     NotEnoughMemory {
         /// Path of the table.
         path: PathBuf,
-        /// Error of the allocation, with the node.
+        /// Error of the allocation, which names the NUMA node.
         source: placement::Error,
     },
 }
@@ -147,13 +147,14 @@ pub enum Error {
 pub enum TablePart {
     /// The header: the first 4096 bytes.
     Header,
-    /// A page of entries. The number counts from 1 and includes the header page: page n starts at byte 4096 n.
+    /// A page of entries with its number. Numbers count from 1, because the header is page 0: page n starts at byte
+    /// 4096 n.
     Page(u64),
     /// The index: the first key of each page.
     Index,
     /// The Bloom filters of the page groups.
     Filter,
-    /// The copy of the entries that are looked up most often.
+    /// The section with copies of the hot entries: those that are looked up most often.
     HotEntries,
 }
 

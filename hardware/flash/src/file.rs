@@ -1,4 +1,5 @@
-//! File access in whole pages, with direct I/O (bypassing the page cache) where the file system supports it.
+//! Opens and reads table files in whole pages, with direct I/O (bypassing the page cache) where the file system
+//! supports it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut};
@@ -11,7 +12,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use crate::Error;
 use crate::format::{self, PAGE_BYTES, Page};
 
-/// Opens a file with `O_DIRECT`, or without it where the file system refuses it.
+/// Opens a file with `O_DIRECT`, or without it if the file system does not support it.
 fn open_with_direct_io(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     match options.custom_flags(libc::O_DIRECT).open(path) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -29,12 +30,12 @@ fn open_with_direct_io(options: &mut OpenOptions, path: &Path) -> io::Result<Fil
     }
 }
 
-/// Opens a file for writing whole pages from page-aligned memory.
+/// Opens a file to write whole pages from page-aligned memory with direct I/O.
 pub(crate) fn open_for_direct_writing(path: &Path) -> io::Result<File> {
     open_with_direct_io(OpenOptions::new().write(true), path)
 }
 
-/// Opens a file for reading whole pages into page-aligned memory.
+/// Opens a file to read whole pages into page-aligned memory with direct I/O.
 pub(crate) fn open_for_direct_reading(path: &Path) -> io::Result<File> {
     open_with_direct_io(OpenOptions::new().read(true), path)
 }
@@ -42,8 +43,8 @@ pub(crate) fn open_for_direct_reading(path: &Path) -> io::Result<File> {
 /// Number of evenly spaced pages that must be in the page cache for a file to count as cached.
 const NUM_PROBED_PAGES: u64 = 16;
 
-/// Whether a file of `pages` pages (at least one) seems to be in the page cache, judged from some of its pages.
-/// Reading through the page cache is then faster. `file` must not be open for direct I/O.
+/// Whether a file of `pages` pages (at least one) is probably in the page cache, so that reading through the page cache
+/// is faster. Checks only some pages. `file` must not be open for direct I/O.
 pub(crate) fn is_in_page_cache(file: &File, pages: u64) -> bool {
     let mut page = [0; PAGE_BYTES];
     let asked = NUM_PROBED_PAGES.min(pages);
@@ -55,12 +56,12 @@ pub(crate) fn is_in_page_cache(file: &File, pages: u64) -> bool {
     })
 }
 
-/// Writes pages, starting at page `first` of the file.
+/// Writes pages to a file, starting at page `first`.
 pub(crate) fn write_pages(file: &File, pages: &[Page], first: u64) -> io::Result<()> {
     file.write_all_at(bytemuck::cast_slice(pages), first * PAGE_BYTES as u64)
 }
 
-/// Reads pages of entries of the table `path`, starting at page `first`, counted from 0.
+/// Reads pages of entries of the table at `path`, starting at page `first` (from 0, not counting the header).
 ///
 /// # Errors
 /// The file cannot be read.

@@ -1,5 +1,5 @@
-//! Writes a partial table file from start to end, in large aligned buffers, on a separate thread: with direct I/O a
-//! write takes as long as the disk does.
+//! Writes a table file from start to end on a separate thread. It uses large aligned buffers, because a direct I/O
+//! write takes as long as the disk needs.
 
 use std::fs::File;
 use std::io;
@@ -16,27 +16,27 @@ use crate::Error;
 use crate::file;
 use crate::format::{self, FileSection, PAGE_BYTES, Page};
 
-/// Pages per write: 1 MiB.
+/// Number of pages in a write buffer: 1 MiB.
 const PAGES_PER_WRITE: usize = 256;
 
 /// Number of buffers: one is filled while the other is written.
 const NUM_BUFFERS: usize = 2;
 
-/// A buffer with full pages, and the number of its first page in the file.
+/// A buffer whose pages are to be written, and the number of its first page in the file.
 struct FullBuffer {
     buffer: PlacedSlice<Page>,
     num_pages: usize,
     first_page: u64,
 }
 
-/// A section after the pages that is being written.
+/// A section (index, filter or hot entries) that is being written after the pages of entries.
 pub(crate) struct OpenSection {
     offset: u64,
     bytes: u64,
     checksum: format::SectionChecksum,
 }
 
-/// Access to the writer thread for several threads that fill buffers.
+/// Queues of the writer thread, shared by several threads that fill buffers.
 #[derive(Debug)]
 pub(crate) struct SharedBufferQueue<'s> {
     full_buffers: Sender<FullBuffer>,
@@ -44,7 +44,7 @@ pub(crate) struct SharedBufferQueue<'s> {
 }
 
 impl SharedBufferQueue<'_> {
-    /// Allocates one more buffer, for a thread that fills pages.
+    /// Allocates an additional buffer for a thread that fills pages.
     ///
     /// # Errors
     /// There is no memory.
@@ -55,8 +55,8 @@ impl SharedBufferQueue<'_> {
         )
     }
 
-    /// Queues the first `full` pages of a buffer for writing at page `first`, and replaces the buffer by another one
-    /// with undefined content. Returns false if the writer thread has ended.
+    /// Queues the first `full` pages of `buffer` for writing at page `first` of the file, and replaces `buffer` by an
+    /// empty buffer with undefined content. Returns false if the writer thread has ended.
     pub(crate) fn queue_full_pages(&self, buffer: &mut PlacedSlice<Page>, full: usize, first: u64) -> bool {
         let Ok(next) = self.empty_buffers.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return false };
         let buffer = std::mem::replace(buffer, next);
@@ -64,31 +64,31 @@ impl SharedBufferQueue<'_> {
     }
 }
 
-/// A table file that is partial until it is published.
+/// Writes the pages and sections of a table to a partial file, which must be published afterwards.
 #[derive(Debug)]
 pub(crate) struct TableFileWriter {
     partial: PartialFile,
-    /// The buffer that is being filled; zero from the current page on.
+    /// The buffer that is being filled. From the current page on it contains zeros.
     buffer: PlacedSlice<Page>,
-    /// Number of full pages in the buffer.
+    /// Number of complete pages in the buffer.
     num_full_pages: usize,
-    /// Number of pages in the file before the buffer.
+    /// Number of pages of the file before this buffer.
     first_page: u64,
-    /// Buffers that have been written and can be filled again.
+    /// Receives buffers that have been written and can be filled again.
     empty_buffers: Receiver<PlacedSlice<Page>>,
     writer_thread: WriterThread,
 }
 
-/// The thread that writes buffers and returns the file at the end.
+/// The thread that writes full buffers to the file.
 #[derive(Debug)]
 struct WriterThread {
-    /// Sends full buffers to the writing thread; `None` when all buffers have been queued.
+    /// Channel of full buffers to the writer thread; `None` when no more buffers follow.
     full_buffers: Option<Sender<FullBuffer>>,
     thread: Option<JoinHandle<io::Result<File>>>,
 }
 
 impl WriterThread {
-    /// Waits until all queued buffers are written.
+    /// Waits until all queued buffers are written, and returns the file.
     fn join(&mut self) -> io::Result<File> {
         self.full_buffers = None;
         let ended = self.thread.take().map(JoinHandle::join);
@@ -105,10 +105,10 @@ impl Drop for WriterThread {
 }
 
 impl TableFileWriter {
-    /// Memory of all write buffers, in bytes.
+    /// Memory of all write buffers of one writer, in bytes.
     pub(crate) const BUFFER_MEMORY_BYTES: u64 = (NUM_BUFFERS * PAGES_PER_WRITE * PAGE_BYTES) as u64;
 
-    /// Creates the partial file of the future table `path`, in the same folder.
+    /// Creates the partial file for the future table at `path`, in the same folder.
     ///
     /// # Errors
     /// There is no memory, or the file cannot be created.
@@ -150,23 +150,23 @@ impl TableFileWriter {
         })
     }
 
-    /// Path of the finished table.
+    /// Final path of the table.
     pub(crate) fn path(&self) -> &Path {
         self.partial.path()
     }
 
-    /// The page that is being filled, initially zero.
+    /// The page that is being filled. A new page contains zeros.
     #[inline]
     pub(crate) fn current_page(&mut self) -> &mut Page {
         &mut self.buffer[self.num_full_pages]
     }
 
-    /// Number of the page that is being filled, from 0.
+    /// Number of the page that is being filled, from 0, in the file.
     pub(crate) fn current_page_number(&self) -> u64 {
         self.first_page + self.num_full_pages as u64
     }
 
-    /// Finishes the current page and goes on to the next.
+    /// Completes the current page and starts the next one.
     ///
     /// # Errors
     /// The disk is full or writing fails.
@@ -175,7 +175,7 @@ impl TableFileWriter {
         if self.num_full_pages == self.buffer.len() { self.write_full_pages() } else { Ok(()) }
     }
 
-    /// Queues the full pages for writing.
+    /// Queues the complete pages of the buffer for writing.
     fn write_full_pages(&mut self) -> Result<(), Error> {
         let Ok(mut next) = self.empty_buffers.recv() else { return self.join_writer_thread().map(drop) };
         next.fill(Page::zeroed());
@@ -194,7 +194,8 @@ impl TableFileWriter {
         self.writer_thread.join().map_err(|source| Error::Write { path: self.path().to_path_buf(), source })
     }
 
-    /// Queues all full pages, and lets several threads write the following pages.
+    /// Queues all complete pages, and returns access to the writer thread for several threads that write the following
+    /// pages.
     ///
     /// # Errors
     /// The disk is full or writing fails.
@@ -209,8 +210,8 @@ impl TableFileWriter {
         }
     }
 
-    /// Moves the current position past `pages` pages that other threads have written. `refused`: whether one of these
-    /// threads failed to write.
+    /// Advances the current position by `pages` pages that other threads have written. `refused` is true if one of
+    /// these threads could not queue its pages.
     ///
     /// # Errors
     /// The disk is full or writing failed, here or in the other threads.
@@ -227,7 +228,7 @@ impl TableFileWriter {
         Error::Write { path: self.path().to_path_buf(), source: io::Error::other("an earlier write failed") }
     }
 
-    /// Waits until all full pages are written, and opens the file for reading.
+    /// Waits until all complete pages are written, and opens the file for reading.
     ///
     /// # Errors
     /// The disk is full or writing fails.
@@ -240,7 +241,7 @@ impl TableFileWriter {
         file::open_for_direct_reading(path).map_err(|source| Error::Open { path: self.path().to_path_buf(), source })
     }
 
-    /// Begins a section at the next page.
+    /// Begins a section at the start of the next page.
     pub(crate) fn begin_section(&self) -> OpenSection {
         OpenSection {
             offset: self.current_page_number() * PAGE_BYTES as u64,
@@ -249,7 +250,7 @@ impl TableFileWriter {
         }
     }
 
-    /// Appends bytes to a section.
+    /// Appends bytes to an open section.
     ///
     /// # Errors
     /// The disk is full or writing fails.
@@ -268,7 +269,7 @@ impl TableFileWriter {
         Ok(())
     }
 
-    /// Ends a section. The rest of its last page is zero.
+    /// Ends a section. The rest of its last page is filled with zeros.
     ///
     /// # Errors
     /// The disk is full or writing fails.
@@ -279,7 +280,7 @@ impl TableFileWriter {
         Ok(FileSection { offset: part.offset, bytes: part.bytes, checksum: part.checksum.checksum() })
     }
 
-    /// Writes a section from the given byte slices.
+    /// Writes a section that consists of the given byte slices.
     ///
     /// # Errors
     /// The disk is full or writing fails.
@@ -289,7 +290,7 @@ impl TableFileWriter {
         self.end_section(&part)
     }
 
-    /// Writes the header and returns the complete file, which has yet to be published.
+    /// Writes the header page and returns the complete partial file, which the caller must publish.
     ///
     /// # Errors
     /// The disk is full or writing fails.

@@ -1,5 +1,5 @@
-//! Blocked Bloom filter that detects absent keys without reading flash. All bits of a key are in one cache line. The
-//! table has one filter for each group of [`PAGES_PER_FILTER_GROUP`] pages.
+//! Blocked Bloom filter that detects most absent keys without reading flash. All bits of a key are in one cache line.
+//! The table has one filter for each group of [`PAGES_PER_FILTER_GROUP`] pages.
 //!
 //! Blocked Bloom filters: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007. A block
 //! is eight words, and a key has one bit in each word. Keys arrive in order, so a writer fills the blocks of one
@@ -18,26 +18,28 @@ use crate::hash::{hash_key, map_hash_to_range};
 
 pub(crate) use filter_layout::FilterLayout;
 
-/// Number of pages that share one Bloom filter (a page group).
+/// Number of pages that share one Bloom filter: a page group.
 pub(crate) const PAGES_PER_FILTER_GROUP: u64 = 64;
-/// Number of entries per group of a table with compact pages, whose number of entries varies.
+/// Number of entries that share one Bloom filter in a table with compact pages, whose pages have different numbers of
+/// entries.
 pub(crate) const ENTRIES_PER_COMPACT_FILTER_GROUP: u64 = 1 << 14;
-/// Maximum number of filter blocks per page: for the largest number of keys per page and of bits per key.
+/// Maximum number of filter blocks per page, reached with the most keys per page and the most bits per key.
 pub(crate) const MAX_FILTER_BLOCKS_PER_PAGE: u64 = 64;
-/// 64-bit words per block.
+/// Number of 64-bit words in a block.
 const WORDS_PER_BLOCK: usize = 8;
 /// Number of hash bits that select one bit of a word.
 const HASH_BITS_PER_WORD: u32 = u64::BITS.trailing_zeros();
-/// Multiplier that mixes a hash again: the hash bits that selected the block are not independent of the block.
+/// Multiplier that mixes a hash once more, because the hash bits that selected the block are equal for all keys of the
+/// block.
 const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A block of the filter: one cache line.
+/// A block of the Bloom filter: 512 bits in one cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct BloomBlock([u64; WORDS_PER_BLOCK]);
 
 impl BloomBlock {
-    /// Index of the bit in word number `word`, from consecutive hash bits, the highest first.
+    /// Index of the bit that a hash sets in word number `word` of its block: consecutive hash bits, the highest first.
     #[inline(always)]
     fn bit_index(hash: u64, word: usize) -> u64 {
         (hash.wrapping_mul(HASH_MULTIPLIER) >> (u64::BITS - HASH_BITS_PER_WORD * (word as u32 + 1)))
@@ -51,13 +53,13 @@ impl BloomBlock {
         }
     }
 
-    /// Sets all bits that are set in another block.
+    /// Sets all bits of this block that are set in the other block.
     #[inline(always)]
     fn union_with(&mut self, other: &BloomBlock) {
         self.0.iter_mut().zip(other.0).for_each(|(bits, others)| *bits |= others);
     }
 
-    /// Whether every word has the bit of this hash.
+    /// Whether all bits of a hash are set in the block.
     #[inline(always)]
     fn may_contain(&self, hash: u64) -> bool {
         let mut missing = 0;
@@ -68,27 +70,27 @@ impl BloomBlock {
     }
 }
 
-/// The blocks of all groups while the table is written, by one or several threads. Setting bits commutes, so the
-/// result does not depend on the order of keys.
+/// The filter blocks of all groups while one or several threads write the table. The order in which keys are added does
+/// not matter.
 #[derive(Debug)]
 pub(crate) struct FilterGroups {
     blocks_per_full_group: usize,
-    /// Entries of a full group.
+    /// Number of entries of a full group.
     entries_per_group: u64,
-    /// Blocks of the first groups; empty for a group without keys so far. Groups that do not fit in memory are
-    /// missing.
+    /// Filter blocks of the first groups, as many as fit in memory; the blocks of a group are empty as long as it has
+    /// no keys.
     kept: Vec<Mutex<Vec<BloomBlock>>>,
 }
 
 impl FilterGroups {
-    /// Creates storage for the filter blocks of a table of up to `most.pages` pages. Keeps the first groups of pages,
-    /// of `entries_per_group` entries each, in memory, as many as fit in `bytes` bytes.
+    /// Creates storage for the filter blocks of a table of at most `most.pages` pages, with `entries_per_group` entries
+    /// in each group. Stores only the first groups, as many as fit in `bytes` bytes.
     pub(crate) fn allocate(most: FilterLayout, entries_per_group: u64, bytes: u64) -> FilterGroups {
         let kept = (0..most.groups_in_memory(bytes)).map(|_| Mutex::default()).collect();
         FilterGroups { blocks_per_full_group: most.blocks_per_full_group() as usize, entries_per_group, kept }
     }
 
-    /// Maximum memory in bytes of the stored groups, given the memory limit `bytes`.
+    /// Maximum memory in bytes of the stored filter blocks if the limit is `bytes`.
     pub(crate) fn max_memory_bytes(most: FilterLayout, bytes: u64) -> u64 {
         let each =
             most.blocks_per_full_group() * size_of::<BloomBlock>() as u64 + size_of::<Mutex<Vec<BloomBlock>>>() as u64;
@@ -100,7 +102,8 @@ impl FilterGroups {
         FilterGroupBuilder { group: 0, is_dirty: false, blocks: vec![BloomBlock::zeroed(); self.blocks_per_full_group] }
     }
 
-    /// Takes the blocks of a group, folded to `blocks` blocks. `None` if the group was not stored.
+    /// Removes and returns the blocks of a group, folded to `blocks` blocks. `None` if the group was not stored because
+    /// of the memory limit.
     pub(crate) fn take_filter_group(&mut self, group: u64, blocks: u64) -> Option<Vec<BloomBlock>> {
         let kept = self.kept.get_mut(group as usize)?.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut kept = mem::take(kept);
@@ -109,19 +112,19 @@ impl FilterGroups {
     }
 }
 
-/// Builds the filter blocks of one page group at a time, for one thread.
+/// Builds the filter blocks of one group at a time. Each thread has its own builder.
 #[derive(Debug)]
 pub(crate) struct FilterGroupBuilder {
     group: u64,
-    /// Whether any key was added to the group.
+    /// Whether a key was added since the builder was cleared.
     is_dirty: bool,
     blocks: Vec<BloomBlock>,
 }
 
 impl FilterGroupBuilder {
-    /// Adds consecutive keys, the first of which is entry number `entry` of the table. Stores the blocks of a group when
-    /// a key belongs to another one. Appends the groups that begin among these keys, with their first keys, to
-    /// `begun`.
+    /// Adds consecutive keys to the filter; the first of them is entry number `entry` of the table. Stores the blocks
+    /// of a group in `groups` when the next group begins. Appends the number and first key of each group that begins
+    /// among these keys to `begun`.
     pub(crate) fn add_entries(
         &mut self,
         groups: &FilterGroups,
@@ -163,7 +166,7 @@ impl FilterGroupBuilder {
         );
     }
 
-    /// Merges the added keys into the stored groups and clears the builder.
+    /// Merges the blocks of the current group into the stored groups, and clears the builder.
     pub(crate) fn merge_into_groups(&mut self, groups: &FilterGroups) {
         if !mem::take(&mut self.is_dirty) {
             return;
@@ -179,15 +182,15 @@ impl FilterGroupBuilder {
         self.blocks.fill(BloomBlock::zeroed());
     }
 
-    /// Returns the filter blocks of the added keys, folded to `blocks` blocks.
+    /// Returns the filter blocks of the current group, folded to `blocks` blocks.
     pub(crate) fn into_folded_blocks(mut self, blocks: u64) -> Vec<BloomBlock> {
         fold_blocks(&mut self.blocks, blocks as usize);
         self.blocks
     }
 }
 
-/// Merges the blocks into `wanted` blocks; the quotient of both numbers is a power of two. Afterwards a hash belongs to
-/// the same block as if there had been `wanted` blocks from the start (see [`map_hash_to_range`]).
+/// Merges the blocks into `wanted` blocks. The ratio of both numbers must be a power of two. Afterwards, each hash
+/// selects a block as if there had been `wanted` blocks from the start (see [`map_hash_to_range`]).
 fn fold_blocks(blocks: &mut Vec<BloomBlock>, wanted: usize) {
     let together = blocks.len().checked_div(wanted).unwrap_or(1);
     if together > 1 {
@@ -211,8 +214,8 @@ pub(crate) fn prefetch_filter_block(blocks: &[BloomBlock], block: usize) {
     }
 }
 
-/// Sets `may[i]` to whether a key with the hash `hashes[i]` may be in the table: whether the filter block with index
-/// `places[i]` has all bits of the hash. Sets all to true if `blocks` is empty.
+/// For each key, sets `may[i]` to whether the key with hash `hashes[i]` may be in the table, that is, whether filter
+/// block number `places[i]` has all bits of the hash. Sets all to true if `blocks` is empty.
 pub(crate) fn test_hashes_with_filter(blocks: &[BloomBlock], places: &[usize], hashes: &[u64], may: &mut [bool]) {
     run_with_widest_simd(
         #[inline(always)]
@@ -220,7 +223,7 @@ pub(crate) fn test_hashes_with_filter(blocks: &[BloomBlock], places: &[usize], h
     );
 }
 
-/// Does what [`test_hashes_with_filter`] does, compiled for the instruction set of the caller.
+/// Implementation of [`test_hashes_with_filter`], compiled for the instruction set of the caller.
 #[inline(always)]
 fn filter_keys_scalar(blocks: &[BloomBlock], places: &[usize], hashes: &[u64], may: &mut [bool]) {
     if blocks.is_empty() {

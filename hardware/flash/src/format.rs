@@ -1,4 +1,4 @@
-//! The file format of a table: header, pages of entries, and sections. Documented in `docs/formats/table.md`.
+//! The file format of a table: header, pages of entries, and sections. `docs/formats/table.md` documents it.
 
 use std::hash::Hasher;
 
@@ -16,33 +16,33 @@ compile_error!("tables are little-endian and are read where they lie");
 
 /// Size of a key in bytes.
 pub(crate) const KEY_BYTES: usize = 8;
-/// Maximum size of a value in bytes: one entry then fills a page.
+/// Maximum size of a value in bytes. One entry with a value of this size fills a page.
 pub const MAX_VALUE_BYTES: usize = CHECKSUMMED_BYTES - KEY_BYTES;
-/// Maximum size of the note in a header, in bytes.
+/// Maximum size in bytes of the metadata note in the header.
 pub const MAX_NOTE_BYTES: usize = 2048;
-/// Bytes of a count of a compact page.
+/// Size in bytes of a count in a table with compact pages.
 pub(crate) const COUNT_BYTES: usize = 4;
-/// Newest format version: compact pages.
+/// Newest format version, which introduced compact pages.
 pub(crate) const TABLE_FORMAT_VERSION: u32 = 3;
-/// Format version with a fixed layout of entries in pages.
+/// Format version of tables whose pages have a fixed layout.
 const FIXED_LAYOUT_VERSION: u32 = 2;
-/// Format version with a single filter for all pages. It is still read, but without its filter.
+/// Oldest format version, with a single filter for all pages. Such tables are read without their filter.
 const SINGLE_FILTER_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"GENUMATB";
-/// Byte offset of the note in the header.
+/// Byte offset of the metadata note in the header.
 const NOTE_OFFSET: usize = 192;
 
-/// Running checksum of a section, which is not made of pages.
+/// Checksum of a section, computed while the section is read or written.
 #[derive(Default)]
 pub(crate) struct SectionChecksum(XxHash3_64);
 
 impl SectionChecksum {
-    /// Adds bytes to the checksum.
+    /// Includes bytes in the checksum.
     pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
 
-    /// The checksum of all bytes added so far.
+    /// The checksum of all bytes included so far.
     pub(crate) fn checksum(&self) -> u64 {
         self.0.finish()
     }
@@ -51,31 +51,33 @@ impl SectionChecksum {
 /// How entries are stored in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageEncoding {
-    /// First all keys in order, then all values in order, as they are. A page has a given number of entries.
+    /// Uncompressed: first all keys in order, then all values in order. All pages but the last have the same number of
+    /// entries.
     Fixed,
-    /// For values that are counts of 32 bits: distances between keys, and counts, in as many bits as they need.
+    /// Compressed, for values that consist of 32-bit counts: distances between keys, and counts, in as few bits as they
+    /// need.
     Compact,
 }
 
-/// Layout of entries in a page.
+/// How the entries of a table are stored in its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageLayout {
     /// Size of a value in bytes.
     pub value_bytes: usize,
-    /// Maximum entries of a page. With a fixed layout all pages but the last have as many.
+    /// Maximum number of entries on a page. With [`PageEncoding::Fixed`], all pages but the last have this number.
     pub entries_per_page: usize,
-    /// How entries are stored.
+    /// How the entries are encoded.
     pub encoding: PageEncoding,
 }
 
 impl PageLayout {
-    /// Fixed layout for values of `value` bytes, at most [`MAX_VALUE_BYTES`].
+    /// Layout with [`PageEncoding::Fixed`] for values of `value` bytes, at most [`MAX_VALUE_BYTES`].
     pub(crate) fn with_fixed_entries(value: usize) -> PageLayout {
         let entries_per_page = CHECKSUMMED_BYTES / (KEY_BYTES + value);
         PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Fixed }
     }
 
-    /// Compact pages with values of `value` bytes.
+    /// Layout with [`PageEncoding::Compact`] for values of `value` bytes.
     pub(crate) fn new_compact(value: usize) -> PageLayout {
         let entries_per_page = compact_page::MAX_ENTRIES_PER_PAGE;
         PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Compact }
@@ -86,7 +88,7 @@ impl PageLayout {
         self.value_bytes / COUNT_BYTES
     }
 
-    /// Maximum number of pages that `entries` entries need; with a fixed layout exactly that number.
+    /// Maximum number of pages for `entries` entries; exact with [`PageEncoding::Fixed`].
     pub(crate) fn max_pages(&self, entries: u64) -> u64 {
         match self.encoding {
             PageEncoding::Fixed => entries.div_ceil(self.entries_per_page as u64),
@@ -95,7 +97,7 @@ impl PageLayout {
         }
     }
 
-    /// Number of entries whose filter is one group.
+    /// Number of entries that share one Bloom filter.
     pub(crate) fn entries_per_filter_group(&self) -> u64 {
         match self.encoding {
             PageEncoding::Fixed => PAGES_PER_FILTER_GROUP * self.entries_per_page as u64,
@@ -103,12 +105,13 @@ impl PageLayout {
         }
     }
 
-    /// Entries of a unit of filter blocks: a group has 64 units.
+    /// Number of entries for which the filter has [`FilterLayout::blocks_per_page`] blocks: one 64th of a group.
     pub(crate) fn entries_per_filter_unit(&self) -> u64 {
         self.entries_per_filter_group() / PAGES_PER_FILTER_GROUP
     }
 
-    /// Number of keys of the index that begin groups. Groups of a fixed layout begin with pages.
+    /// Number of first keys of groups that the index stores in addition to those of pages; 0 with
+    /// [`PageEncoding::Fixed`], whose groups begin with pages.
     pub(crate) fn num_group_first_keys(&self, entries: u64) -> u64 {
         match self.encoding {
             PageEncoding::Fixed => 0,
@@ -116,8 +119,8 @@ impl PageLayout {
         }
     }
 
-    /// Number of entries on page number `number` (from 0) of a table with `entries` entries. `None` for a compact page
-    /// that is damaged.
+    /// Number of entries on page `number` (from 0) of a table with `entries` entries. `None` if the page is compact and
+    /// damaged.
     pub(crate) fn num_entries_of_page(&self, page: &Page, number: u64, entries: u64) -> Option<usize> {
         match self.encoding {
             PageEncoding::Fixed => Some(self.entries_in_page(number, entries)),
@@ -125,8 +128,8 @@ impl PageLayout {
         }
     }
 
-    /// Encodes the entries of a complete page, without its checksum.
-    /// `code` is that of a compact page.
+    /// Encodes the entries of a complete page, without its checksum. `code` has the parameters of a compact page;
+    /// `None` with a fixed layout.
     pub(crate) fn encode_page(&self, code: Option<&PageCode>, keys: &[u64], values: &[u8], page: &mut Page) {
         match code {
             None => self.encode_entries(page, keys, values),
@@ -134,8 +137,8 @@ impl PageLayout {
         }
     }
 
-    /// Decodes the entries of a page into `keys` and `values`, whose lengths are exactly those of the entries. `None`
-    /// if the entries contradict each other. The checksum is not checked.
+    /// Decodes the entries of a page into `keys` and `values`, whose lengths must match the number of entries. `None`
+    /// if the page is damaged. Does not check the checksum.
     pub(crate) fn decode_entries(&self, page: &Page, keys: &mut [u64], values: &mut [u8]) -> Option<()> {
         match self.encoding {
             PageEncoding::Fixed => {
@@ -151,13 +154,13 @@ impl PageLayout {
         }
     }
 
-    /// Number of entries on page `page` (from 0) of a table with `entries` entries.
+    /// Number of entries on page `page` (from 0) of a table with `entries` entries and a fixed layout.
     pub(crate) fn entries_in_page(&self, page: u64, entries: u64) -> usize {
         let before = page * self.entries_per_page as u64;
         (entries - before).min(self.entries_per_page as u64) as usize
     }
 
-    /// The first key on a page.
+    /// The first (smallest) key on a page.
     pub(crate) fn first_key_of_page(&self, page: &Page) -> u64 {
         let at = match self.encoding {
             PageEncoding::Fixed => 0,
@@ -166,18 +169,18 @@ impl PageLayout {
         u64::from_le_bytes(page.0[at..at + KEY_BYTES].try_into().unwrap_or_default())
     }
 
-    /// The keys of a page with a fixed layout that has `entries` entries.
+    /// The keys of a page with a fixed layout and `entries` entries.
     pub(crate) fn keys_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u64] {
         bytemuck::cast_slice(&page.0[..entries * KEY_BYTES])
     }
 
-    /// The value of entry number `entry` of a page.
+    /// The value of entry number `entry` (from 0) of a page with a fixed layout.
     pub(crate) fn value_of_entry<'p>(&self, page: &'p Page, entry: usize) -> &'p [u8] {
         let start = self.entries_per_page * KEY_BYTES + entry * self.value_bytes;
         &page.0[start..start + self.value_bytes]
     }
 
-    /// All values of a page with this number of entries, concatenated.
+    /// All values of a page with a fixed layout and this number of entries, concatenated.
     pub(crate) fn values_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u8] {
         &page.0[self.entries_per_page * KEY_BYTES..][..entries * self.value_bytes]
     }
@@ -191,30 +194,30 @@ impl PageLayout {
     }
 }
 
-/// A section after the pages: offset, length and checksum.
+/// Position, length and checksum of a section of the file, after the pages of entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileSection {
-    /// Offset of the first byte, a multiple of [`PAGE_BYTES`].
+    /// Byte offset of the section in the file, a multiple of [`PAGE_BYTES`].
     pub offset: u64,
-    /// Length in bytes, without the padding of the last page.
+    /// Length of the section in bytes, without the padding of its last page.
     pub bytes: u64,
-    /// Checksum of the section's bytes.
+    /// Checksum of the bytes of the section.
     pub checksum: u64,
 }
 
 impl FileSection {
-    /// Offset of the first page after the section.
+    /// Byte offset of the first page after the section.
     pub(crate) fn end_offset(&self) -> u64 {
         self.offset + self.bytes.next_multiple_of(PAGE_BYTES as u64)
     }
 }
 
-/// Content of the header page.
+/// Content of the header page of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TableHeader {
-    /// Layout of entries in pages.
+    /// How entries are stored in pages.
     pub page_layout: PageLayout,
-    /// Number of keys with their values.
+    /// Number of entries.
     pub entries: u64,
     /// Number of pages of entries.
     pub pages: u64,
@@ -222,31 +225,32 @@ pub(crate) struct TableHeader {
     pub first_key: u64,
     /// Largest key; 0 in an empty table.
     pub last_key: u64,
-    /// Section with the first key of each page. With compact pages the first key of each filter group follows.
+    /// Section of the index: the first key of each page, and with compact pages also the first key of each filter
+    /// group.
     pub index: FileSection,
-    /// Section with the blocks of the Bloom filter.
+    /// Section of the filter: the blocks of the Bloom filters.
     pub filter: FileSection,
-    /// Filter blocks per page. `None` in a table of format version 1.
+    /// Number of filter blocks per page; `None` in a table of format version 1.
     pub(crate) filter_blocks_per_page: Option<u64>,
-    /// Section with the keys, then the values of the hot entries.
+    /// Section of the hot entries: all keys, then all values.
     pub hot: FileSection,
-    /// Note stored by the writer.
+    /// Metadata note that the writer stored.
     pub note: Vec<u8>,
 }
 
-/// Why a header page is rejected.
+/// Why the header page of a file is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
-    /// The file is not a table.
+    /// The file does not begin with the magic bytes of a table.
     NotATable,
-    /// The table has this unsupported format version.
+    /// The file has this format version, which is not supported.
     Version(u32),
-    /// A field is inconsistent with the others.
+    /// A field of the header is invalid. Contains a description.
     Damaged(&'static str),
 }
 
 impl TableHeader {
-    /// Format version.
+    /// Format version of the table.
     fn version(&self) -> u32 {
         match (self.page_layout.encoding, self.filter_blocks_per_page) {
             (PageEncoding::Compact, _) => TABLE_FORMAT_VERSION,
@@ -260,13 +264,13 @@ impl TableHeader {
         self.hot.end_offset()
     }
 
-    /// Layout of the filter blocks. It has no blocks if the filter cannot be used.
+    /// Layout of the filter blocks, without blocks if the table has no filter or one that cannot be used.
     pub(crate) fn filter_layout(&self) -> FilterLayout {
         let units = self.entries.div_ceil(self.page_layout.entries_per_filter_unit());
         FilterLayout::with_blocks_per_page(self.filter_blocks_per_page.unwrap_or(0), units)
     }
 
-    /// Number of hot entries that the file stores.
+    /// Number of hot entries in the file.
     pub(crate) fn num_hot_entries(&self) -> u64 {
         self.hot.bytes / (KEY_BYTES + self.page_layout.value_bytes) as u64
     }
@@ -293,7 +297,7 @@ impl TableHeader {
         page
     }
 
-    /// Decodes a header page and checks that all fields are consistent.
+    /// Parses a header page and checks that its fields are consistent.
     pub(crate) fn parse(page: &Page) -> Result<TableHeader, HeaderError> {
         let word = |at: usize| u64::from_le_bytes(page.0[at..at + 8].try_into().expect("8 bytes"));
         let half = |at: usize| u32::from_le_bytes(page.0[at..at + 4].try_into().expect("4 bytes"));
@@ -357,8 +361,8 @@ impl TableHeader {
     }
 }
 
-/// Names a page of entries in error messages. `page` counts from 0 without the header page; the number in
-/// [`TablePart::Page`] includes it.
+/// The part of a table file that error messages name for a page of entries. `page` counts from 0 without the header;
+/// [`TablePart::Page`] counts the header too.
 pub(crate) fn table_part_of_page(page: u64) -> TablePart {
     TablePart::Page(page + 1)
 }

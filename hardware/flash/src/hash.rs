@@ -1,4 +1,4 @@
-//! Hash function of keys. It selects the filter block, the bits in the block, and the slot among the hot entries.
+//! Hash function of keys. A hash selects the block of the filter, the bits in the block, and the slot of a hot entry.
 
 use genuma_work::hash::mix_bits;
 

@@ -1,12 +1,12 @@
-//! Hot entries: the entries that are expected to be looked up most often. They are selected while a table is written
-//! and kept in memory while it is read (the key-value cache of cadenelli2019, section 5.3).
+//! Hot entries: the entries that will probably be looked up most often. They are selected while a table is written, and
+//! are kept in memory while the table is open (the key-value cache of cadenelli2019, section 5.3).
 
 use genuma_machine::placement::{self, MemoryPlacement, PlacedSlice};
 use genuma_machine::processor::prefetch;
 
 use crate::hash::hash_key;
 
-/// An entry that may become hot.
+/// An entry that may be selected as a hot entry.
 #[derive(Debug, Clone, Copy)]
 struct HotCandidate {
     weight: u64,
@@ -14,19 +14,20 @@ struct HotCandidate {
     value_index: usize,
 }
 
-/// Selects the entries with the largest weights in bounded memory. Among equal weights smaller keys win.
+/// Selects the entries with the largest weights, in bounded memory. Of entries with equal weights it selects those with
+/// the smallest keys.
 #[derive(Debug)]
 pub(crate) struct HotEntrySelector {
     num_wanted: usize,
     value_bytes: usize,
     candidates: Vec<HotCandidate>,
     values: Vec<u8>,
-    /// Entries of this weight or less can no longer be selected.
+    /// Largest weight that is rejected: entries with this weight or less can no longer be selected.
     max_rejected_weight: u64,
 }
 
 impl HotEntrySelector {
-    /// Creates a selector of up to `wanted` entries with values of `value` bytes.
+    /// Creates a selector of at most `wanted` entries with values of `value` bytes.
     pub(crate) fn with_capacity(wanted: usize, value: usize) -> HotEntrySelector {
         HotEntrySelector {
             num_wanted: wanted,
@@ -37,7 +38,7 @@ impl HotEntrySelector {
         }
     }
 
-    /// Merges selectors that were offered different entries.
+    /// Merges the selectors of several threads, which were offered different entries.
     pub(crate) fn merge_selectors(others: Vec<HotEntrySelector>, wanted: usize, value: usize) -> HotEntrySelector {
         let mut all = HotEntrySelector::with_capacity(wanted, value);
         let mut candidates: Vec<(usize, HotCandidate)> = Vec::new();
@@ -51,13 +52,14 @@ impl HotEntrySelector {
         all
     }
 
-    /// Maximum memory of a selector in bytes. It holds up to twice the wanted number of entries before half of them
-    /// are dropped.
+    /// Maximum memory of a selector in bytes. It stores up to twice the wanted number of entries before it drops half
+    /// of them.
     pub(crate) fn compute_peak_bytes(wanted: usize, value: usize) -> u64 {
         2 * wanted as u64 * (size_of::<HotCandidate>() + value) as u64
     }
 
-    /// Offers an entry. Keys must ascend. An entry of weight 0 is never selected.
+    /// Offers an entry to the selector. Keys must be offered in ascending order. Entries of weight 0 are never
+    /// selected.
     #[inline]
     pub(crate) fn offer_entry(&mut self, key: u64, value: &[u8], weight: u64) {
         if weight > self.max_rejected_weight && self.num_wanted > 0 {
@@ -78,7 +80,7 @@ impl HotEntrySelector {
         }
     }
 
-    /// Drops all candidates but those with the largest weights, and sorts the rest by key.
+    /// Drops all candidates but the `num_wanted` with the largest weights, and sorts the rest by key.
     fn drop_surplus(&mut self) {
         if self.candidates.len() <= self.num_wanted {
             return;
@@ -99,7 +101,7 @@ impl HotEntrySelector {
         self.values.truncate(self.num_wanted * self.value_bytes);
     }
 
-    /// Keys and values of the selected entries, at most `most`, in key order.
+    /// Returns keys and values of the selected entries, at most `most`, in key order.
     pub(crate) fn into_selected_entries(mut self, most: usize) -> (Vec<u64>, Vec<u8>) {
         self.num_wanted = self.num_wanted.min(most);
         self.drop_surplus();
@@ -107,21 +109,21 @@ impl HotEntrySelector {
     }
 }
 
-/// Hot entries in memory: a hash table with open addressing, at most half full.
+/// Hot entries in memory: a hash table with open addressing that is at most half full.
 #[derive(Debug)]
 pub(crate) struct HotEntries {
     keys: PlacedSlice<u64>,
-    /// Number of the value in each slot, plus one; 0 in an empty slot.
+    /// For each slot, the number of its value plus one; 0 in an empty slot.
     value_numbers: PlacedSlice<u32>,
     values: PlacedSlice<u8>,
     value_bytes: usize,
 }
 
 impl HotEntries {
-    /// Maximum number of hot entries of a table.
+    /// Maximum number of hot entries in a table.
     pub(crate) const MAX_ENTRIES: usize = u32::MAX as usize - 1;
 
-    /// Builds the hash table from keys, and from values in the same order.
+    /// Builds the hash table from keys and values in the same order.
     ///
     /// # Errors
     /// There is no memory on the requested nodes.
@@ -158,7 +160,7 @@ impl HotEntries {
         size_of_val(&self.keys[..]) + size_of_val(&self.value_numbers[..]) + self.values.len()
     }
 
-    /// Prefetches the cache lines of the slot for a key's hash.
+    /// Prefetches the cache lines of the slot that a hash selects.
     #[inline(always)]
     pub(crate) fn prefetch_slot(&self, hash: u64) {
         if !self.keys.is_empty() {
@@ -168,7 +170,7 @@ impl HotEntries {
         }
     }
 
-    /// The value of a key, if the key is hot.
+    /// The value of a key; `None` if the key is not among the hot entries.
     pub(crate) fn get(&self, key: u64, hash: u64) -> Option<&[u8]> {
         if self.keys.is_empty() {
             return None;

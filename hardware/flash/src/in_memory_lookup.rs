@@ -1,4 +1,5 @@
-//! The part of a lookup that needs no flash: finds absent and hot keys, and the pages of all others.
+//! The part of a lookup that needs no read from flash: it detects absent keys, finds hot entries, and determines the
+//! pages of all other keys.
 
 use genuma_machine::processor::run_with_widest_simd;
 
@@ -8,30 +9,30 @@ use crate::index::KEYS_PER_BATCH;
 use crate::lookup_results::LookupResultsMut as Room;
 use crate::table::Table;
 
-/// A key that is neither hot nor known to be absent, so its page must be read.
+/// A key that is neither a hot entry nor known to be absent, so that its page must be read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageLookup {
-    /// Page number, from 0.
+    /// Number of the page with the key, from 0.
     pub page: u64,
     /// Index of the key in the request.
     pub key_index: usize,
 }
 
-/// Number of keys that a reader looked up, and number of keys for which it read a page from flash.
+/// Numbers of keys that a reader looked up, by how they were found, and number of pages read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LookupCounts {
     /// Number of keys that were looked up.
     pub keys: u64,
-    /// Number of keys found absent by the key range or the filter.
+    /// Number of keys that the filter, or the range of the table's keys, showed to be absent.
     pub known_absent: u64,
-    /// Number of keys found among the hot entries.
+    /// Number of keys found among the hot entries in memory.
     pub hot_hits: u64,
-    /// Number of pages read from flash.
+    /// Number of pages read from flash; 0 if all pages are in memory.
     pub pages_read: u64,
 }
 
-/// Looks up `keys` in memory: writes the values of hot keys to `room`, and appends the keys whose page must be read to
-/// `wanted`. `first` is the index of the first of `keys` in the request.
+/// Looks up `keys` without reading pages: writes the values of hot entries to `room`, and appends the keys whose pages
+/// must be read to `wanted`. `first` is the index of the first of `keys` in the request.
 pub(crate) fn look_up_in_memory(
     table: &Table,
     first: usize,
@@ -81,18 +82,18 @@ pub(crate) fn look_up_in_memory(
     }
 }
 
-/// Hashes, groups and filter blocks of a batch of keys whose filter lines are being prefetched.
+/// Hashes, page groups and filter blocks of a batch of keys whose filter blocks are being prefetched.
 #[derive(Default)]
 struct HashedKeys {
     hashes: [u64; KEYS_PER_BATCH],
-    /// Group of pages of each key.
+    /// Page group of each key.
     groups: [usize; KEYS_PER_BATCH],
-    /// Filter block of each key.
+    /// Index of the filter block of each key.
     blocks: [usize; KEYS_PER_BATCH],
 }
 
 impl HashedKeys {
-    /// Hashes the keys, finds their groups and prefetches their filter blocks. `least` is the smallest key of the
+    /// Hashes the keys, finds their page groups and prefetches their filter blocks. `least` is the smallest key of the
     /// table.
     #[inline(always)]
     fn hash_and_prefetch(&mut self, table: &Table, keys: &[u64], least: u64) {
@@ -115,12 +116,12 @@ impl HashedKeys {
     }
 }
 
-/// Keys of a batch that must be looked up on their pages.
+/// Keys of a batch whose pages must be read.
 #[derive(Default)]
 struct UnresolvedKeys {
     keys: [u64; KEYS_PER_BATCH],
     groups: [usize; KEYS_PER_BATCH],
-    /// Index of each key in the request; `keys` has the keys in the same order.
+    /// Index of each key in the request, in the order of `keys`.
     numbers: [usize; KEYS_PER_BATCH],
     len: usize,
 }
@@ -133,7 +134,7 @@ impl UnresolvedKeys {
         self.len = at + 1;
     }
 
-    /// Finds the pages of the keys and adds them to `wanted`.
+    /// Finds the pages of these keys and appends them to `wanted`.
     fn find_pages(mut self, table: &Table, wanted: &mut Vec<PageLookup>) {
         run_with_widest_simd(
             #[inline(always)]

@@ -1,9 +1,9 @@
 //! Index from keys to pages: a search tree in memory whose nodes are cache lines.
 //!
 //! The lowest level has the first key of each page; each level above has every eighth key of the level below. The
-//! position of a node follows from its number, so there are no pointers (the multilevel index of cadenelli2019,
-//! section 5.2.2, with nodes of 8 instead of 64 keys). Keys that are looked up in one batch descend together, and the
-//! cache lines of each step are prefetched one level ahead.
+//! position of a node follows from its number, so the tree has no pointers (the multilevel index of cadenelli2019,
+//! section 5.2.2, with nodes of 8 instead of 64 keys). The keys of a batch are searched together, level by level, and
+//! the cache lines of the next level are prefetched.
 
 use std::ops::Range;
 
@@ -12,25 +12,25 @@ use genuma_machine::processor::prefetch;
 
 use crate::filter::PAGES_PER_FILTER_GROUP;
 
-/// Keys per node: a cache line of 64 bytes.
+/// Number of keys in a node of the index: a cache line of 64 bytes.
 const KEYS_PER_NODE: usize = 8;
-/// Number of levels below the level of page groups.
+/// Number of levels of the index below the level whose positions are page groups.
 const LEVELS_BELOW_GROUPS: usize = 2;
 const _: () = assert!((KEYS_PER_NODE * KEYS_PER_NODE) as u64 == PAGES_PER_FILTER_GROUP);
-/// Number of keys that descend together.
+/// Maximum number of keys that are searched together.
 pub(crate) const KEYS_PER_BATCH: usize = 16;
 
-/// The index: first keys of all pages, and the levels above.
+/// Index in memory: the first keys of all pages, and the levels of the search tree above them.
 #[derive(Debug)]
 pub(crate) struct PageIndex {
-    /// Keys of all levels, the top first. Each level is padded to whole nodes.
+    /// Keys of all levels, from the top level down. Each level is padded to whole nodes.
     keys: PlacedSlice<u64>,
-    /// Start and number of keys of each level.
+    /// For each level, index in `keys` of its first key, and number of its keys.
     levels: Vec<(usize, usize)>,
 }
 
 impl PageIndex {
-    /// Builds the index for `pages` pages, at least one. `fill` writes the first key of each page.
+    /// Builds the index of a table with `pages` pages, at least one. `fill` must write the first key of each page.
     ///
     /// # Errors
     /// The error of `fill`, or no memory on the requested nodes.
@@ -76,29 +76,30 @@ impl PageIndex {
         size_of_val(&self.keys[..])
     }
 
-    /// Finds for up to [`KEYS_PER_BATCH`] keys the last group of [`PAGES_PER_FILTER_GROUP`] pages whose first key is at most
-    /// the key. No key may be below the first page's first key.
+    /// For up to [`KEYS_PER_BATCH`] keys, finds the last group of [`PAGES_PER_FILTER_GROUP`] pages whose first key is
+    /// at most the key. No key may be below the first key of the table.
     #[inline(always)]
     pub(crate) fn find_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
         groups.fill(0);
         self.descend(0..self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS), keys, groups);
     }
 
-    /// Finds the last page whose first key is at most the key, as [`PageIndex::find_pages`] without groups.
+    /// For each key, finds the last page whose first key is at most the key. Searches all levels of the index.
     #[inline(always)]
     pub(crate) fn find_pages_from_top(&self, keys: &[u64], pages: &mut [usize; KEYS_PER_BATCH]) {
         pages.fill(0);
         self.descend(0..self.levels.len(), keys, pages);
     }
 
-    /// Finds the last page whose first key is at most the key. `groups` has the result of [`PageIndex::find_groups`]
-    /// for these keys and is replaced by page numbers.
+    /// For each key, finds the last page whose first key is at most the key. `groups` must contain the result of
+    /// [`PageIndex::find_groups`] for these keys, and is replaced by the numbers of the pages.
     #[inline(always)]
     pub(crate) fn find_pages(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
         self.descend(self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS)..self.levels.len(), keys, groups);
     }
 
-    /// Descends some levels. Positions in the level above the first become positions in the last of these levels.
+    /// Searches some consecutive levels. `places` contains positions in the level above them and is replaced by
+    /// positions in the last of them.
     #[inline(always)]
     fn descend(&self, levels: Range<usize>, keys: &[u64], places: &mut [usize; KEYS_PER_BATCH]) {
         assert!(keys.len() <= KEYS_PER_BATCH);

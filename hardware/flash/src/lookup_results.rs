@@ -1,6 +1,6 @@
-//! Results of a lookup of many keys, in the order of the keys.
+//! Results of looking up many keys, in the order of the keys.
 
-/// The values found for many keys. Reuse it for many lookups: it keeps its memory.
+/// The values found for many keys. The buffer keeps its memory, so it should be reused for many lookups.
 #[derive(Debug, Clone, Default)]
 pub struct LookupResults {
     is_found: Vec<bool>,
@@ -9,7 +9,7 @@ pub struct LookupResults {
 }
 
 impl LookupResults {
-    /// Creates a buffer that look-ups fill and reuse.
+    /// Creates an empty buffer for results.
     pub fn new() -> LookupResults {
         LookupResults::default()
     }
@@ -19,12 +19,12 @@ impl LookupResults {
         self.is_found.len()
     }
 
-    /// Whether no key was looked up.
+    /// Whether no keys were looked up.
     pub fn is_empty(&self) -> bool {
         self.is_found.is_empty()
     }
 
-    /// The value of key number `key` of the lookup, counted from 0. `None` if the key is not in the table.
+    /// The value of the key with index `key` in the lookup, from 0. `None` if the table does not have the key.
     ///
     /// # Panics
     /// When fewer keys were looked up.
@@ -32,12 +32,13 @@ impl LookupResults {
         self.is_found[key].then(|| &self.values[key * self.value_bytes..(key + 1) * self.value_bytes])
     }
 
-    /// Iterates over the values in the order of the keys; `None` for absent keys.
+    /// Iterates over the values in the order of the keys; `None` for keys that the table does not have.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
         (0..self.len()).map(|key| self.get(key))
     }
 
-    /// Clears the results and allocates space for `keys` keys with values of `value` bytes.
+    /// Clears the results, allocates space for `keys` keys with values of `value` bytes, and returns access to all of
+    /// it.
     pub(crate) fn reset_for_keys(&mut self, keys: usize, value: usize) -> LookupResultsMut<'_> {
         self.is_found.clear();
         self.is_found.resize(keys, false);
@@ -48,7 +49,7 @@ impl LookupResults {
     }
 }
 
-/// Mutable results of some consecutive keys.
+/// Mutable access to the results of some consecutive keys.
 #[derive(Debug)]
 pub(crate) struct LookupResultsMut<'a> {
     is_found: &'a mut [bool],
@@ -67,7 +68,8 @@ impl<'a> LookupResultsMut<'a> {
         )
     }
 
-    /// Stores the value of a key that a page may have: `copy_value` writes it and returns whether the key was found.
+    /// Stores the value of a key if its page has it: `copy_value` writes the value and returns whether the page has the
+    /// key.
     pub(crate) fn fill_value_if_present<E>(
         &mut self,
         key: usize,
@@ -77,7 +79,7 @@ impl<'a> LookupResultsMut<'a> {
         Ok(())
     }
 
-    /// Stores the value of a key.
+    /// Stores the value of a key that was found.
     pub(crate) fn set_value(&mut self, key: usize, value: &[u8]) {
         self.is_found[key] = true;
         self.values[key * self.value_bytes..(key + 1) * self.value_bytes].copy_from_slice(value);

@@ -1,8 +1,9 @@
 //! Divides the entries of a table into pages, in the order of the entries.
 //!
-//! A page of fixed layout has a given number of entries. A compact page takes entries while they fit. Its code is known
-//! before its entries: it is chosen for the entries of an earlier page, because the entries of neighbouring pages are
-//! alike. So the result depends on the entries alone, whichever thread encodes a page.
+//! With a fixed layout every page has the same number of entries. A compact page takes entries as long as they fit. The
+//! parameters of its encoding are chosen from the entries of an earlier page, so that they are known before its own
+//! entries; neighbouring pages have similar entries. Therefore the pages depend only on the entries, whichever thread
+//! encodes a page.
 
 use std::sync::Arc;
 
@@ -11,28 +12,27 @@ use genuma_machine::processor::SimdLevel;
 use crate::compact_page::{CountCode, NUM_KEY_WIDTHS, PageCode, distance_bits_minus_one};
 use crate::format::{PageEncoding, PageLayout};
 
-/// Number of pages after which the code is chosen again. With a smaller number the code fits the entries more closely,
-/// but choosing takes more time.
+/// Number of pages after which the parameters of the encoding are chosen again. With fewer pages they fit the entries
+/// better, but choosing them takes more time.
 const PAGES_PER_CODE: u64 = 8;
-/// Share of distances that the widths of a page hold, except the last width, which holds all. Chosen on 31-mers of 5
-/// and 60 Mbp, with and without k-mers of sequencing errors.
+/// Quantiles of the key distances that determine the key widths of a page, except the last width, which holds all
+/// distances. Chosen on 31-mers of 5 and 60 Mbp, with and without k-mers of sequencing errors.
 const WIDTH_QUANTILES: [f64; NUM_KEY_WIDTHS - 1] = [0.1, 0.2, 0.3, 0.45, 0.62, 0.82, 1.0];
-/// Limit of small counts: when a code is chosen, the frequencies of smaller counts are tallied individually, those of
+/// Number of small counts. When an encoding is chosen, the frequency of each smaller count is tallied, and those of
 /// larger counts by their number of bits.
 const SMALL_COUNTS: usize = 256;
 
-/// Layout of a page that takes no more entries: the number of its entries and, for a compact page, the code of its
-/// distances and counts.
+/// Number of entries of a complete page and, for a compact page, the parameters of its encoding.
 #[derive(Debug, Clone)]
 pub(crate) struct FinishedPageLayout {
     pub entries: usize,
     pub code: Option<Arc<PageCode>>,
 }
 
-/// Divides entries into pages.
+/// Divides a sequence of entries into pages.
 #[derive(Debug)]
 pub(crate) struct PageCutter {
-    /// Number of entries on the page that is not complete.
+    /// Number of entries on the current page.
     entries: usize,
     compact: Option<Box<CompactState>>,
     max_entries: usize,
@@ -44,31 +44,31 @@ struct CompactState {
     code: Arc<PageCode>,
     key_bits: [u32; 65],
     last_key: u64,
-    /// Bits that the streams of the page still have.
+    /// Number of bits that are left in the streams of the current page.
     bits_left: u32,
     num_pages: u64,
-    /// Statistics of the page, if the next code is chosen by it.
+    /// Statistics of the entries of the current page, from which the next encoding may be chosen.
     statistics: EntryStatistics,
 }
 
-/// Statistics of the entries of a page: lengths of key distances, and frequencies of counts.
+/// Statistics of the entries of a page: lengths of key distances in bits, and frequencies of counts.
 #[derive(Debug)]
 struct EntryStatistics {
-    /// Number of distances by length in bits.
+    /// For each length in bits, the number of key distances.
     distances: [u32; 65],
     counts: Vec<CountHistogram>,
 }
 
-/// Number of counts of one sample by size.
+/// Frequencies of the counts of one sample.
 #[derive(Debug, Clone)]
 struct CountHistogram {
     small: [u32; SMALL_COUNTS],
-    /// Counts of [`SMALL_COUNTS`] and more, by length in bits.
+    /// For each length in bits, the frequency of counts of [`SMALL_COUNTS`] or more.
     large: [u32; 33],
 }
 
 impl PageCutter {
-    /// A cutter for pages of this layout.
+    /// Creates a divider for pages of this layout.
     pub(crate) fn new(layout: PageLayout) -> PageCutter {
         let compact = match layout.encoding {
             PageEncoding::Fixed => None,
@@ -77,8 +77,8 @@ impl PageCutter {
         PageCutter { entries: 0, compact, max_entries: layout.entries_per_page }
     }
 
-    /// Takes the next entries and adds the pages that they complete to `cuts`. A page is complete when the next entry
-    /// does not fit.
+    /// Adds the next entries, and appends the pages that they complete to `cuts`. A page is complete when the next
+    /// entry does not fit.
     pub(crate) fn add_entries(&mut self, keys: &[u64], values: &[u8], cuts: &mut Vec<FinishedPageLayout>) {
         let Some(compact) = &mut self.compact else {
             let mut left = keys.len();
@@ -103,7 +103,7 @@ impl PageCutter {
         }
     }
 
-    /// The last page, which is not full. `None` if there is no entry.
+    /// The layout of the current page, which is the last and may not be full. `None` if it has no entries.
     pub(crate) fn take_last_page_layout(&self) -> Option<FinishedPageLayout> {
         let code = self.compact.as_ref().map(|compact| compact.code.clone());
         (self.entries > 0).then_some(FinishedPageLayout { entries: self.entries, code })
@@ -124,13 +124,13 @@ impl CompactState {
         }
     }
 
-    /// Whether the next code is chosen by this page.
+    /// Whether statistics of the current page are gathered, from which the next encoding is chosen.
     fn gathers_statistics(&self) -> bool {
         self.num_pages.is_multiple_of(PAGES_PER_CODE)
     }
 
-    /// Takes up to `room` further entries that fit on the page, which has `on_page` entries. Returns the number of
-    /// entries taken.
+    /// Adds up to `room` of the next entries to the current page, which has `on_page` entries, as long as they fit.
+    /// Returns the number of entries added.
     fn take_fitting(&mut self, on_page: usize, keys: &[u64], counts: &[[u8; 4]], room: usize) -> usize {
         let keys = &keys[..keys.len().min(room)];
         let before = self.last_key;
@@ -194,7 +194,7 @@ impl EntryStatistics {
         EntryStatistics { distances: [0; 65], counts: vec![histogram; samples] }
     }
 
-    /// The code for entries like these.
+    /// Chooses the encoding for entries with these statistics.
     fn choose_code(&self) -> PageCode {
         let mut key_widths = PageCode::default_code(0).key_widths;
         let all: u32 = self.distances.iter().sum();
@@ -224,7 +224,7 @@ impl CountHistogram {
         self.small.iter().chain(&self.large).map(|&number| u64::from(number)).sum()
     }
 
-    /// The code that takes the fewest bits for counts like these.
+    /// Chooses the encoding of counts with these frequencies that takes the fewest bits.
     fn choose_code(&self) -> CountCode {
         let (without_flags, bits) = self.best_width(None);
         let (common, number) = (0..).zip(&self.small).max_by_key(|&(_, number)| number).unwrap_or((0, &0));
@@ -234,7 +234,8 @@ impl CountHistogram {
         if self.num_counts() + other_bits < bits { with_flags } else { without_flags }
     }
 
-    /// The base and width that take the fewest bits, and these bits.
+    /// The base and width that take the fewest bits, and the number of these bits. `common` is the count that a flag
+    /// encodes.
     fn best_width(&self, common: Option<u32>) -> (CountCode, u64) {
         let base = self.small.iter().position(|&number| number > 0).unwrap_or(0) as u32;
         let all = self.num_counts();

@@ -1,6 +1,7 @@
-//! Writes a table from entries of several threads. Each thread produces the entries of key ranges (consecutive ranges
-//! of keys). In the order of the key ranges each thread learns where its entries begin, and then fills its pages
-//! independently. Entries that do not fill the last page are passed on to the next key range.
+//! Writes a table with several threads. Each thread produces the entries of some key ranges (ranges of consecutive
+//! keys). In the order of the key ranges, each thread learns at which entry and page its entries begin, and then fills
+//! its pages independently of the other threads. Entries that do not fill the last page of a key range are passed on to
+//! the next key range.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,65 +19,65 @@ use crate::hot_entries::HotEntrySelector;
 use crate::page_cutter::{FinishedPageLayout, PageCutter};
 use crate::writer::TableWriter;
 
-/// State that is passed from one key range to the next.
+/// State of the table between two key ranges, passed from one thread to the next.
 #[derive(Debug)]
 struct WriteState {
-    /// Number of entries before the key range.
+    /// Number of entries in all earlier key ranges.
     entries: u64,
-    /// Number of complete pages before the key range.
+    /// Number of complete pages of all earlier key ranges.
     pages: u64,
-    /// Divides entries into pages.
+    /// Divides the entries into pages.
     cutter: PageCutter,
-    /// Keys of the entries on the page that is not yet full.
+    /// Keys of the entries on the page that is not complete.
     keys: Vec<u64>,
-    /// Values of the entries on the page that is not yet full.
+    /// Values of the entries on the page that is not complete.
     values: Vec<u8>,
     first: u64,
     last: u64,
-    /// The error that ended writing.
+    /// The first error, after which no thread continues to write.
     error: Option<Error>,
 }
 
-/// A table that several threads write: see [`TableWriter::write_in_parallel`].
+/// A table to which several threads write: see [`TableWriter::write_in_parallel`].
 #[derive(Debug)]
 pub struct ParallelTableWriter<'w> {
     path: PathBuf,
     shape: PageLayout,
-    /// Maximum number of entries.
+    /// Maximum number of entries of the table.
     max_entries: u64,
     num_hot_entries: usize,
     ordered_state: OrderedSection<WriteState>,
     groups: &'w FilterGroups,
     buffers: SharedBufferQueue<'w>,
-    /// First key of each full page.
+    /// First key of each complete page.
     firsts: Mutex<Vec<u64>>,
-    /// Filter groups and their first keys.
+    /// Number and first key of each filter group.
     group_first_keys: Mutex<Vec<(u64, u64)>>,
     choosers: Mutex<Vec<HotEntrySelector>>,
     has_write_failed: AtomicBool,
 }
 
-/// One thread's writer. It writes some of the key ranges that the table is divided into.
+/// Writes the entries of some key ranges to the table. Each thread has its own writer.
 #[derive(Debug)]
 pub struct KeyRangeWriter<'t, 'w> {
     table: &'t ParallelTableWriter<'w>,
     _watch: PanicGuard<'t, WriteState>,
     buffer: PlacedSlice<Page>,
     firsts: Vec<u64>,
-    /// Filter groups that begin in the key ranges of this thread, and their first keys.
+    /// Number and first key of each filter group that begins in the key ranges of this thread.
     group_first_keys: Vec<(u64, u64)>,
-    /// Entries of a page that come from several runs.
+    /// Keys of the entries of a page whose entries come from several runs.
     page_keys: Vec<u64>,
     page_values: Vec<u8>,
     filling: FilterGroupBuilder,
     chooser: HotEntrySelector,
 }
 
-/// Consecutive entries: keys, and concatenated values.
+/// Consecutive entries: their keys, and their concatenated values.
 pub(crate) type EntrySlices<'a> = (&'a [u64], &'a [u8]);
 
 impl<'w> ParallelTableWriter<'w> {
-    /// Creates the key range writer of one thread.
+    /// Creates the writer of one thread.
     ///
     /// # Errors
     /// There is no memory.
@@ -95,8 +96,8 @@ impl<'w> ParallelTableWriter<'w> {
         })
     }
 
-    /// Finds the first invalid entry in `runs`, which follow the entries of `turn`: a key out of order, a value of
-    /// the wrong size, or more entries than specified.
+    /// Finds the first invalid entry in `runs`, which follow the entries before the key range: a key out of order, a
+    /// value of the wrong size, or more entries than specified.
     fn find_error(&self, turn: &WriteState, runs: &[EntrySlices<'_>]) -> Option<Error> {
         let (mut entry, mut before) = (turn.entries, (turn.entries > 0).then_some(turn.last));
         for (keys, values) in runs {
@@ -158,7 +159,7 @@ fn copy_last_entries(
     }
 }
 
-/// Splits off the first `n` of `entries`.
+/// Splits off the first `n` of `entries`, and returns them.
 fn split_entries<'a>(entries: &mut EntrySlices<'a>, n: usize, shape: PageLayout) -> EntrySlices<'a> {
     let ((keys, more_keys), (values, more_values)) = (entries.0.split_at(n), entries.1.split_at(n * shape.value_bytes));
     *entries = (more_keys, more_values);
@@ -166,9 +167,9 @@ fn split_entries<'a>(entries: &mut EntrySlices<'a>, n: usize, shape: PageLayout)
 }
 
 impl KeyRangeWriter<'_, '_> {
-    /// Adds the entries of key range number `number`, counted from 0. Each key range must be added exactly once, by any
-    /// thread; a call waits until all earlier key ranges were added. `weight` returns the weight of a value, as for
-    /// [`TableWriter::push_entry`].
+    /// Adds the entries of key range `number` (from 0), which are given as consecutive `runs`. Each key range must be
+    /// added exactly once, by any thread. The call waits until all earlier key ranges were added. `weight` returns the
+    /// weight of a value, as for [`TableWriter::push_entry`].
     ///
     /// Returns whether to continue: false if another thread has stopped, an entry is invalid or writing failed.
     /// [`TableWriter::write_in_parallel`] then returns the error.
@@ -229,7 +230,8 @@ impl KeyRangeWriter<'_, '_> {
         go_on
     }
 
-    /// Writes complete pages, starting at page `page` (from 0): from the entries carried over, and from `runs`.
+    /// Writes complete pages, starting at page `page` (from 0), with the entries carried over from earlier key ranges
+    /// and those of `runs`.
     fn write_pages(
         &mut self,
         page: u64,
@@ -294,13 +296,13 @@ impl KeyRangeWriter<'_, '_> {
         written
     }
 
-    /// Stops writing at key range `number`, which cannot be produced. Returns false if another thread has stopped
-    /// before.
+    /// Stops writing because the entries of key range `number` cannot be produced. Returns false if another thread has
+    /// stopped before.
     pub fn stop_at_key_range(&mut self, number: u64) -> bool {
         self.table.ordered_state.run_and_close(number, |_| ()).is_some()
     }
 
-    /// Ends this thread's work: it has no more key ranges.
+    /// Ends the work of this thread, when it has no more key ranges to add.
     pub fn finish_thread(mut self) {
         self.filling.merge_into_groups(self.table.groups);
         let mut group_keys = self.table.group_first_keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -311,9 +313,9 @@ impl KeyRangeWriter<'_, '_> {
 }
 
 impl TableWriter {
-    /// Calls `work`, which starts and joins threads that write all entries of the table. No entries may be added
-    /// otherwise, before or after. The table is the same as with [`TableWriter::push_entry`], however the entries are
-    /// divided into key ranges. Returns the result of `work`.
+    /// Calls `work`, which must start threads that add all entries of the table as key ranges, and join them. The
+    /// caller must not add entries otherwise. The table is the same as with [`TableWriter::push_entry`], however the
+    /// entries are divided into key ranges. Returns the result of `work`.
     ///
     /// # Errors
     /// As for [`TableWriter::push_entry`].

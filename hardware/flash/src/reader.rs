@@ -1,4 +1,4 @@
-//! Lookups of keys by one thread.
+//! Looks up keys in a table, with one reader per thread.
 
 use std::sync::Once;
 use std::thread;
@@ -10,22 +10,23 @@ use crate::lookup_results::{LookupResults, LookupResultsMut as Room};
 use crate::queue::{self, CompletedRead, PageReadMethod, PageReadQueue, QueueError};
 use crate::table::{CheckedPage, Table};
 
-/// Maximum number of keys whose pages are sorted together. It bounds the memory of a call besides the results.
+/// Maximum number of keys whose pages are sorted and read together. It bounds the memory of a call, not counting the
+/// results.
 const KEYS_PER_WINDOW: usize = 1 << 20;
 /// Maximum number of reads in flight per reader.
 const MAX_READS_IN_FLIGHT: usize = 4096;
 
-/// Looks up keys in a table. It must stay on the thread that created it, because its io_uring must.
+/// Looks up keys in a table. A reader must stay on the thread that created it, as io_uring requires.
 #[derive(Debug)]
 pub struct TableReader<'t> {
     table: &'t Table,
     access: PageReadMethod,
-    /// Queue of page reads in flight; `None` if all pages are in memory.
+    /// Queue of page reads; `None` if all pages are in memory.
     queue: Option<Box<dyn PageReadQueue>>,
     depth: usize,
     lookups: Vec<PageLookup>,
     free_slots: Vec<usize>,
-    /// For each slot its page, and the range of `lookups` on that page.
+    /// For each slot: number of its page, and range of the `lookups` on this page.
     slot_reads: Vec<(u64, std::ops::Range<usize>)>,
     completed_reads: Vec<CompletedRead>,
     counts: LookupCounts,
@@ -33,7 +34,7 @@ pub struct TableReader<'t> {
 }
 
 impl Table {
-    /// Creates a reader with up to `depth` reads in flight (1 to 4096; other values are clamped). The reader must
+    /// Creates a reader that keeps up to `depth` reads in flight (1 to 4096; other values are clamped). The reader must
     /// stay on the calling thread.
     ///
     /// # Errors
@@ -42,8 +43,8 @@ impl Table {
         TableReader::new(self, depth)
     }
 
-    /// Looks up many keys with `threads` threads, each with up to `depth` reads in flight. Each call starts the
-    /// threads again; to save that time, keep a [`TableReader`] in each of your own threads.
+    /// Looks up many keys with `threads` threads, each with up to `depth` reads in flight. Starts the threads anew in
+    /// each call; to avoid this, keep a [`TableReader`] in each of your own threads.
     ///
     /// # Errors
     /// As for [`Table::new_reader`] and [`TableReader::get_many`], or when a thread cannot be started.
@@ -96,17 +97,17 @@ impl<'t> TableReader<'t> {
         })
     }
 
-    /// How the reader reads pages: never [`PageReadMethod::Auto`].
+    /// Method by which the reader reads pages; never [`PageReadMethod::Auto`].
     pub fn page_access(&self) -> PageReadMethod {
         self.access
     }
 
-    /// Lookup counts since the reader was created.
+    /// Numbers of lookups and page reads since the reader was created.
     pub fn lookup_counts(&self) -> LookupCounts {
         self.counts
     }
 
-    /// Looks up one key. `None` if the table does not have it.
+    /// Looks up one key and returns its value. `None` if the table does not have the key.
     ///
     /// # Errors
     /// When its page cannot be read or is damaged.
@@ -117,8 +118,8 @@ impl<'t> TableReader<'t> {
         looked.map(|()| self.single_result.get(0))
     }
 
-    /// Looks up many keys, in any order, with or without repetition. A page that several keys need is read once (once
-    /// per 2^20 keys of a larger call).
+    /// Looks up many keys, in any order; keys may be repeated. A page that several keys need is read once (once per
+    /// 2^20 keys in a larger call).
     ///
     /// # Errors
     /// When a page cannot be read or is damaged. The results are then undefined.
@@ -150,7 +151,7 @@ impl<'t> TableReader<'t> {
         Ok(())
     }
 
-    /// Reads the pages of all lookups, as many at once as possible, and stores the values.
+    /// Reads the pages of all pending lookups, as many as possible at the same time, and stores the values in `room`.
     fn read_lookup_pages(&mut self, keys: &[u64], room: &mut Room<'_>) -> Result<(), Error> {
         let queue = self.queue.as_mut().expect("pages are not in memory");
         let table = self.table;
@@ -203,7 +204,7 @@ impl<'t> TableReader<'t> {
     }
 }
 
-/// Creates a queue for the requested access, or for the best access that the system permits.
+/// Opens a queue for the read method of the table, or for the best method that the system permits.
 fn open_permitted_queue(table: &Table, depth: usize) -> Result<(PageReadMethod, Box<dyn PageReadQueue>), Error> {
     let path = || table.path.clone();
     let ways = match table.access {

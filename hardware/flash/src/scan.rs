@@ -1,5 +1,5 @@
-//! Reads the entries of a table in order, some pages at a time, with little memory: for going through many tables at
-//! once.
+//! Reads the entries of a table in order, a few pages at a time, with little memory, so that many tables can be read
+//! together.
 
 use std::fs::File;
 use std::ops::Range;
@@ -16,12 +16,12 @@ use crate::format::{self, KEY_BYTES, PAGE_BYTES, Page, TableHeader};
 use crate::parallel_writer::is_strictly_ascending;
 use crate::table::read_header;
 
-/// Consecutive entries of a table. Reuse it for many batches: it keeps its memory.
+/// Keys and values of consecutive entries of a table. The batch keeps its memory, so it should be reused.
 #[derive(Debug, Clone)]
 pub struct EntryBatch<V> {
     /// Keys, in ascending order.
     pub keys: Vec<u64>,
-    /// Values of the entries one after another; each takes the table's value size.
+    /// Values of the entries, concatenated; a value may consist of several elements.
     pub values: Vec<V>,
 }
 
@@ -39,11 +39,12 @@ impl<V> Default for EntryBatch<V> {
     }
 }
 
-/// Pages of a table as stored in the file. Reuse it: it keeps its memory.
+/// Pages of a table as they are stored in the file, not yet checked. The buffer keeps its memory, so it should be
+/// reused.
 #[derive(Debug)]
 pub struct UncheckedPages {
     pages: PlacedSlice<Page>,
-    /// Number of the first page in the table.
+    /// Number of the first page in the buffer, from 0.
     first_page: u64,
     num_pages: usize,
 }
@@ -59,23 +60,23 @@ impl UncheckedPages {
     }
 }
 
-/// A table whose pages are read in order, or some of them, by any number of threads. Opening reads only the header.
-/// Each page is checked when it is unpacked: its checksum, the index, and that its keys ascend and are below those of
-/// the next page. Filter and hot entries are neither read nor checked.
+/// A table opened to read all or some of its pages, by any number of threads. Opening reads only the header. Unpacking
+/// a page checks its checksum, that its first key is that of the index, and that its keys are ascending and below those
+/// of the next page. The filter and the hot entries are not read.
 #[derive(Debug)]
 pub struct TableScan {
     path: PathBuf,
     header: TableHeader,
-    /// The file opened for direct I/O of whole pages.
+    /// The file opened for direct I/O of whole pages, bypassing the page cache.
     direct_file: File,
-    /// The file opened for buffered reads of small parts.
+    /// The file opened for buffered reads: of the index, and of pages if they are in the page cache.
     buffered_file: File,
-    /// Whether the file is in the page cache; then pages are read through the cache.
+    /// Whether the file is in the page cache, so that pages are read through it.
     is_cached: bool,
 }
 
 impl TableScan {
-    /// Opens a table.
+    /// Opens a table for reading its pages. Reads only the header.
     ///
     /// # Errors
     /// When the file is not a table, has an unsupported version, or a wrong length.
@@ -114,7 +115,7 @@ impl TableScan {
         (!self.is_empty()).then_some((self.header.first_key, self.header.last_key))
     }
 
-    /// The note stored by the writer.
+    /// Metadata note that the writer of the table stored.
     pub fn note(&self) -> &[u8] {
         &self.header.note
     }
@@ -124,12 +125,13 @@ impl TableScan {
         self.header.pages
     }
 
-    /// Maximum number of entries on a page. With a fixed layout all pages but the last have as many.
+    /// Maximum number of entries on a page. With [`PageEncoding::Fixed`](crate::PageEncoding::Fixed), all pages but the
+    /// last have this number.
     pub fn max_entries_per_page(&self) -> u64 {
         self.header.page_layout.entries_per_page as u64
     }
 
-    /// Maximum bytes of the entries of a page in an [`EntryBatch`].
+    /// Maximum number of bytes that the entries of one page take in an [`EntryBatch`].
     pub fn max_unpacked_page_bytes(&self) -> u64 {
         self.max_entries_per_page() * (KEY_BYTES + self.value_bytes()) as u64
     }
@@ -139,13 +141,12 @@ impl TableScan {
         self.header.file_bytes()
     }
 
-    /// Number of hot entries: copies of entries that are looked up often, which the file stores in a section of their
-    /// own.
+    /// Number of hot entries: entries that are looked up often, copied to a section of their own.
     pub fn num_hot_entries(&self) -> u64 {
         self.header.num_hot_entries()
     }
 
-    /// Finds the page that has `key` if the table has it: the last page whose first key is at most `key`.
+    /// Finds the page that may have `key`: the last page whose first key is at most `key`, or the first page.
     ///
     /// # Errors
     /// When the index cannot be read. The checksum of the index is not checked: a damaged index gives a wrong page.
@@ -172,7 +173,7 @@ impl TableScan {
         Ok(key[0])
     }
 
-    /// Reads the first keys of pages from the index and appends them to `keys`.
+    /// Reads the first keys of consecutive pages from the index and appends them to `keys`.
     ///
     /// # Errors
     /// When the index cannot be read, or the keys do not ascend. The checksum of the index is not checked: unpacking
@@ -195,7 +196,7 @@ impl TableScan {
         self.buffered_file.read_exact_at(bytemuck::cast_slice_mut(keys), at).map_err(unread)
     }
 
-    /// Reads pages without checking them.
+    /// Reads consecutive pages into `raw` without checking them.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -212,7 +213,7 @@ impl TableScan {
         file::read_pages(&self.path, file, &mut raw.pages[..raw.num_pages], pages.start)
     }
 
-    /// Goes through all entries in key order, `pages` pages (at least one) at a time.
+    /// Creates a reader of all entries in key order that reads `pages` pages (at least one) at a time.
     ///
     /// # Errors
     /// There is no memory for the pages.
@@ -223,8 +224,8 @@ impl TableScan {
         Ok(EntryBatchReader { scan: self, raw, pages_per_batch: pages, next_page: 0, page_first_keys: Vec::new() })
     }
 
-    /// Checks pages that were read and appends their entries to `batch`. `firsts` has the first keys of these pages
-    /// according to the index, and that of the page after them if there is one.
+    /// Checks the pages in `raw` and appends their entries to `batch`. `firsts` has the first keys of these pages
+    /// according to the index, and of the page after them if there is one.
     ///
     /// # Errors
     /// When a page or the index is damaged.
@@ -247,8 +248,8 @@ impl TableScan {
         Ok(())
     }
 
-    /// Checks a page and appends its entries to `batch`. `first` and `next` are the first keys of this page and the
-    /// next according to the index.
+    /// Checks a page and appends its entries to `batch`. `first` and `next` are the first keys of this page and of the
+    /// next page according to the index.
     fn unpack_page<V: Pod>(
         &self,
         page: &Page,
@@ -281,7 +282,7 @@ impl TableScan {
     }
 }
 
-/// Reads all entries of a table in key order, a batch of pages at a time.
+/// Reads all entries of a table in key order, several pages at a time.
 #[derive(Debug)]
 pub struct EntryBatchReader<'s> {
     scan: &'s TableScan,
@@ -292,8 +293,7 @@ pub struct EntryBatchReader<'s> {
 }
 
 impl EntryBatchReader<'_> {
-    /// Replaces the content of `batch` by the entries of the next pages. At the end of the table `batch` becomes
-    /// empty.
+    /// Replaces the content of `batch` by the entries of the next pages. `batch` is empty after the end of the table.
     ///
     /// # Errors
     /// As for [`TableScan::read_pages`] and [`TableScan::unpack_entries`].

@@ -1,4 +1,4 @@
-//! An open table: the parts that are kept in memory.
+//! An open table, with the parts of the file that are kept in memory.
 
 use std::fs::File;
 use std::io;
@@ -20,50 +20,53 @@ use crate::hot_entries::HotEntries;
 use crate::index::PageIndex;
 use crate::queue::PageReadMethod;
 
-/// How the pages of a table are read, and which parts are kept in memory on which nodes.
+/// Options for opening a table: how its pages are read, and what is kept in memory on which NUMA nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableOptions {
-    /// Method by which pages are read (io_uring, Linux AIO, pread).
+    /// Method by which pages are read.
     pub access: PageReadMethod,
-    /// Placement of index, filter, hot entries, buffers, and of pages that are kept in memory.
+    /// NUMA nodes and page size of the memory for the index, the filter, the hot entries, the read buffers, and pages
+    /// that are kept in memory.
     pub placement: MemoryPlacement,
-    /// Whether the hot entries are kept in memory. They are also on the pages.
+    /// Whether the hot entries are loaded into memory. Without them, hot entries are read from their pages like all
+    /// others.
     pub load_hot_entries: bool,
 }
 
 impl Default for TableOptions {
-    /// The best access that the system permits, local memory in transparent huge pages, with hot entries.
+    /// Chooses the best read method that the system permits, local memory in transparent huge pages, and loads the hot
+    /// entries.
     fn default() -> Self {
         let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Transparent };
         TableOptions { access: PageReadMethod::Auto, placement, load_hot_entries: true }
     }
 }
 
-/// Memory of an open table in bytes, by part.
+/// Memory that an open table takes, in bytes, by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableMemoryBytes {
-    /// Size in memory of the first keys of all pages.
+    /// Bytes of the index: the first keys of all pages and the levels above them.
     pub index: u64,
-    /// Size in memory of the Bloom filters.
+    /// Bytes of the Bloom filters.
     pub filter: u64,
-    /// Bytes of the hot entries.
+    /// Bytes of the hot entries and their hash table.
     pub hot: u64,
-    /// Bytes of the table's pages in memory: all pages with [`PageReadMethod::Memory`], else 0.
+    /// Bytes of the pages in memory: all pages with [`PageReadMethod::Memory`], otherwise 0.
     pub pages: u64,
 }
 
-/// An immutable sorted table. Any number of threads can have readers of it.
+/// An immutable sorted table, opened for lookups. Any number of threads may create readers of it.
 #[derive(Debug)]
 pub struct Table {
     pub(crate) path: PathBuf,
     pub(crate) header: TableHeader,
     pub(crate) index: PageIndex,
-    /// First keys of the filter groups, if these do not begin with pages.
+    /// Index of the first keys of the filter groups, if groups do not begin with pages (compact pages).
     pub(crate) group_index: Option<PageIndex>,
     pub(crate) filter: PlacedSlice<BloomBlock>,
     pub(crate) filter_layout: FilterLayout,
     pub(crate) hot: HotEntries,
-    /// All pages, if they are kept in memory.
+    /// All pages of entries, if they are kept in memory.
     pub(crate) pages: Option<PlacedSlice<Page>>,
     /// The file opened for direct I/O of whole pages.
     pub(crate) file: File,
@@ -71,7 +74,7 @@ pub struct Table {
     pub(crate) placement: MemoryPlacement,
 }
 
-/// An error while opening, without the path.
+/// Why opening failed, without the path of the file.
 enum OpenFault {
     Damaged(TablePart, &'static str),
     Read(TablePart, io::Error),
@@ -96,8 +99,8 @@ impl OpenFault {
 }
 
 impl Table {
-    /// Opens a table and reads its index, filter and hot entries into memory. These parts are checked now, pages when
-    /// they are read.
+    /// Opens a table and loads its index, filter and hot entries. The checksums of these parts are checked now, those
+    /// of pages when the pages are read.
     ///
     /// # Errors
     /// When the file is not a table, has an unsupported version or a wrong length, one of these parts is damaged, or
@@ -162,17 +165,17 @@ impl Table {
         (!self.is_empty()).then_some((self.header.first_key, self.header.last_key))
     }
 
-    /// The note stored by the writer.
+    /// Metadata note that the writer of the table stored.
     pub fn note(&self) -> &[u8] {
         &self.header.note
     }
 
-    /// Number of pages of entries, 4096 bytes each.
+    /// Number of pages of entries, of 4096 bytes each.
     pub fn num_pages(&self) -> u64 {
         self.header.pages
     }
 
-    /// Memory of the table in bytes, by part.
+    /// Memory that the open table takes, in bytes, by part.
     pub fn memory_bytes_by_part(&self) -> TableMemoryBytes {
         let pages = self.pages.as_ref().map_or(0, |pages| size_of_val(&pages[..]) as u64);
         let filter = size_of_val(&self.filter[..]) as u64;
@@ -181,7 +184,7 @@ impl Table {
         TableMemoryBytes { index, filter, hot: self.hot.memory_bytes() as u64, pages }
     }
 
-    /// Checks a page of entries after reading it. `number` counts from 0.
+    /// Checks the checksum of a page of entries that was read. `number` counts from 0.
     pub(crate) fn check_page<'p>(&self, number: u64, page: &'p Page) -> Result<CheckedPage<'p>, Error> {
         let shape = self.header.page_layout;
         let what = if !page.has_valid_checksum(number + 1) {
@@ -196,12 +199,12 @@ impl Table {
         Err(self.damaged_page(number, what))
     }
 
-    /// The error of a damaged page. `number` counts from 0.
+    /// Creates the error for a damaged page. `number` counts from 0.
     pub(crate) fn damaged_page(&self, number: u64, what: &'static str) -> Error {
         Error::Damaged { path: self.path.clone(), part: format::table_part_of_page(number), what }
     }
 
-    /// Reads and checks all pages.
+    /// Reads all pages of entries into memory and checks them.
     fn read_pages(&self) -> Result<PlacedSlice<Page>, Error> {
         let memory = |source| Error::NotEnoughMemory { path: self.path.clone(), source };
         let mut pages: PlacedSlice<Page> =
@@ -216,7 +219,7 @@ impl Table {
     }
 }
 
-/// A page whose checksum is valid.
+/// A page of entries whose checksum is valid.
 pub(crate) struct CheckedPage<'p> {
     page: &'p Page,
     entries: usize,
@@ -224,14 +227,14 @@ pub(crate) struct CheckedPage<'p> {
 }
 
 impl<'p> CheckedPage<'p> {
-    /// Wraps a page that was checked before.
+    /// Wraps a page whose checksum was checked before.
     pub(crate) fn from_checked(table: &Table, number: u64, page: &'p Page) -> CheckedPage<'p> {
         let shape = table.header.page_layout;
         let entries = shape.num_entries_of_page(page, number, table.header.entries).unwrap_or(0);
         CheckedPage { page, entries, shape }
     }
 
-    /// Decodes all entries of the page into `keys` and `values`, whose content is replaced.
+    /// Decodes all entries of the page, and replaces the content of `keys` and `values` by them.
     ///
     /// # Errors
     /// The entries do not fit together.
@@ -241,7 +244,7 @@ impl<'p> CheckedPage<'p> {
         self.shape.decode_entries(self.page, keys, values).ok_or(compact_page::DAMAGED_STREAMS_MESSAGE)
     }
 
-    /// Writes the value of `key` to `value`. Returns whether the page has the key.
+    /// Copies the value of `key` to `value`. Returns whether the page has the key.
     ///
     /// # Errors
     /// The entries do not fit together.
@@ -263,7 +266,7 @@ impl<'p> CheckedPage<'p> {
     }
 }
 
-/// Reads the header page of a table and checks it.
+/// Reads and checks the header page of a table.
 pub(crate) fn read_header(path: &Path, file: &File) -> Result<TableHeader, Error> {
     let unread = |source| Error::Read { path: path.to_path_buf(), part: TablePart::Header, source };
     let found = file.metadata().map_err(unread)?.len();
@@ -286,7 +289,7 @@ pub(crate) fn read_header(path: &Path, file: &File) -> Result<TableHeader, Error
     if found == wanted { Ok(header) } else { Err(Error::WrongFileLength { path, found, wanted }) }
 }
 
-/// Fills `bytes` from a section of the file and checks the section's checksum.
+/// Reads a section of the file into `bytes` and checks its checksum.
 fn read_and_check(file: &File, section: &FileSection, part: TablePart, bytes: &mut [u8]) -> Result<(), OpenFault> {
     file.read_exact_at(bytes, section.offset).map_err(|error| OpenFault::Read(part, error))?;
     let mut checksum = SectionChecksum::default();
@@ -306,7 +309,7 @@ fn read_section<T: Pod>(
     Ok(elements)
 }
 
-/// Reads and checks the index: first keys of pages, and of filter groups if these do not begin with pages.
+/// Reads and checks the index: the first keys of pages, and those of filter groups if groups do not begin with pages.
 fn read_index(
     file: &File,
     header: &TableHeader,
@@ -333,7 +336,7 @@ fn read_index(
     Ok((new_index(pages)?, group_index))
 }
 
-/// Reads and checks the hot entries. Keeps none of them unless `wanted`.
+/// Reads and checks the hot entries. Returns an empty table if `wanted` is false.
 fn read_hot(file: &File, header: &TableHeader, wanted: bool, at: &MemoryPlacement) -> Result<HotEntries, OpenFault> {
     let bytes: PlacedSlice<u8> = read_section(file, &header.hot, TablePart::HotEntries, at)?;
     let count = header.num_hot_entries() as usize;

@@ -18,41 +18,41 @@ use crate::format::{
 use crate::hot_entries::{HotEntries, HotEntrySelector};
 use crate::page_cutter::{FinishedPageLayout, PageCutter};
 
-/// Number of entries that are divided into pages at once.
+/// Number of entries that are divided into pages together.
 const ENTRIES_PER_CUT: usize = 1024;
 
-/// Specification of a table to be written.
+/// Layout, size and parameters of a table to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSpec {
     /// Size of every value in bytes: 0 to [`MAX_VALUE_BYTES`].
     pub value_bytes: usize,
     /// How entries are stored in pages.
     pub encoding: PageEncoding,
-    /// Maximum number of entries.
+    /// Maximum number of entries of the table.
     pub max_entries: u64,
-    /// Bits of the Bloom filter per entry, up to 64; 0 for no filter. With 12 bits about 3 of 1000 absent keys are
+    /// Bits of the Bloom filter per entry, at most 64; 0 for no filter. With 12 bits, about 3 of 1000 absent keys are
     /// not detected.
     pub filter_bits: u32,
-    /// Number of hot entries, which are found without reading flash: the entries of the largest weights. 0 for none.
+    /// Maximum number of hot entries: the entries with the largest weights, which readers find in memory. 0 for none.
     pub hot_entries: usize,
-    /// Limits the number of hot entries to the number of entries divided by this value.
+    /// Minimum number of entries per hot entry: limits the hot entries to the number of entries divided by this value.
     pub min_entries_per_hot_entry: u64,
-    /// A note of up to [`MAX_NOTE_BYTES`] bytes that the reader can retrieve.
+    /// Metadata note of at most [`MAX_NOTE_BYTES`] bytes, which the file stores unchanged.
     pub note: Vec<u8>,
-    /// Memory budget for writing, in bytes. It does not affect the result: if the filter does not fit, the pages of
-    /// the groups that do not fit are read again.
+    /// Memory budget for writing, in bytes. It does not change the file: filter groups that do not fit in memory are
+    /// built afterwards from pages that are read again.
     pub memory_bytes: u64,
 }
 
 impl TableSpec {
-    /// Specification for at most `entries` entries with `counts` counts of 32 bits each (1 to 64), in compact pages.
-    /// Otherwise as [`TableSpec::new`].
+    /// Specification for at most `entries` entries with `counts` 32-bit counts each (1 to 64), in compact pages. All
+    /// other fields are as in [`TableSpec::new`].
     pub fn new_counts(counts: usize, entries: u64) -> TableSpec {
         TableSpec { encoding: PageEncoding::Compact, ..TableSpec::new(counts * COUNT_BYTES, entries) }
     }
 
-    /// Specification for at most `entries` entries with values of `value_bytes` bytes: fixed layout, a filter of 12 bits per key,
-    /// no hot entries, no note, unlimited memory.
+    /// Specification for at most `entries` entries with values of `value_bytes` bytes: fixed page layout, a filter of
+    /// 12 bits per entry, no hot entries, no note, unlimited memory.
     pub fn new(value_bytes: usize, entries: u64) -> TableSpec {
         let (filter_bits, hot_entries, hot_one_in, note, memory) = (12, 0, 1, Vec::new(), u64::MAX);
         TableSpec {
@@ -68,7 +68,7 @@ impl TableSpec {
     }
 
     /// Maximum memory in bytes that writing takes. It exceeds [`TableSpec::memory_bytes`] only if that is too little
-    /// for the first keys of pages, the candidates for hot entries, 2 MiB of write buffers, 256 KiB of read buffer,
+    /// for the first keys of all pages, the candidates for hot entries, 2 MiB of write buffers, 256 KiB of read buffer,
     /// and the filter of one group of pages.
     pub fn max_memory_bytes(&self) -> u64 {
         self.non_filter_bytes() + FilterGroups::max_memory_bytes(self.max_filter_layout(), self.filter_memory_bytes())
@@ -81,7 +81,7 @@ impl TableSpec {
         }
     }
 
-    /// Layout of the filter with the maximum number of entries.
+    /// Layout of the filter for the maximum number of entries.
     pub(crate) fn max_filter_layout(&self) -> FilterLayout {
         let shape = self.shape();
         let per_unit = shape.entries_per_filter_unit();
@@ -99,12 +99,12 @@ impl TableSpec {
         index + chosen + TableFileWriter::BUFFER_MEMORY_BYTES + PAGES_PER_FILTER_GROUP * PAGE_BYTES as u64 + group
     }
 
-    /// Memory in bytes for building the filter.
+    /// Memory in bytes that is left for building the filter.
     fn filter_memory_bytes(&self) -> u64 {
         self.memory_bytes.saturating_sub(self.non_filter_bytes())
     }
 
-    /// Checks that the specification is possible.
+    /// Checks that the specification is valid.
     fn check(&self, path: &Path) -> Result<(), Error> {
         let what = if self.value_bytes > MAX_VALUE_BYTES {
             format!("values of {} bytes, a page has room for {MAX_VALUE_BYTES}", self.value_bytes)
@@ -128,21 +128,20 @@ impl TableSpec {
     }
 }
 
-/// Sizes of a finished table.
+/// Numbers of entries and pages, and file size, of a finished table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableSummary {
-    /// Number of keys that were written.
+    /// Number of entries.
     pub entries: u64,
     /// Number of pages of entries.
     pub pages: u64,
-    /// Number of hot entries: entries that were also written to a section of their own, because they are looked up
-    /// often.
+    /// Number of hot entries, which were also written to a section of their own.
     pub hot_entries: u64,
     /// Size of the file in bytes.
     pub file_bytes: u64,
 }
 
-/// Writes a table as a partial file, which gets its final name when it is published. If the writer is dropped before,
+/// Writes a table to a partial file, which gets its final name when it is published. If the writer is dropped before,
 /// the partial file is removed.
 ///
 /// ```
@@ -167,26 +166,26 @@ pub struct TableWriter {
     pub(crate) shape: PageLayout,
     pub(crate) entries: u64,
     pub(crate) page_cutter: PageCutter,
-    /// Entries that are not in pages yet: those of the page that is not complete, and others that have not been given
-    /// to the cutter.
+    /// Keys of entries that are not in pages yet: those of the current page, and entries that were not given to the
+    /// page cutter yet.
     pub(crate) keys: Vec<u64>,
     pub(crate) values: Vec<u8>,
-    /// Number of these entries that have been given to the cutter.
+    /// Number of entries in `keys` that were given to the page cutter.
     pub(crate) num_cut_entries: usize,
     pub(crate) first_key: u64,
     pub(crate) last_key: u64,
     pub(crate) page_first_keys: Vec<u64>,
-    /// Filter groups and their first keys.
+    /// Number and first key of each filter group.
     pub(crate) group_first_keys: Vec<(u64, u64)>,
     pub(crate) filter_groups: FilterGroups,
-    /// Number of entries that have been added to the filter.
+    /// Number of entries that were added to the filter.
     pub(crate) num_filter_entries: u64,
     pub(crate) filter_builder: FilterGroupBuilder,
     pub(crate) hot_selector: HotEntrySelector,
 }
 
 impl TableWriter {
-    /// Starts writing the future table `path`.
+    /// Creates a writer of the future table at `path`. `spec` describes the table.
     ///
     /// # Errors
     /// When `spec` is impossible, there is not enough memory, or the file cannot be created.
@@ -225,8 +224,8 @@ impl TableWriter {
         })
     }
 
-    /// Adds an entry. `weight` is the expected number of lookups in any unit: the entries with the largest weights
-    /// become hot entries, those of weight 0 never.
+    /// Adds an entry; keys must be added in ascending order. `weight` is the relative number of expected lookups: the
+    /// entries with the largest weights become hot entries, those of weight 0 never.
     ///
     /// # Errors
     /// When the key is not above the one before, the value has another size, there are more entries than specified,
@@ -258,8 +257,8 @@ impl TableWriter {
         if self.keys.len() - self.num_cut_entries == ENTRIES_PER_CUT { self.write_complete_pages() } else { Ok(()) }
     }
 
-    /// Adds entries with concatenated values, faster than one by one. `weight` returns the weight of the entry with
-    /// this index, as for [`TableWriter::push_entry`].
+    /// Adds entries with concatenated values; faster than adding them one by one. `weight` returns the weight of the
+    /// entry with this index, as for [`TableWriter::push_entry`].
     ///
     /// # Errors
     /// As for [`TableWriter::push_entry`]. Entries before the invalid one may have been added.
@@ -295,7 +294,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Divides the entries that are new into pages, and writes those that are complete.
+    /// Divides the new entries into pages, and writes the complete pages.
     fn write_complete_pages(&mut self) -> Result<(), Error> {
         let value = self.shape.value_bytes;
         let (new_keys, new_values) = (&self.keys[self.num_cut_entries..], &self.values[self.num_cut_entries * value..]);
@@ -315,7 +314,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Writes a page with the entries from number `first` of those that are not in pages yet.
+    /// Writes a page with the entries from index `first` of `keys` on.
     fn write_page(&mut self, cut: &FinishedPageLayout, first: usize) -> Result<(), Error> {
         let (keys, value) = (&self.keys[first..first + cut.entries], self.shape.value_bytes);
         let values = &self.values[first * value..][..cut.entries * value];
@@ -327,8 +326,7 @@ impl TableWriter {
         self.file_writer.finish_page()
     }
 
-    /// Writes everything that is left, syncs the file and publishes it under its final name, replacing an older
-    /// table.
+    /// Writes the rest of the table, syncs the file and publishes it under its final name, replacing an older table.
     ///
     /// # Errors
     /// When the disk is full or writing fails. The partial file is then removed.
@@ -338,7 +336,8 @@ impl TableWriter {
         Ok(written)
     }
 
-    /// Writes index, filter, hot entries and header. The returned file has yet to be published.
+    /// Writes the remaining pages, index, filter, hot entries and header. Returns a summary and the partial file, which
+    /// the caller must publish.
     ///
     /// # Errors
     /// When the disk is full or writing fails. The partial file is then removed.
@@ -379,7 +378,7 @@ impl TableWriter {
         Ok((TableSummary { entries, pages, hot_entries: hot, file_bytes: header.file_bytes() }, table))
     }
 
-    /// Writes the filter. Groups that did not fit in memory are rebuilt from their pages in the file.
+    /// Writes the filter section. Groups that did not fit in memory are rebuilt from their pages in the file.
     fn write_filter(&mut self, layout: FilterLayout) -> Result<FileSection, Error> {
         self.filter_builder.merge_into_groups(&self.filter_groups);
         let (mut part, mut again) = (self.file_writer.begin_section(), None);
@@ -399,7 +398,7 @@ impl TableWriter {
         self.file_writer.end_section(&part)
     }
 
-    /// Prepares for reading pages again: opens the file and allocates a buffer for one group.
+    /// Opens the file to read pages again, and allocates a buffer for the pages of one group.
     fn open_for_rereading(&mut self) -> Result<(File, PlacedSlice<Page>), Error> {
         let file = self.file_writer.reopen_for_reading()?;
         let at = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };

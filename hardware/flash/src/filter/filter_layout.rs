@@ -1,35 +1,35 @@
-//! Layout of the filter blocks of a table.
+//! Sizes and positions of the filter blocks of a table.
 
 use super::{BloomBlock, PAGES_PER_FILTER_GROUP};
 use crate::hash::map_hash_to_range;
 
-/// Layout of the filter: the blocks of each group, one group after the other. All groups but the last have the same
-/// number of blocks.
+/// Sizes and positions of the filter blocks: those of each group, one group after the other. All groups but the last
+/// have the same number of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilterLayout {
-    /// Blocks per page, or per 256 entries of compact pages; 0 for no filter.
+    /// Number of filter blocks per page (per 256 entries in a table with compact pages); 0 without a filter.
     pub blocks_per_page: u64,
-    /// Pages of the table, or units of 256 entries with compact pages.
+    /// Number of pages of the table (number of units of 256 entries in a table with compact pages).
     pub pages: u64,
 }
 
 impl FilterLayout {
-    /// Creates a layout with `each` filter blocks per page for a table of `pages` pages.
+    /// Creates a layout with `each` filter blocks per page, for a table of `pages` pages.
     pub(crate) fn with_blocks_per_page(each: u64, pages: u64) -> FilterLayout {
         FilterLayout { blocks_per_page: each, pages }
     }
 
-    /// Number of blocks per page that gives `bits` bits per entry.
+    /// Number of filter blocks per page of `per_page` entries if each entry has `bits` bits.
     pub(crate) fn compute_blocks_per_page(per_page: usize, bits: u32) -> u64 {
         (per_page as u64 * u64::from(bits)).div_ceil(512)
     }
 
-    /// Number of groups with blocks.
+    /// Number of groups with filter blocks.
     pub(crate) fn num_groups(&self) -> u64 {
         if self.blocks_per_page == 0 { 0 } else { self.pages.div_ceil(PAGES_PER_FILTER_GROUP) }
     }
 
-    /// Number of groups whose blocks fit in `bytes` bytes.
+    /// Number of groups whose filter blocks fit in `bytes` bytes.
     pub(super) fn groups_in_memory(&self, bytes: u64) -> u64 {
         bytes
             .checked_div(self.blocks_per_full_group() * size_of::<BloomBlock>() as u64)
@@ -37,18 +37,18 @@ impl FilterLayout {
             .min(self.num_groups())
     }
 
-    /// The pages that share the filter of a group.
+    /// Range of the pages that belong to a group.
     pub(crate) fn pages_of_group(&self, group: u64) -> std::ops::Range<u64> {
         group * PAGES_PER_FILTER_GROUP..self.pages.min((group + 1) * PAGES_PER_FILTER_GROUP)
     }
 
-    /// Blocks of a group with all its pages.
+    /// Number of filter blocks of a full group.
     pub(crate) fn blocks_per_full_group(&self) -> u64 {
         self.blocks_per_page * PAGES_PER_FILTER_GROUP
     }
 
-    /// Blocks of a group. The last group has as many as for the next power of two of its pages, so that the blocks of
-    /// a full group can be folded to this number.
+    /// Number of filter blocks of a group. The last group has the number for the next power of two of its pages, so
+    /// that the blocks of a full group can be folded to this number.
     pub(crate) fn blocks_of_group(&self, group: u64) -> u64 {
         let pages = self.pages_of_group(group);
         self.blocks_per_page * (pages.end - pages.start).next_power_of_two()
@@ -62,8 +62,7 @@ impl FilterLayout {
         }
     }
 
-    /// Index, among the blocks of all groups, of the filter block that a key with this hash uses in page group
-    /// `group`.
+    /// Index, among the filter blocks of all groups, of the block for a key with this hash in group number `group`.
     #[inline(always)]
     pub(crate) fn block_index(&self, group: usize, hash: u64) -> usize {
         let own = if group as u64 + 1 == self.num_groups() {

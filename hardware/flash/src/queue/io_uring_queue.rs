@@ -1,7 +1,7 @@
 //! Page reads with io_uring.
 //!
-//! The kernel gets addresses to write to, which safe Rust cannot check; [`ReadBuffers`] records which pages the
-//! kernel has.
+//! The kernel receives addresses to which it writes, which safe Rust cannot check. [`ReadBuffers`] records which page
+//! buffers are lent to the kernel.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -15,15 +15,16 @@ use super::read_buffers::ReadBuffers;
 use super::{CompletedRead, PageReadQueue, QueueError};
 use crate::format::{PAGE_BYTES, Page};
 
-/// A queue of page reads with its own io_uring, with registered file and buffers.
+/// A queue of page reads on an io_uring of its own. The file is registered with the kernel, and the buffers too if the
+/// kernel permits it.
 pub(crate) struct IoUringQueue {
     ring: IoUring,
     buffers: ReadBuffers,
-    /// Number of reads that are submitted or queued.
+    /// Number of reads that were requested and are not complete.
     reads_in_flight: usize,
     /// Whether the buffers are registered with the kernel.
     has_registered_buffers: bool,
-    /// Kept open: the ring does not own the file.
+    /// The file that is read. The queue keeps it open, because the ring does not.
     _file: File,
 }
 
@@ -34,7 +35,7 @@ impl std::fmt::Debug for IoUringQueue {
 }
 
 impl IoUringQueue {
-    /// Creates a queue for `depth` reads.
+    /// Creates a queue for up to `depth` reads of `file` in flight.
     pub(crate) fn create(file: &File, depth: usize, at: &MemoryPlacement) -> Result<IoUringQueue, QueueError> {
         let file = file.try_clone()?;
         let entries = u32::try_from(depth).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -51,7 +52,7 @@ impl IoUringQueue {
         Ok(IoUringQueue { ring, buffers, reads_in_flight: 0, has_registered_buffers: registered, _file: file })
     }
 
-    /// Submits new reads to the kernel, and waits until `wanted` reads are complete.
+    /// Submits the new reads to the kernel, and waits until `wanted` reads are complete.
     fn submit_and_wait(&mut self, wanted: usize) -> io::Result<()> {
         loop {
             match self.ring.submitter().submit_and_wait(wanted) {

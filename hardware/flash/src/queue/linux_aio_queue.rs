@@ -1,8 +1,8 @@
 //! Page reads with io_submit(2) and io_getevents(2), the system calls behind libaio.
 //!
-//! The kernel gets addresses to write to, which safe Rust cannot check; [`ReadBuffers`] records which pages the
-//! kernel has. The C library has no wrappers, so the calls are made by number. Structures are those of
-//! `include/uapi/linux/aio_abi.h`.
+//! The kernel receives addresses to which it writes, which safe Rust cannot check. [`ReadBuffers`] records which page
+//! buffers are lent to the kernel. The C library has no wrappers, so the system calls are made by number. The
+//! structures are those of `include/uapi/linux/aio_abi.h`.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -16,10 +16,10 @@ use super::read_buffers::ReadBuffers;
 use super::{CompletedRead, PageReadQueue, QueueError};
 use crate::format::{PAGE_BYTES, Page};
 
-/// Opcode `IOCB_CMD_PREAD`.
+/// `IOCB_CMD_PREAD` of the kernel: the operation pread.
 const IOCB_CMD_PREAD: u16 = 0;
 
-/// `struct iocb` of the kernel, little-endian.
+/// `struct iocb` of the kernel (little-endian layout): one request.
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
 struct Iocb {
@@ -37,7 +37,7 @@ struct Iocb {
     event_file: u32,
 }
 
-/// `struct io_event` of the kernel.
+/// `struct io_event` of the kernel: one completed request.
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
 struct IoEvent {
@@ -47,12 +47,12 @@ struct IoEvent {
     result2: i64,
 }
 
-/// A queue of page reads with Linux AIO.
+/// A queue of page reads with Linux AIO (io_submit, io_getevents).
 #[derive(Debug)]
 pub(crate) struct LinuxAioQueue {
     context: c_ulong,
     buffers: ReadBuffers,
-    /// The request of each slot.
+    /// For each slot, its request.
     requests: Vec<Iocb>,
     /// Slots whose requests have not been submitted yet.
     pending_slots: Vec<usize>,
@@ -65,7 +65,7 @@ fn check_return_value(returned: c_long) -> io::Result<usize> {
 }
 
 impl LinuxAioQueue {
-    /// Creates a queue for `depth` reads.
+    /// Creates a queue for up to `depth` reads of `file` in flight.
     pub(crate) fn create(file: &File, depth: usize, at: &MemoryPlacement) -> Result<LinuxAioQueue, QueueError> {
         let file = file.try_clone()?;
         let buffers = ReadBuffers::allocate(depth, at)?;
@@ -76,7 +76,7 @@ impl LinuxAioQueue {
         Ok(LinuxAioQueue { context, buffers, requests, pending_slots: Vec::new(), events, file })
     }
 
-    /// Submits the requests. The kernel may accept only some of them.
+    /// Submits all pending requests. The kernel may accept only some of them.
     fn submit(&mut self) -> io::Result<()> {
         while !self.pending_slots.is_empty() {
             let requests: Vec<*const Iocb> =
@@ -99,7 +99,7 @@ impl LinuxAioQueue {
         Ok(())
     }
 
-    /// Waits until some of `out` reads in flight are complete.
+    /// Waits until some of the `out` reads in flight are complete, and appends them to `done`.
     fn collect_completions(&mut self, out: usize, done: &mut Vec<CompletedRead>) -> io::Result<()> {
         let least = super::min_completions(out) as c_long;
         let forever = std::ptr::null::<libc::timespec>();

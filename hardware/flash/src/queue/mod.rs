@@ -1,4 +1,4 @@
-//! Queues of page reads, with many reads in flight.
+//! Queues of page reads that keep many reads in flight.
 
 mod read_buffers;
 mod io_uring_queue;
@@ -16,24 +16,24 @@ pub(crate) use io_uring_queue::IoUringQueue;
 pub(crate) use linux_aio_queue::LinuxAioQueue;
 pub(crate) use pread_queue::PreadQueue;
 
-/// How pages of entries are read.
+/// Method by which pages are read from a table file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageReadMethod {
-    /// The first of io_uring, Linux AIO and pread that the system permits.
+    /// Automatic: the first of io_uring, Linux AIO and pread that the system permits.
     #[default]
     Auto,
-    /// io_uring: asynchronous, with registered buffers and file.
+    /// io_uring: asynchronous reads with registered buffers and file.
     IoUring,
-    /// Linux AIO (io_submit and io_getevents): asynchronous. Permitted in containers that forbid io_uring.
+    /// Linux AIO (io_submit and io_getevents): asynchronous reads. Permitted in containers that forbid io_uring.
     LinuxAio,
-    /// One pread(2) after the other.
+    /// pread(2): one synchronous read after the other.
     Pread,
-    /// From memory: all pages are loaded when the table is opened.
+    /// Copies from memory: all pages are loaded when the table is opened.
     Memory,
 }
 
 impl PageReadMethod {
-    /// Name of the way of reading, such as `io_uring`.
+    /// Name of the method, such as `io_uring`.
     pub fn name(self) -> &'static str {
         match self {
             PageReadMethod::Auto => "auto",
@@ -45,25 +45,27 @@ impl PageReadMethod {
     }
 }
 
-/// A page read that the kernel has completed: its buffer, and the result.
+/// A page read that is complete.
 #[derive(Debug)]
 pub(crate) struct CompletedRead {
-    /// Slot of the buffer that was read into.
+    /// Slot into whose buffer the page was read.
     pub slot: usize,
-    /// Number of bytes read, or the error.
+    /// Number of bytes read, or the error of the read.
     pub result: io::Result<usize>,
 }
 
-/// A queue of page reads into its own buffers. Page numbers are those of the file.
+/// A queue of page reads into buffers that the queue owns; each buffer is a slot. Page numbers count from the start of
+/// the file.
 pub(crate) trait PageReadQueue: Debug {
-    /// Requests a page. The read may start only at [`PageReadQueue::wait_for_reads`].
+    /// Requests that a page is read into a slot. The read may start only when [`PageReadQueue::wait_for_reads`] is
+    /// called.
     ///
     /// # Panics
     /// When a read into the same slot is in flight.
     fn request_page(&mut self, slot: usize, page: u64);
 
-    /// Waits until some of the requested pages have been read, and appends them to `done`. Returns at once if no page
-    /// was requested.
+    /// Waits until some of the requested reads are complete, and appends them to `done`. Returns at once if nothing was
+    /// requested.
     ///
     /// # Errors
     /// The kernel accepts no more calls. The queue must be dropped.
@@ -76,8 +78,8 @@ pub(crate) trait PageReadQueue: Debug {
     fn page_in_slot(&self, slot: usize) -> &Page;
 }
 
-/// Number of reads to wait for when `under_way` are in flight: a quarter. Waiting for each read would cost one
-/// wake-up per read, and the device works on the others in the meantime.
+/// Number of reads to wait for if `under_way` are in flight: a quarter. Waiting for each single read would cost one
+/// wake-up per read; meanwhile the device works on the others.
 fn min_completions(under_way: usize) -> usize {
     (under_way / 4).max(1)
 }
@@ -85,7 +87,7 @@ fn min_completions(under_way: usize) -> usize {
 /// Why a queue could not be created.
 #[derive(Debug)]
 pub(crate) enum QueueError {
-    /// The system does not permit this way of reading.
+    /// The system does not permit this method of reading.
     System(io::Error),
     /// The memory for the read buffers cannot be allocated.
     Memory(placement::Error),
@@ -103,7 +105,7 @@ impl From<placement::Error> for QueueError {
     }
 }
 
-/// Creates a queue for `depth` reads of `file`, with buffers placed as in `at`.
+/// Opens a queue for up to `depth` reads of `file` in flight, with the buffers in memory placed as `at` says.
 pub(crate) fn open_page_read_queue(
     access: PageReadMethod,
     file: &File,

@@ -1,4 +1,4 @@
-//! Page reads with pread(2), one after the other. Works everywhere.
+//! Page reads with pread(2), one after the other. Supported by every system.
 
 use std::fs::File;
 use std::io;

@@ -1,8 +1,8 @@
-//! Page buffers that the kernel writes asynchronously.
+//! Page buffers to which the kernel writes asynchronously.
 //!
-//! A page must not be borrowed while the kernel writes to it, so pages are accessed through raw pointers. The module
-//! records who has a page: the kernel between [`ReadBuffers::lend_page_to_kernel`] and [`ReadBuffers::take_page_back`], the
-//! program otherwise.
+//! A page must not be borrowed while the kernel may write to it, so pages are accessed through raw pointers. The module
+//! records which pages are lent to the kernel: those between [`ReadBuffers::lend_page_to_kernel`] and
+//! [`ReadBuffers::take_page_back`].
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -11,13 +11,13 @@ use genuma_machine::placement::{self, MemoryPlacement, PlacedSlice};
 
 use crate::format::{PAGE_BYTES, Page};
 
-/// Numbered pages at fixed addresses.
+/// Page buffers at fixed addresses, numbered from 0.
 #[derive(Debug)]
 pub(super) struct ReadBuffers {
     first: NonNull<Page>,
-    /// For each page whether it is lent to the kernel, which may write to it until the read is complete.
+    /// For each page buffer, whether the kernel may write to it because a read is in flight.
     is_lent: Vec<bool>,
-    /// Owner of the memory. It is not accessed directly: all access is through the pointer `first`.
+    /// Owner of the memory. It is never accessed directly, only through the pointer `first`.
     _pages: PlacedSlice<Page>,
 }
 
@@ -37,12 +37,12 @@ impl ReadBuffers {
         self.is_lent.len()
     }
 
-    /// The memory of all pages as an iovec.
+    /// The memory of all page buffers as an iovec, to register it with the kernel.
     pub(super) fn as_iovec(&self) -> libc::iovec {
         libc::iovec { iov_base: self.first.as_ptr().cast(), iov_len: self.len() * PAGE_BYTES }
     }
 
-    /// Number of pages that are lent to the kernel.
+    /// Number of page buffers that are lent to the kernel.
     pub(super) fn num_lent_pages(&self) -> usize {
         self.is_lent.iter().filter(|given| **given).count()
     }
