@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let profile = match &args.machine {
         Some(path) => Some(machine_profile::load_matching_profile(path, &topology, args.force)?),
         None => match machine_profile::profile_path_from_environment() {
-            Some(path) => machine_profile::read_idle_profile(&path, &topology, args.force)?,
+            Some(path) => machine_profile::read_profile_of_idle_machine(&path, &topology, args.force)?,
             None => None,
         },
     };
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let candidates = cpu_layout::candidate_strategies(&topology, threads, MAX_INSTANCES);
     let strategies = if args.strategies.is_empty() { &candidates } else { &args.strategies };
     let budget = (args.trial_budget > 0.0).then_some(args.trial_budget);
-    let advice = case.ask(&invocation, &topology, strategies, budget)?;
+    let advice = case.run_advisor(&invocation, &topology, strategies, budget)?;
     let mut set = FileSet::default();
     if let Some(path) = &args.json {
         write_json(path, &case, &advice, &mut set)?;
@@ -186,7 +186,7 @@ pub(crate) fn choose_strategy(
     };
     let budget = sample.map(|_| AUTO_TRIAL_TIME_SHARE);
     let strategies = cpu_layout::candidate_strategies(topology, threads, MAX_INSTANCES);
-    match case.ask(invocation, topology, &strategies, budget) {
+    match case.run_advisor(invocation, topology, &strategies, budget) {
         Ok(advice) => Ok((advice.strategy, text::format_log_summary(&case, &advice))),
         Err(error) => {
             warn!(
@@ -240,7 +240,7 @@ impl AdvisedRun {
 
     /// Runs the advisor: predicts the run time of each strategy, tries the best strategies on the aligner within the
     /// time `budget` (share of the run's time; `None` for no trials), and returns the advice.
-    fn ask(
+    fn run_advisor(
         &self,
         invocation: &Invocation,
         topology: &Topology,
@@ -272,7 +272,8 @@ impl AdvisedRun {
             budget,
         };
         let expected = |app: &ApplicationModel, plain_prediction: genuma_strategy::model::RunPrediction| {
-            let (reads, seconds) = trials::trial_size_and_time(app, plain_prediction, max_instances, &self.machine);
+            let (reads, seconds) =
+                trials::estimate_trial_size_and_time(app, plain_prediction, max_instances, &self.machine);
             sample_reads.set(reads);
             seconds
         };

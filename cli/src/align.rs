@@ -152,7 +152,7 @@ pub(crate) struct Args {
     multiqc: Option<PathBuf>,
 
     /// Accepted from earlier versions; genuma is the only engine
-    #[arg(long, hide = true, value_parser = crate::index::parse_engine)]
+    #[arg(long, hide = true, value_parser = crate::index::parse_obsolete_engine_option)]
     engine: Option<()>,
     #[command(flatten)]
     scoring: ScoringAndReportOptions,
@@ -340,7 +340,7 @@ impl Args {
     fn carried_tags(&self, lanes: &[StreamLane]) -> anyhow::Result<Option<Arc<CarriedTags>>> {
         let Some(tags) = self.tags.clone() else { return Ok(None) };
         let tags = tags
-            .with_base_order_tags(self.tags_to_reverse.clone(), self.tags_to_revcomp.clone())
+            .with_strand_dependent_tags(self.tags_to_reverse.clone(), self.tags_to_revcomp.clone())
             .map_err(|reason| UsageError(format!("--tags-to-reverse and --tags-to-revcomp: {reason}")))?;
         let mut lanes_with_tags = 0;
         for lane in lanes {
@@ -421,7 +421,7 @@ impl AlignRun<'_> {
             placement::Error::Engine(error) => anyhow::Error::new(error),
             other => other.into(),
         })?;
-        let observed = engine.index_residence();
+        let observed = engine.query_index_residence();
         if let Err(error) = &observed {
             // For example in a container without the permission to ask the kernel. Nothing depends on the answer.
             warn!(
@@ -473,17 +473,14 @@ impl AlignRun<'_> {
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
             AlignmentOutput::Bam(path) => {
-                let file = BamFile::create(
-                    path,
-                    SortedFileHeader::sorted_by_coordinate(&header)?,
-                    CompressionLevel::default(),
-                )?;
+                let file =
+                    BamFile::create(path, SortedFileHeader::from_sam_header(&header)?, CompressionLevel::default())?;
                 self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_bam(file, &mut set))?
             }
             AlignmentOutput::Cram(path) => {
                 let genome = CramReference::new(Some(self.args.reference.clone()));
                 let version = self.args.cram_version.map_or_else(CramVersion::default, CramVersion::from);
-                let header_of_file = SortedFileHeader::sorted_by_coordinate(&header)?;
+                let header_of_file = SortedFileHeader::from_sam_header(&header)?;
                 let file = CramFile::create(path, header_of_file, &genome)?.with_version(version);
                 self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_cram(file, &mut set))?
             }

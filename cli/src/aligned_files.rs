@@ -6,14 +6,14 @@ use tracing::{info, warn};
 
 /// Returns the name and the record counts of each input file that was read to its end and has record counts: BAM, CRAM
 /// and BINSEQ files, and FASTQ files with UMIs.
-fn finished_files(lanes: &[Lane]) -> impl Iterator<Item = (String, &RecordCounts)> {
+fn files_with_record_counts(lanes: &[Lane]) -> impl Iterator<Item = (String, &RecordCounts)> {
     let name = |lane: &Lane| lane.paths().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
     lanes.iter().filter_map(move |lane| Some((name(lane), lane.record_counts()?)))
 }
 
 /// Logs the number of skipped records of each file, and warns of missing mates and other missing data.
 pub(crate) fn log_record_counts(lanes: &[Lane]) {
-    for (file, tally) in finished_files(lanes) {
+    for (file, tally) in files_with_record_counts(lanes) {
         log_record_counts_of_file(&file, tally);
     }
 }
@@ -43,6 +43,6 @@ pub(crate) fn log_record_counts_of_file(file: &str, tally: &RecordCounts) {
 /// Returns the record counts of all input files that have them as JSON; null if there are no such files.
 pub(crate) fn record_counts_to_json(lanes: &[Lane]) -> Value {
     let files: Vec<Value> =
-        finished_files(lanes).map(|(file, tally)| json!({ "file": file, "records": tally })).collect();
+        files_with_record_counts(lanes).map(|(file, tally)| json!({ "file": file, "records": tally })).collect();
     if files.is_empty() { Value::Null } else { files.into() }
 }

@@ -25,17 +25,17 @@ struct ExitingAllocator;
 unsafe impl GlobalAlloc for ExitingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the layout is the caller's.
-        exit_if_refused(unsafe { MiMalloc.alloc(layout) }, layout.size())
+        exit_if_allocation_failed(unsafe { MiMalloc.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the layout is the caller's.
-        exit_if_refused(unsafe { MiMalloc.alloc_zeroed(layout) }, layout.size())
+        exit_if_allocation_failed(unsafe { MiMalloc.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the memory came from mimalloc, with the caller's layout.
-        exit_if_refused(unsafe { MiMalloc.realloc(memory, layout, size) }, size)
+        exit_if_allocation_failed(unsafe { MiMalloc.realloc(memory, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
@@ -61,19 +61,19 @@ pub(crate) fn return_free_memory() {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_malloc(size: usize) -> *mut c_void {
     // SAFETY: the caller keeps the contract of the C library.
-    exit_if_refused(unsafe { __real_malloc(size) }, size)
+    exit_if_allocation_failed(unsafe { __real_malloc(size) }, size)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_calloc(items: usize, size: usize) -> *mut c_void {
     // SAFETY: the caller keeps the contract of the C library.
-    exit_if_refused(unsafe { __real_calloc(items, size) }, items.saturating_mul(size))
+    exit_if_allocation_failed(unsafe { __real_calloc(items, size) }, items.saturating_mul(size))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_realloc(memory: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller keeps the contract of the C library.
-    exit_if_refused(unsafe { __real_realloc(memory, size) }, size)
+    exit_if_allocation_failed(unsafe { __real_realloc(memory, size) }, size)
 }
 
 /// Bytes of stack that are reserved for the main thread at start.
@@ -107,7 +107,7 @@ fn touch_stack() {
 
 /// Returns `memory`, the result of an allocation of `bytes` bytes. Ends the program with an error message if the
 /// allocation failed.
-fn exit_if_refused<T>(memory: *mut T, bytes: usize) -> *mut T {
+fn exit_if_allocation_failed<T>(memory: *mut T, bytes: usize) -> *mut T {
     if memory.is_null() && bytes > 0 {
         exit_out_of_memory(bytes);
     }

@@ -28,7 +28,7 @@ use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
 use genuma_somatic::call_summary::CallSummary;
-use genuma_somatic::gene_annotation::{GeneFile, Genes};
+use genuma_somatic::gene_annotation::{GeneAnnotation, GeneFile};
 use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::ledger::{
     MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE, TOO_MANY_VARIANTS_LEDGER_LINE,
@@ -38,7 +38,7 @@ use genuma_somatic::pipeline::{CallJob, CallParams, FinishedCall, Resources};
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::target_depth::TargetsOption;
-use genuma_work::cost::process_cost;
+use genuma_work::cost::measure_process_cost;
 use genuma_work::counters::RunCounterRecorder;
 use genuma_work::unit::UnitStore;
 use tracing::{debug, info, warn};
@@ -49,7 +49,7 @@ use crate::fingerprint::Fingerprint;
 use crate::forecast::input;
 use crate::forecast::model::CallInput;
 use crate::forecast::rates::MEASURED_RATES;
-use crate::input_files::InputFiles;
+use crate::input_files::InputFileStates;
 use crate::kmer_length::choose_kmer_length;
 use crate::plan::{self, CostOptions};
 use crate::read_layout::ReadLayoutOptions;
@@ -57,7 +57,7 @@ use crate::report::markup::{format_count_with_noun, format_duration, group_thous
 use crate::{aligned_files, command_line, counter_table, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
-use provenance::{CallInputs, SAM_PLATFORMS};
+use provenance::{ProvenanceInputs, SAM_PLATFORMS};
 use result_check::WarningRule;
 use result_files::{CallOutputs, OutputOptions};
 use sample_options::{SampleNameOptions, TumourReads};
@@ -307,7 +307,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if args.dry_run {
         return args.print_forecast(&mut job);
     }
-    let input_files = InputFiles::from_paths(job.input_paths())?;
+    let input_files = InputFileStates::from_paths(job.input_paths())?;
     if let Some(run) = &args.plan {
         let (reference, warnings) = check_inputs(&job, args.warning_rule())?;
         memory_limits::check_memory_budget(&job.resources, reference)?;
@@ -376,7 +376,7 @@ pub(crate) struct DistributedOutputs<'a> {
 
 /// Runs the last step of a distributed call (`judge`), writes the results, and logs a summary. The output files are
 /// opened before that step, so that a folder without write permission is an error at the start.
-pub(crate) fn write_distributed_results(
+pub(crate) fn finish_distributed_call(
     job: &CallJob,
     outputs: DistributedOutputs<'_>,
     watched: &CallWatcher,
@@ -425,7 +425,7 @@ impl Args {
     /// which may run on another machine.
     fn choose_resources(&self, lanes: &[Lane], k: u32) -> anyhow::Result<Resources> {
         if self.plan.is_some() {
-            let default_threads = || command_line::threads_or_all_cpus(None).min(MAX_STEP_THREADS);
+            let default_threads = || command_line::threads_or_all_cpus(None).min(MAX_DEFAULT_STEP_THREADS);
             return Ok(Resources {
                 threads: self.threads.map_or_else(default_threads, usize::from),
                 memory: self.memory.unwrap_or(DEFAULT_STEP_MEMORY_BYTES),
@@ -524,7 +524,7 @@ impl Args {
             )?,
             resume: self.resume,
         };
-        let provenance = CallInputs {
+        let provenance = ProvenanceInputs {
             samples: &samples,
             lanes: &lanes,
             screen: self.screen.as_deref(),
@@ -557,7 +557,7 @@ impl Args {
 
 /// Maximum of the default number of threads of one task of a distributed call. Tasks run on machines that may have
 /// fewer CPUs than this one.
-const MAX_STEP_THREADS: usize = 4;
+const MAX_DEFAULT_STEP_THREADS: usize = 4;
 /// Default memory budget of one task of a distributed call, in bytes.
 const DEFAULT_STEP_MEMORY_BYTES: u64 = 16 << 30;
 
@@ -620,7 +620,7 @@ fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>
     let Some(path) = &job.reference else { return Ok((None, Vec::new())) };
     let reference = Reference::read_fasta_file(path)?;
     let warnings = header_check::find_header_contradictions(&job.lanes, &reference, path)?;
-    result_check::refuse_by_rule(&warnings, rule)?;
+    result_check::check_warnings_by_rule(&warnings, rule)?;
     warnings.iter().filter(|warning| !warning.withholds_results).for_each(|warning| warn!("{}", warning.message));
     if let Some(option) = &job.targets {
         log_targets(option, &option.read_targets(&reference)?);
@@ -632,7 +632,7 @@ fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>
 }
 
 /// Logs the number of genes, and the features of the GFF3 file that are skipped.
-fn log_genes(gff: &GeneFile, genes: &Genes) {
+fn log_genes(gff: &GeneFile, genes: &GeneAnnotation) {
     let name = gff.path.display();
     info!("{name}: {}", genes.describe_genes());
     genes.describe_skipped_features().iter().for_each(|sentence| warn!("{name}: {sentence}"));
@@ -869,7 +869,7 @@ fn log_result(outcome: &CallSummary, out: &Path, start: Instant) {
         passed.values().sum::<u64>(),
         if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) },
         start.elapsed().as_secs_f64(),
-        size_format::format_bytes(process_cost().peak_bytes),
+        size_format::format_bytes(measure_process_cost().peak_bytes),
         out.join(result_files::REPORT_FILE_NAME).display()
     );
 }

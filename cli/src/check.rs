@@ -15,14 +15,14 @@ use genuma_reads::fasta::Reference;
 use genuma_reads::{AlignedOptions, CramReference, ProgressCounters, check_lanes_for_one_pass};
 use genuma_somatic::root_positions;
 use genuma_work::ProgressListener;
-use genuma_work::cost::process_cost;
+use genuma_work::cost::measure_process_cost;
 use genuma_work::publish::FileSet;
 use serde::Serialize;
 use serde_json::Value;
 use tracing::info;
 
 use crate::call::sample_options::{NormalReads, SampleNameOptions, TumourReads};
-use crate::input_files::InputFiles;
+use crate::input_files::InputFileStates;
 use crate::progress::UnitProgressDisplay;
 use crate::read_layout::ReadLayoutOptions;
 use crate::{aligned_files, command_line, json_file, logging, multiqc, size_format};
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         &options,
     )?;
     check_lanes_for_one_pass(&lanes)?;
-    let input_files = InputFiles::from_lanes(&lanes, args.reference.as_deref())?;
+    let input_files = InputFileStates::from_lanes(&lanes, args.reference.as_deref())?;
     let genome = args.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
     let threads = command_line::threads_or_all_cpus(args.threads);
     let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgressDisplay::start());
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     set.publish_all()?;
     aligned_files::log_record_counts(&lanes);
-    let cost = process_cost();
+    let cost = measure_process_cost();
     info!("{:.1} s, {} peak memory", start.elapsed().as_secs_f64(), size_format::format_bytes(cost.peak_bytes));
     Ok(())
 }

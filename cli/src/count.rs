@@ -8,17 +8,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::value_parser;
-use genuma_kmers::{CountParams, Devices, MAX_SAMPLES, Partition, SampleKmers, ScatteredSamples, min_memory_bytes};
+use genuma_kmers::{
+    CountParams, Devices, MAX_SAMPLES, Partition, ScatteredSamples, SortedSampleKmers, min_memory_bytes,
+};
 use genuma_reads::{
     AlignedOptions, CramReference, Lane, MateLayout, ProgressCounters, check_lanes, check_lanes_for_one_pass,
 };
 use genuma_work::ProgressListener;
-use genuma_work::cost::{CostTimer, UnitCost, process_cost};
+use genuma_work::cost::{CostTimer, UnitCost, measure_process_cost};
 use tracing::{debug, info};
 
 use crate::call::{disk_space, memory_limits};
 use crate::errors::{UsageError, require_existing_folder};
-use crate::input_files::InputFiles;
+use crate::input_files::InputFileStates;
 use crate::progress::UnitProgressDisplay;
 use crate::table_note::TableNote;
 use genuma_work::publish::FileSet;
@@ -254,7 +256,7 @@ impl Args {
         resumable: Option<&ResumableCount>,
     ) -> anyhow::Result<()> {
         let (start, progress, mut costs) = (Instant::now(), UnitProgressDisplay::start(), Vec::new());
-        let input_files = InputFiles::from_lanes(lanes, None)?;
+        let input_files = InputFileStates::from_lanes(lanes, None)?;
         let sorted = match resumable {
             Some(resumable) => {
                 resumable.count_kmers(samples.len(), lanes, params, self.min_count, &progress, &mut costs)?
@@ -265,7 +267,7 @@ impl Args {
         progress.unit_started("write", None);
         let clock = CostTimer::start();
         let names = samples.iter().map(|(name, _)| name.clone()).collect();
-        let note = TableNote::of_counted_table(self.k, self.min_count, self.min_base_quality, names);
+        let note = TableNote::for_counted_table(self.k, self.min_count, self.min_base_quality, names);
         let mut set = FileSet::default();
         let written = target.write_kmers(&sorted, &note, params.memory_bytes, &mut set)?;
         costs.push(clock.stop("write"));
@@ -303,7 +305,7 @@ impl Args {
             outcome.stats.distinct,
             self.min_count,
             start.elapsed().as_secs_f64(),
-            size_format::format_bytes(process_cost().peak_bytes),
+            size_format::format_bytes(measure_process_cost().peak_bytes),
             self.out.display()
         );
         Ok(())
@@ -318,7 +320,7 @@ impl Args {
         params: &CountParams,
         progress: &UnitProgressDisplay,
         costs: &mut Vec<UnitCost>,
-    ) -> anyhow::Result<SampleKmers> {
+    ) -> anyhow::Result<SortedSampleKmers> {
         let meter = Arc::new(ProgressCounters::default());
         progress.unit_started("read", Some(meter.clone()));
         let clock = CostTimer::start();

@@ -24,7 +24,7 @@ pub(crate) struct ProgramExit(pub u8);
 
 /// Converts an error of the reads crate: if a file cannot be read, the error is kept; any other error is a mistake in
 /// the list of files, a [`UsageError`].
-pub(crate) fn usage_or_read_error(error: genuma_reads::Error) -> anyhow::Error {
+pub(crate) fn convert_lane_error(error: genuma_reads::Error) -> anyhow::Error {
     match error {
         genuma_reads::Error::Read { .. } => error.into(),
         _ => UsageError(error.to_string()).into(),
@@ -51,7 +51,7 @@ pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     if let Some(ProgramExit(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
     }
-    logging::log_line(&format!("genuma: error: {}{}", one_line(error), memory_advice(error)));
+    logging::log_line(&format!("genuma: error: {}{}", format_error_line(error), memory_advice(error)));
     ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
 }
 
@@ -119,7 +119,7 @@ fn memory_advice(error: &anyhow::Error) -> String {
 }
 
 /// Formats an error in one line: its message, and those of its causes that the message does not contain.
-fn one_line(error: &anyhow::Error) -> String {
+fn format_error_line(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         if !text.contains(&cause) {
@@ -138,9 +138,9 @@ mod tests {
     fn causes_are_told_once() {
         let full = || std::io::Error::other("no space");
         let told = genuma_work::publish::Error::Io { path: "x".into(), source: full() };
-        assert_eq!(one_line(&told.into()), "x: cannot write: no space");
+        assert_eq!(format_error_line(&told.into()), "x: cannot write: no space");
         let untold = Err::<(), _>(full()).context("standard output").unwrap_err();
-        assert_eq!(one_line(&untold), "standard output: no space");
+        assert_eq!(format_error_line(&untold), "standard output: no space");
     }
 
     #[test]
@@ -150,6 +150,6 @@ mod tests {
         assert_eq!(asked("/dev/null").to_string(), "/dev/null: is not a folder");
         let long = "x".repeat(300);
         assert!(!asked(&long).is::<UsageError>());
-        assert_eq!(one_line(&asked(&long)), format!("{long}: File name too long (os error 36)"));
+        assert_eq!(format_error_line(&asked(&long)), format!("{long}: File name too long (os error 36)"));
     }
 }

@@ -65,7 +65,7 @@ impl ReadFileOptions {
         };
         let genome = CramReference::new(self.reference.clone());
         invocation
-            .with_bam_cram_options(AlignedOptions { reference: genome, ..AlignedOptions::default() })
+            .with_aligned_read_options(AlignedOptions { reference: genome, ..AlignedOptions::default() })
             .map_err(to_usage_error)
     }
 }
@@ -89,7 +89,7 @@ fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> anyhow::Re
     // Files of aligned reads contain both mates.
     let mut all_are_aligned = !single;
     for file in files {
-        all_are_aligned &= AlignedInput::is_aligned_file(file)?;
+        all_are_aligned &= AlignedInput::is_bam_cram_or_binseq(file)?;
     }
     if interleaved || all_are_aligned {
         return Ok(ReadFiles::Interleaved(files.to_vec()));

@@ -8,7 +8,7 @@ use tracing::info;
 use crate::errors::UsageError;
 
 /// Environment variable with the folder that contains the FPGA simulators.
-const FOLDER_VARIABLE: &str = "GENUMA_FPGA_SIM";
+const SIMULATOR_FOLDER_VARIABLE: &str = "GENUMA_FPGA_SIM";
 
 /// The option `--fpga`.
 #[derive(Debug, Clone, clap::Args)]
@@ -43,7 +43,7 @@ impl FpgaOptions {
         }
         let fpga = SimulatedFpga::find_simulator(&simulator_folder()?, k).map_err(|why| {
             UsageError(format!(
-                "--fpga sim: {why}, or set {FOLDER_VARIABLE} to the folder that has it, such as target/fpga"
+                "--fpga sim: {why}, or set {SIMULATOR_FOLDER_VARIABLE} to the folder that has it, such as target/fpga"
             ))
         })?;
         Ok(devices.with_scatter_device(ScatterDevice::SimulatedFpga(fpga)))
@@ -52,11 +52,11 @@ impl FpgaOptions {
 
 /// Returns the folder of the FPGA simulators: that of the environment variable, else the folder of this program.
 fn simulator_folder() -> Result<PathBuf, UsageError> {
-    if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
+    if let Some(folder) = std::env::var_os(SIMULATOR_FOLDER_VARIABLE) {
         return Ok(folder.into());
     }
     let program = std::env::current_exe().map_err(|error| {
-        UsageError(format!("--fpga sim: {error}: set {FOLDER_VARIABLE} to the folder of the simulators"))
+        UsageError(format!("--fpga sim: {error}: set {SIMULATOR_FOLDER_VARIABLE} to the folder of the simulators"))
     })?;
     Ok(program.parent().unwrap_or(Path::new(".")).to_path_buf())
 }

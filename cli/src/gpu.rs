@@ -60,7 +60,7 @@ impl GpuOptions {
         memory: u64,
     ) -> anyhow::Result<Devices> {
         self.select_devices(
-            || ExpectedInput::from_read_estimate(&ReadEstimate::from_lanes(lanes), k).kmers,
+            || ExpectedInput::from_read_estimate(&ReadEstimate::estimate_lanes(lanes), k).kmers,
             threads,
             memory,
         )

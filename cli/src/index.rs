@@ -13,14 +13,14 @@ use crate::progress::UnitProgressDisplay;
 use crate::{command_line, size_format};
 
 /// Memory that building the index takes, in tenths of a byte for each base of the reference ([`genuma::build_index`]).
-const BUILD_DECIBYTES_PER_BASE: u64 = 18;
+const BUILD_BYTES_PER_10_BASES: u64 = 18;
 
 /// Parses the value of the obsolete option `--engine`. Earlier versions could run the aligners of other projects as
 /// engines.
 ///
 /// # Errors
 /// The engine is not `genuma`; the message says how to run the other aligner.
-pub(crate) fn parse_engine(name: &str) -> Result<(), String> {
+pub(crate) fn parse_obsolete_engine_option(name: &str) -> Result<(), String> {
     match name {
         "genuma" => Ok(()),
         "minibwa" | "strobealign" => Err(format!(
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
     /// Accepted from earlier versions; genuma is the only engine
-    #[arg(long, hide = true, value_parser = parse_engine)]
+    #[arg(long, hide = true, value_parser = parse_obsolete_engine_option)]
     engine: Option<()>,
     /// Threads [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser())]
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Returns a warning if building the index of `bases` bases takes more memory than the `free` bytes.
 fn index_memory_warning(bases: u64, free: u64) -> Option<String> {
-    let needed = bases * BUILD_DECIBYTES_PER_BASE / 10;
+    let needed = bases * BUILD_BYTES_PER_10_BASES / 10;
     let (shown, free_shown) = (size_format::format_bytes(needed), size_format::format_bytes(free));
     (needed > free).then(|| {
         format!(
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn engines_of_earlier_versions_name_what_replaces_them() {
-        assert_eq!(parse_engine("genuma"), Ok(()));
-        assert!(parse_engine("minibwa").unwrap_err().contains("genuma run -- minibwa"));
-        assert!(parse_engine("bwa").is_err());
+        assert_eq!(parse_obsolete_engine_option("genuma"), Ok(()));
+        assert!(parse_obsolete_engine_option("minibwa").unwrap_err().contains("genuma run -- minibwa"));
+        assert!(parse_obsolete_engine_option("bwa").is_err());
     }
 }

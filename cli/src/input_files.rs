@@ -12,9 +12,9 @@ use genuma_reads::{Lane, LaneFiles};
 type FileState = (u64, u64, u64, i64, i64);
 
 /// Paths of the regular input files of a command, with their states at the start of the command.
-pub(crate) struct InputFiles(Vec<(PathBuf, FileState)>);
+pub(crate) struct InputFileStates(Vec<(PathBuf, FileState)>);
 
-impl InputFiles {
+impl InputFileStates {
     /// Records the state of the files of these lanes, of the references of CRAM files, and of `others`.
     ///
     /// # Errors
@@ -22,26 +22,26 @@ impl InputFiles {
     pub(crate) fn from_lanes<'a>(
         lanes: &'a [Lane],
         others: impl IntoIterator<Item = &'a Path>,
-    ) -> anyhow::Result<InputFiles> {
+    ) -> anyhow::Result<InputFileStates> {
         let references = lanes.iter().filter_map(|lane| match &lane.files {
             LaneFiles::Aligned(aligned) => aligned.options.reference.path(),
             _ => None,
         });
-        InputFiles::from_paths(lanes.iter().flat_map(Lane::paths).chain(references).chain(others))
+        InputFileStates::from_paths(lanes.iter().flat_map(Lane::paths).chain(references).chain(others))
     }
 
     /// Records the state of those of these files that are regular files, not pipes or devices.
     ///
     /// # Errors
     /// The metadata of a file cannot be read.
-    pub(crate) fn from_paths<'a>(paths: impl Iterator<Item = &'a Path>) -> anyhow::Result<InputFiles> {
+    pub(crate) fn from_paths<'a>(paths: impl Iterator<Item = &'a Path>) -> anyhow::Result<InputFileStates> {
         let mut files = Vec::new();
         for path in paths {
             if let Some(state) = regular_file_state(path)? {
                 files.push((path.to_path_buf(), state));
             }
         }
-        Ok(InputFiles(files))
+        Ok(InputFileStates(files))
     }
 
     /// Checks that all files still have the recorded state. Otherwise the passes over a file may have read different

@@ -14,7 +14,7 @@ const MAX_KMER_SHARE_OF_READ: f64 = 0.6;
 /// length. Reads from pipes, whose length is unknown, get the default length.
 pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> u32 {
     given.unwrap_or_else(|| {
-        let ReadEstimate { bases, reads, .. } = ReadEstimate::from_lanes(lanes);
+        let ReadEstimate { bases, reads, .. } = ReadEstimate::estimate_lanes(lanes);
         let k = if reads == 0 { DEFAULT_KMER_LENGTH } else { kmer_length_for_reads(bases as f64 / reads as f64) };
         if k < DEFAULT_KMER_LENGTH {
             tracing::warn!(

@@ -9,11 +9,11 @@ use genuma_probe::MachineProfile;
 use tracing::warn;
 
 /// Environment variable with the path of the machine profile, used when no option names one.
-pub(crate) const PROFILE_VARIABLE: &str = "GENUMA_MACHINE";
+pub(crate) const PROFILE_PATH_VARIABLE: &str = "GENUMA_MACHINE";
 
 /// Returns the path in the environment variable; `None` if it is not set.
 pub(crate) fn profile_path_from_environment() -> Option<PathBuf> {
-    env::var_os(PROFILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
+    env::var_os(PROFILE_PATH_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 /// Loads a machine profile as [`read_profile`] does. A profile that was measured while other programs used the machine
@@ -21,14 +21,14 @@ pub(crate) fn profile_path_from_environment() -> Option<PathBuf> {
 ///
 /// # Errors
 /// Those of [`read_profile`]; or the profile was measured under load.
-pub(crate) fn read_idle_profile(
+pub(crate) fn read_profile_of_idle_machine(
     path: &Path,
     topology: &Topology,
     force: bool,
 ) -> anyhow::Result<Option<MachineProfile>> {
     let profile = MachineProfile::read_file(path)?;
     check_load(&profile, path, force)?;
-    Ok(warn_of_unfit_profile(profile, path, topology))
+    Ok(discard_mismatched_profile(profile, path, topology))
 }
 
 /// Loads the machine profile at `path`, or the one that the environment variable names. Returns `None` if neither is
@@ -38,12 +38,12 @@ pub(crate) fn read_idle_profile(
 /// The file does not exist or is no profile.
 pub(crate) fn read_profile(path: Option<&Path>, topology: &Topology) -> anyhow::Result<Option<MachineProfile>> {
     let Some(path) = path.map(Path::to_path_buf).or_else(profile_path_from_environment) else { return Ok(None) };
-    Ok(warn_of_unfit_profile(MachineProfile::read_file(&path)?, &path, topology))
+    Ok(discard_mismatched_profile(MachineProfile::read_file(&path)?, &path, topology))
 }
 
 /// Warns if the profile was measured under load. Returns the profile, or `None`, with a warning, if it is of a machine
 /// with other memory nodes.
-fn warn_of_unfit_profile(profile: MachineProfile, path: &Path, topology: &Topology) -> Option<MachineProfile> {
+fn discard_mismatched_profile(profile: MachineProfile, path: &Path, topology: &Topology) -> Option<MachineProfile> {
     if let Some(load) = &profile.load {
         warn!(
             "{}: was measured while other programs used the machine ({load}): results are the same, but may take longer; run \

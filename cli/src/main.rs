@@ -31,7 +31,7 @@ mod multiqc;
 mod table_note;
 mod device_list;
 mod distributed;
-mod earlier_words;
+mod former_command_names;
 mod plan;
 mod probe;
 mod progress;
@@ -94,7 +94,7 @@ enum Command {
 const MORE_COMMANDS: [&str; 5] = ["plan", "step", "bench", "completions", "man"];
 
 /// Returns the command-line parser. Its help lists [`MORE_COMMANDS`] separately.
-fn command_with_two_lists() -> clap::Command {
+fn build_command_parser() -> clap::Command {
     let mut genuma = Cli::command();
     let mut more = String::new();
     for name in MORE_COMMANDS {
@@ -110,8 +110,8 @@ fn command_with_two_lists() -> clap::Command {
 
 /// Parses a command line. Former names of commands are accepted.
 fn parse_command_line(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let mut command = command_with_two_lists();
-    let matches = command.try_get_matches_from_mut(earlier_words::with_present_words(args))?;
+    let mut command = build_command_parser();
+    let matches = command.try_get_matches_from_mut(former_command_names::replace_former_command_names(args))?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 

@@ -8,7 +8,7 @@ use genuma_pair::identity::Relation;
 use genuma_pair::library::metrics::{LibraryMetrics, SamplePairLibraryMetrics};
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_somatic::call_summary::CallSummary;
-use genuma_somatic::mutation_context::mutation_contexts;
+use genuma_somatic::mutation_context::mutation_context_names;
 use genuma_somatic::sample_names;
 use genuma_somatic::sample_summary::SampleSummary;
 use genuma_work::publish::FileSet;
@@ -234,7 +234,7 @@ pub(crate) fn build_call_sections(
     for (number, (tumour, portrait)) in rows.iter().skip(1).zip(portraits).enumerate() {
         add_sample_summary(tumour, &rows[0], number == 0, portrait, &mut pair, &mut general);
         let mut changes: BTreeMap<&str, u64> = BTreeMap::new();
-        let contexts = mutation_contexts();
+        let contexts = mutation_context_names();
         for (context, count) in contexts.iter().zip(&portrait.spectrum) {
             *changes.entry(&context[2..5]).or_default() += count;
         }
@@ -394,7 +394,7 @@ pub(crate) fn build_check_sections(
 }
 
 /// Statistics of one sample of `genuma align`. Shares are in percent.
-pub(crate) struct AlignedSample {
+pub(crate) struct AlignmentStatistics {
     pub(crate) sample: String,
     pub(crate) reads: u64,
     pub(crate) mapped: f64,
@@ -405,7 +405,7 @@ pub(crate) struct AlignedSample {
 }
 
 /// Builds the section of `genuma align`.
-pub(crate) fn build_align_sections(aligned: &AlignedSample) -> Vec<MultiqcSection> {
+pub(crate) fn build_align_sections(aligned: &AlignmentStatistics) -> Vec<MultiqcSection> {
     let mut general = MultiqcSection::new(
         "align",
         SectionKind::General(vec![
@@ -426,7 +426,7 @@ pub(crate) fn build_align_sections(aligned: &AlignedSample) -> Vec<MultiqcSectio
 }
 
 /// Statistics of one sample of `genuma kmers count`.
-pub(crate) struct CountedSample<'a> {
+pub(crate) struct KmerCountStatistics<'a> {
     pub(crate) sample: &'a str,
     pub(crate) bases: u64,
     /// `spectrum[m]`: number of distinct k-mers that occur `m` times.
@@ -434,7 +434,9 @@ pub(crate) struct CountedSample<'a> {
 }
 
 /// Builds the sections of `genuma kmers count`.
-pub(crate) fn build_count_sections<'a>(samples: impl IntoIterator<Item = CountedSample<'a>>) -> Vec<MultiqcSection> {
+pub(crate) fn build_count_sections<'a>(
+    samples: impl IntoIterator<Item = KmerCountStatistics<'a>>,
+) -> Vec<MultiqcSection> {
     let mut general = MultiqcSection::new(
         "count",
         SectionKind::General(vec![
@@ -451,7 +453,7 @@ pub(crate) fn build_count_sections<'a>(samples: impl IntoIterator<Item = Counted
             axes: ["Occurrences of a k-mer", "Distinct k-mers"],
         },
     );
-    for CountedSample { sample, bases, spectrum: counts } in samples {
+    for KmerCountStatistics { sample, bases, spectrum: counts } in samples {
         let distinct: u64 = counts.iter().sum();
         general.set_value(sample, "bases", Some(bases as f64 / 1e6));
         general.set_value(sample, "distinct", Some(distinct as f64 / 1e6));

@@ -120,13 +120,13 @@ pub(crate) struct Args {
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct CostOptions {
     /// Power of the machine during the call (watts) [default: the power measured in the runs of --from]
-    #[arg(long, value_name = "W", value_parser = parse_amount, help_heading = "Energy and cost")]
+    #[arg(long, value_name = "W", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
     watts: Option<f64>,
     /// Price of a kilowatt hour, in any currency
-    #[arg(long, value_name = "PRICE", value_parser = parse_amount, help_heading = "Energy and cost")]
+    #[arg(long, value_name = "PRICE", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
     price_per_kwh: Option<f64>,
     /// Price of the machine for an hour, in the same currency
-    #[arg(long, value_name = "PRICE", value_parser = parse_amount, help_heading = "Energy and cost")]
+    #[arg(long, value_name = "PRICE", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
     price_per_hour: Option<f64>,
 }
 
@@ -138,7 +138,7 @@ fn parse_depths(text: &str) -> Result<[f64; 2], String> {
 }
 
 /// Parses a number that is 0 or greater.
-fn parse_amount(text: &str) -> Result<f64, String> {
+fn parse_non_negative_number(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if (0.0..=1e9).contains(&number) => Ok(number),
         _ => Err("give a number from 0 on".into()),

@@ -195,7 +195,7 @@ fn print_placement_check(json: bool) -> anyhow::Result<()> {
         report.to_string()
     };
     logging::print_result(text)?;
-    match report.num_rows_with_outcome(PlacementOutcome::Elsewhere) {
+    match report.count_rows_with_outcome(PlacementOutcome::Elsewhere) {
         0 => Ok(()),
         1 => anyhow::bail!("one request was placed elsewhere: memory placement does not work on this machine"),
         n => anyhow::bail!("{n} requests were placed elsewhere: memory placement does not work on this machine"),

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_dictionary::{Dictionary, KmerStream, is_dictionary};
+use genuma_dictionary::{Dictionary, SequenceKmerLookup, is_dictionary_file};
 use genuma_flash::{CachedTable, LookupResults, Table, TableOptions};
 use genuma_kmers::encode::kmers;
 use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions};
@@ -17,11 +17,11 @@ use crate::{command_line, logging, size_format};
 /// Number of k-mers that are looked up in the table in one batch.
 const KMERS_PER_LOOKUP: usize = 1 << 16;
 /// Number of concurrent read requests to the table file for each thread.
-const READS_IN_FLIGHT_PER_THREAD: usize = 64;
+const TABLE_READ_REQUESTS_PER_THREAD: usize = 64;
 /// Maximum number of bases of sequences that are read into memory at a time. A longer sequence is read completely.
 const BASES_PER_BATCH: u64 = 1 << 24;
 /// The default cache holds the number of table entries divided by this number: 5% (cadenelli2019, section 5.4.4).
-const CACHE_ONE_ENTRY_IN: u64 = 20;
+const TABLE_ENTRIES_PER_CACHE_ENTRY: u64 = 20;
 
 /// Name of the count column for a dictionary without counts. The column shows whether the dictionary has the k-mer.
 const PRESENCE_COLUMN: &str = "present";
@@ -57,7 +57,7 @@ pub(crate) struct Args {
 /// Looks up the k-mers of the sequences, and prints their counts.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let stdout = BufWriter::with_capacity(1 << 18, logging::lock_stdout_for_results()?);
-    let result = match is_dictionary(&args.table)? {
+    let result = match is_dictionary_file(&args.table)? {
         true => look_up_in_dictionary(args, stdout),
         false => look_up_in_table(args, stdout),
     };
@@ -82,8 +82,9 @@ fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     let mut sequences = open_sequences(args)?;
     writeln!(out, "sequence\tposition\tkmer\t{}", note.samples.join("\t"))?;
 
-    let twentieth =
-        || CachedTable::cache_bytes_for_entries(table.len().div_ceil(CACHE_ONE_ENTRY_IN), table.value_bytes());
+    let twentieth = || {
+        CachedTable::cache_bytes_for_entries(table.len().div_ceil(TABLE_ENTRIES_PER_CACHE_ENTRY), table.value_bytes())
+    };
     let cached = CachedTable::allocate(&table, args.cache.unwrap_or_else(twentieth))?;
     let mut lookup =
         KmerLookup { cached, note: &note, threads, answers: LookupResults::new(), num_looked_up: 0, num_found: 0 };
@@ -133,7 +134,7 @@ fn look_up_in_dictionary(args: &Args, mut out: impl Write) -> anyhow::Result<()>
     let num_samples = dictionary.num_samples();
     let columns = if num_samples == 0 { PRESENCE_COLUMN.to_owned() } else { note.samples.join("\t") };
     writeln!(out, "sequence\tposition\tkmer\t{columns}")?;
-    let mut stream = KmerStream::for_dictionary(&dictionary);
+    let mut stream = SequenceKmerLookup::for_dictionary(&dictionary);
     let (mut batch, mut num_looked_up, mut num_found) = (ReadBatch::new(), 0u64, 0u64);
     while sequences.fill_batch(&mut batch)? {
         for sequence in batch.iter() {
@@ -185,7 +186,7 @@ impl KmerLookup<'_> {
         keys: &mut Vec<u64>,
         out: &mut impl Write,
     ) -> anyhow::Result<()> {
-        self.cached.get_many(keys, self.threads, READS_IN_FLIGHT_PER_THREAD, &mut self.answers)?;
+        self.cached.get_many(keys, self.threads, TABLE_READ_REQUESTS_PER_THREAD, &mut self.answers)?;
         let k = self.note.k as usize;
         for (&(number, start), answer) in places.iter().zip(self.answers.iter()) {
             let sequence = batch.read(number);

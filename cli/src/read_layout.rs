@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use genuma_reads::umi::MIN_UMI_BASES;
 use genuma_reads::{AlignedOptions, Lane, MateLayout, ReadStructure, ReadStructures};
 
-use crate::errors::{UsageError, usage_or_read_error};
+use crate::errors::{UsageError, convert_lane_error};
 
 /// How the reads of all samples are stored.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -57,7 +57,7 @@ impl ReadLayoutOptions {
             _ => MateLayout::Pairs,
         };
         let structures = self.read_structures(role)?;
-        let lanes = Lane::from_files(sample, files, layout, options).map_err(usage_or_read_error)?;
+        let lanes = Lane::from_files(sample, files, layout, options).map_err(convert_lane_error)?;
         Ok(match structures {
             Some(structures) => lanes.into_iter().map(|lane| lane.with_umis(structures.clone())).collect(),
             None => lanes,

@@ -14,7 +14,7 @@ use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_reads::ProgressCounters;
 use genuma_strategy::instance::{StderrLogging, kill_all_instances};
 use genuma_strategy::invocation::{Determinism, OutputTarget, ReadFiles};
-use genuma_strategy::merge::HeaderProgram;
+use genuma_strategy::merge::PgHeaderLine;
 use genuma_strategy::run::{Error, RunPlan, RunSummary};
 use genuma_strategy::{Invocation, Strategy, command_presets, cpu_layout, index_replicas};
 use genuma_work::ProgressListener;
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         invocations: prepared.invocations,
         threads,
         plain: external_aligner::plain_run_command(&invocation, threads),
-        genuma: HeaderProgram {
+        genuma: PgHeaderLine {
             name: "genuma".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             line: command_line::quoted_command_line(),
@@ -171,7 +171,7 @@ fn choose_strategy(
         word => parse_strategy(word)?,
     };
     RunPlan::check_strategy(invocation, strategy).map_err(|e| UsageError(e.to_string()))?;
-    if let (Determinism::Loose(why), 2..) = (&invocation.determinism, strategy.instances) {
+    if let (Determinism::Nondeterministic(why), 2..) = (&invocation.determinism, strategy.instances) {
         warn!(
             "with several instances some records may differ from those of the command run alone: {why}; \
              if they must be the same, use --strategy default"

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     /// Generate a genome of 24 chromosomes with repeats, satellites, duplications and gaps as frequent as in the genome
     /// of this species; its length (--genome-length) is at least 1 Mbp, and 3.1G is that of the human genome
     #[arg(long, value_name = "SPECIES", conflicts_with_all = ["genome", "contigs", "repeats"])]
-    genome_like: Option<MadeGenomeSpecies>,
+    genome_like: Option<GeneratedGenomeSpecies>,
     /// Number of contigs of the generated genome
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "genome")]
     contigs: usize,
@@ -187,7 +187,7 @@ pub(crate) struct Args {
 
 /// Values of `--genome-like`: species whose genomes generated genomes can resemble.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum MadeGenomeSpecies {
+enum GeneratedGenomeSpecies {
     /// Alu and L1 of all ages, centromeres, segmental duplications, sex chromosomes, gaps
     Human,
 }

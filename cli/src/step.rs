@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use genuma_somatic::distributed_call::{DistributedCall, Step, StepKind, StepRunner};
+use genuma_somatic::distributed_call::{DistributedCall, StepKind, StepTask, TaskRunner};
 use genuma_somatic::pipeline::{CallJob, Resources};
 use genuma_storage::RunStore;
 use genuma_storage::step_output::{self, StepOutput};
-use genuma_work::cost::process_cost;
+use genuma_work::cost::measure_process_cost;
 use genuma_work::folder::WorkFolder;
 use genuma_work::signals;
 use genuma_work::unit::UnitStore;
@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use crate::call::result_check::WarningRule;
 use crate::call::result_files::OutputOptions;
 use crate::call::watcher::CallWatcher;
-use crate::call::{DistributedOutputs, write_distributed_results};
+use crate::call::{DistributedOutputs, finish_distributed_call};
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
 use crate::errors::UsageError;
 use crate::{command_line, logging, size_format};
@@ -107,7 +107,7 @@ pub(crate) struct Args {
 
 /// Runs the task, or prints the progress of the call if no step is given.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let base = scratch_base(args)?;
+    let base = choose_scratch_folder(args)?;
     let run_store = RunStore::open(&args.run, &base)?;
     let Some(plan) = DistributedPlan::load(&run_store)? else {
         bail!("{run_store}: contains no {PLAN_OBJECT_NAME}: plan the call with genuma call --plan {}", args.run);
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Some(name) = &args.step else { return print_progress(&plan, &run_store) };
     let step = parse_step(name, args.number, &plan.call)?;
     check_inputs_unchanged(&plan, step)?;
-    if step.kind != StepKind::Finish && !args.again && is_done(&plan, &run_store, step)? {
+    if step.kind != StepKind::Finish && !args.again && is_task_done(&plan, &run_store, step)? {
         info!("{step}: is already done");
         return Ok(());
     }
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     ));
     let folder = WorkFolder::open(&work, false)?;
     leave_work_folder_on_interruption(&work);
-    let done = run_step(args, &plan, &run_store, step, &work);
+    let done = run_task(args, &plan, &run_store, step, &work);
     let undivided = signals::enter_critical_section();
     signals::set_interrupt_handler(None);
     folder.remove();
@@ -137,17 +137,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     info!(
         "{step}: done in {:.1} s, {} of memory at most{left}",
         start.elapsed().as_secs_f64(),
-        size_format::format_bytes(process_cost().peak_bytes)
+        size_format::format_bytes(measure_process_cost().peak_bytes)
     );
     Ok(())
 }
 
 /// Runs the task. Returns the end of the final log message: the size of the object, or a note about the run store.
-fn run_step(
+fn run_task(
     args: &Args,
     plan: &DistributedPlan,
     run_store: &RunStore,
-    step: Step,
+    step: StepTask,
     work: &Path,
 ) -> anyhow::Result<String> {
     let planned = plan.find_step_plan(step.kind)?;
@@ -159,10 +159,10 @@ fn run_step(
     };
     let watched = CallWatcher::start(None);
     let runner =
-        StepRunner { call: &plan.call, store: run_store, resources: means.clone(), work_dir: work, progress: &watched };
+        TaskRunner { call: &plan.call, store: run_store, resources: means.clone(), work_dir: work, progress: &watched };
     if step.kind != StepKind::Finish {
-        runner.run_step(step)?;
-        let object = plan.call.find_step_object(run_store, step)?;
+        runner.run_task(step)?;
+        let object = plan.call.find_task_output(run_store, step)?;
         return Ok(object.map_or_else(String::new, |object| {
             format!("; {} in {}", size_format::format_bytes(object.len_bytes()), object.name())
         }));
@@ -189,12 +189,12 @@ fn run_step(
     }
     let options = OutputOptions::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref())?;
     let outputs = DistributedOutputs { out, options, warnings: plan.warnings.clone(), rule };
-    write_distributed_results(&job, outputs, &watched, || runner.run_finish_step())?;
+    finish_distributed_call(&job, outputs, &watched, || runner.run_finish_task())?;
     Ok(format!("; the run store {run_store} is no longer needed"))
 }
 
 /// Returns the folder in which the task creates its work folder.
-fn scratch_base(args: &Args) -> anyhow::Result<PathBuf> {
+fn choose_scratch_folder(args: &Args) -> anyhow::Result<PathBuf> {
     let base = match (&args.work, std::env::var_os("TMPDIR")) {
         (Some(work), _) => work.clone(),
         (None, Some(folder)) => folder.into(),
@@ -209,10 +209,10 @@ fn random_number() -> u32 {
     RandomState::new().build_hasher().finish() as u32
 }
 
-fn parse_step(name: &str, number: Option<u32>, call: &DistributedCall) -> Result<Step, UsageError> {
+fn parse_step(name: &str, number: Option<u32>, call: &DistributedCall) -> Result<StepTask, UsageError> {
     // The parser accepts known names only.
     let kind = StepKind::from_command_line_name(name).ok_or_else(|| UsageError(format!("{name}: no such step")))?;
-    let tasks = call.num_steps_of_kind(kind);
+    let tasks = call.num_tasks_of_step(kind);
     let number = match number {
         Some(number) => number,
         None if tasks == 1 => 1,
@@ -221,11 +221,11 @@ fn parse_step(name: &str, number: Option<u32>, call: &DistributedCall) -> Result
     if !(1..=tasks).contains(&number) {
         return Err(UsageError(format!("{name} {number}: the tasks of this run have numbers 1 to {tasks}")));
     }
-    Ok(Step { kind, number })
+    Ok(StepTask { kind, number })
 }
 
 /// Returns an error if an input file that the task reads has changed since the call was planned.
-fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<()> {
+fn check_inputs_unchanged(plan: &DistributedPlan, step: StepTask) -> anyhow::Result<()> {
     if step.kind == StepKind::Scatter {
         for lane in &plan.call.shards[step.number as usize - 1] {
             lane.paths()
@@ -266,8 +266,8 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: Step) -> anyhow::Result<
 
 /// Returns whether the run store has a valid object of the task. A damaged object, or one of another plan, counts as
 /// missing, with a warning.
-fn is_done(plan: &DistributedPlan, run_store: &RunStore, step: Step) -> anyhow::Result<bool> {
-    match plan.call.find_step_object(run_store, step) {
+fn is_task_done(plan: &DistributedPlan, run_store: &RunStore, step: StepTask) -> anyhow::Result<bool> {
+    match plan.call.find_task_output(run_store, step) {
         Ok(object) => Ok(object.is_some()),
         Err(step_output::Error::Damaged { object, what }) => {
             warn!(
@@ -292,8 +292,8 @@ fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Resul
     for kind in StepKind::ALL_STEP_KINDS.into_iter().filter(|&kind| kind != StepKind::Finish) {
         let objects: Vec<Option<StepOutput>> = plan
             .call
-            .steps_of_kind(kind)
-            .map(|step| plan.call.find_step_object(run_store, step))
+            .tasks_of_step(kind)
+            .map(|step| plan.call.find_task_output(run_store, step))
             .collect::<Result<_, _>>()?;
         let done: Vec<&StepOutput> = objects.iter().flatten().collect();
         // The sum of an empty iterator of floats is -0.

@@ -17,7 +17,7 @@ use anyhow::Context;
 use clap::{Subcommand, value_parser};
 use genuma_flash::TableScan;
 use genuma_kmers::MAX_SAMPLES;
-use genuma_work::cost::process_cost;
+use genuma_work::cost::measure_process_cost;
 use genuma_work::publish::FileSet;
 use tracing::{info, warn};
 
@@ -38,7 +38,7 @@ const BASE_MEMORY_BYTES: u64 = 40 << 20;
 const MEMORY_PER_THREAD_BYTES: u64 = 3 << 20;
 /// Target size of a k-mer range: bytes of the entries of all tables in it. With this size, the entries and the result
 /// fit in the cache of one core.
-const RANGE_ENTRY_BYTES: u64 = 512 << 10;
+const TARGET_RANGE_BYTES: u64 = 512 << 10;
 /// Size of a page of a k-mer table (bytes).
 const PAGE_BYTES: u64 = 4096;
 
@@ -46,13 +46,13 @@ const PAGE_BYTES: u64 = 4096;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Write the k-mers that are in any of the tables
-    #[command(mut_arg("counts", |arg| SetOperation::Union.describe_count_modes(arg)))]
+    #[command(mut_arg("counts", |arg| SetOperation::Union.define_counts_option(arg)))]
     Union(CombineArgs),
     /// Write the k-mers that are in all tables
-    #[command(mut_arg("counts", |arg| SetOperation::Intersect.describe_count_modes(arg)))]
+    #[command(mut_arg("counts", |arg| SetOperation::Intersect.define_counts_option(arg)))]
     Intersect(CombineArgs),
     /// Write the k-mers of the first table that are in no other table
-    #[command(mut_arg("counts", |arg| SetOperation::Subtract.describe_count_modes(arg)))]
+    #[command(mut_arg("counts", |arg| SetOperation::Subtract.define_counts_option(arg)))]
     Subtract(CombineArgs),
     /// Write the k-mers of a table whose counts are within limits (--min, --max)
     Filter(FilterArgs),
@@ -71,7 +71,7 @@ pub(crate) struct CombineArgs {
     /// File for the result: x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    // Help, values and default depend on the operation: see `SetOperation::describe_count_modes`.
+    // Help, values and default depend on the operation: see `SetOperation::define_counts_option`.
     #[arg(long, value_name = "MODE")]
     counts: Option<CountMode>,
     /// Ignore counts below this in the input tables: they are set to 0 before the tables are combined
@@ -215,8 +215,8 @@ impl CombineArgs {
         let inherited_min_count = if counts == CountMode::Samples { None } else { lowest_min_count };
         let min_count = inherited_min_count.unwrap_or(1).max(u32::try_from(self.limits.min).unwrap_or(u32::MAX)).max(1);
         let first = &tables[0].note;
-        let mut note = TableNote::of_counted_table(first.k, min_count, first.min_base_quality, samples);
-        note.made = Some(provenance(&tables, operation, counts));
+        let mut note = TableNote::for_counted_table(first.k, min_count, first.min_base_quality, samples);
+        note.made = Some(describe_derivation(&tables, operation, counts));
         warn_about_differences(&tables);
         CombineJob { tables, rule, note, out: &self.out, resources: self.resources }.run()
     }
@@ -296,14 +296,14 @@ impl CountLimits {
 }
 
 /// Returns the number of k-mer ranges that are in memory at the same time.
-fn num_range_slots(threads: usize) -> usize {
+fn range_slots_for_threads(threads: usize) -> usize {
     threads + NUM_READING_THREADS + 1
 }
 
 /// Returns the maximum memory for one page of a table in all k-mer ranges in memory: the raw page, and in each thread
 /// the page unpacked, partly merged and merged (bytes).
 fn page_memory_bytes(scan: &TableScan, threads: usize) -> u64 {
-    num_range_slots(threads) as u64 * PAGE_BYTES + 3 * threads as u64 * scan.max_unpacked_page_bytes()
+    range_slots_for_threads(threads) as u64 * PAGE_BYTES + 3 * threads as u64 * scan.max_unpacked_page_bytes()
 }
 
 /// Returns for each table the maximum number of its pages in a k-mer range, when all ranges together have `memory`
@@ -311,7 +311,7 @@ fn page_memory_bytes(scan: &TableScan, threads: usize) -> u64 {
 fn pages_per_range(scans: &[TableScan], threads: usize, memory: u64) -> Vec<u64> {
     let all: u64 = scans.iter().map(TableScan::num_pages).sum();
     let entry_bytes: u64 = scans.iter().map(|scan| scan.len() * (8 + scan.value_bytes() as u64)).sum();
-    let pages_in_cache = (RANGE_ENTRY_BYTES * all).div_ceil(entry_bytes.max(1));
+    let pages_in_cache = (TARGET_RANGE_BYTES * all).div_ceil(entry_bytes.max(1));
     let page_bytes = scans.iter().map(|scan| page_memory_bytes(scan, threads)).max().unwrap_or(PAGE_BYTES);
     let max_pages = (memory / 2 / page_bytes).min(pages_in_cache);
     let step = |scan: &TableScan| u128::from(max_pages) * u128::from(scan.num_pages()) / u128::from(all.max(1));
@@ -409,7 +409,7 @@ fn check_names(names: &[String], what: &str) -> Result<(), UsageError> {
 }
 
 /// Describes for the note of the result how it was made. The sum of panels of normals is again a panel of normals.
-fn provenance(tables: &[OpenTable], operation: SetOperation, counts: CountMode) -> TableDerivation {
+fn describe_derivation(tables: &[OpenTable], operation: SetOperation, counts: CountMode) -> TableDerivation {
     let panels: Option<u64> = tables.iter().map(|table| table.note.num_panel_samples()).sum();
     let num_samples: usize = tables.iter().map(|table| table.note.samples.len()).sum();
     let added = panels.filter(|_| operation == SetOperation::Union && counts == CountMode::Sum);
@@ -470,7 +470,7 @@ impl CombineJob<'_> {
             memory_bytes: usable_bytes.saturating_sub(range_bytes),
             ..kmer_table_spec(&note, all)?
         };
-        let feed = KmerRangeQueue::allocate(&scans, &steps, num_range_slots(threads))?;
+        let feed = KmerRangeQueue::allocate(&scans, &steps, range_slots_for_threads(threads))?;
         let ((), done) = write::write_output(&target, &note, spec, |out| {
             std::thread::scope(|scope| {
                 for _ in 0..NUM_READING_THREADS {
@@ -502,7 +502,7 @@ impl CombineJob<'_> {
             note.k,
             if n == 1 { "table" } else { "tables" },
             start.elapsed().as_secs_f64(),
-            size_format::format_bytes(process_cost().peak_bytes),
+            size_format::format_bytes(measure_process_cost().peak_bytes),
             out.display()
         );
         Ok(())

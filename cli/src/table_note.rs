@@ -44,7 +44,7 @@ impl TableDerivation {
 
 impl TableNote {
     /// Creates the note of a table whose k-mers were counted from reads.
-    pub(crate) fn of_counted_table(k: u32, min_count: u32, min_base_quality: u8, samples: Vec<String>) -> Self {
+    pub(crate) fn for_counted_table(k: u32, min_count: u32, min_base_quality: u8, samples: Vec<String>) -> Self {
         TableNote { kind: NOTE_KIND.to_owned(), k, min_count, min_base_quality, samples, made: None }
     }
 
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn notes_and_values_come_back() {
-        let note = TableNote::of_counted_table(31, 2, 0, vec!["normal".into(), "tumor".into()]);
+        let note = TableNote::for_counted_table(31, 2, 0, vec!["normal".into(), "tumor".into()]);
         assert_eq!(TableNote::parse(&serde_json::to_vec(&note).unwrap()), Some(note.clone()));
         assert_eq!(TableNote::parse(b"something else"), None);
         let other = serde_json::to_string(&note).unwrap().replace("k-mer counts", "reads");
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn only_counts_of_samples_are_a_panel() {
-        let mut note = TableNote::of_counted_table(31, 1, 0, vec!["samples".into()]);
+        let mut note = TableNote::for_counted_table(31, 1, 0, vec!["samples".into()]);
         assert_eq!(note.num_panel_samples(), None);
         for (counts, panel) in [("sum", None), (TableDerivation::COUNTS_OF_SAMPLES, Some(7))] {
             let (operation, counts) = ("union".to_owned(), counts.to_owned());

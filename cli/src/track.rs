@@ -12,12 +12,12 @@ use genuma_reads::{AlignedOptions, CramReference, Lane, check_lanes_for_one_pass
 use genuma_simulate::evaluate::vcf;
 use genuma_track::change::VcfRecord;
 use genuma_track::pipeline::{TrackingJob, TrackingResult};
-use genuma_work::cost::process_cost;
+use genuma_work::cost::measure_process_cost;
 use genuma_work::publish::{AtomicFile, FileSet};
 use tracing::{info, warn};
 
 use crate::errors::UsageError;
-use crate::input_files::InputFiles;
+use crate::input_files::InputFileStates;
 use crate::progress::UnitProgressDisplay;
 use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 use crate::{aligned_files, command_line, json_file, logging, size_format};
@@ -101,9 +101,9 @@ fn parse_named_reads(text: &str) -> Result<(String, Vec<PathBuf>), String> {
 /// Runs `genuma track`: counts the molecules with each known variant, and writes the table, VCF and JSON files.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let TrackRequest { job, filtered, text } = args.build_request()?;
+    let TrackRequest { job, num_filtered, text } = args.build_request()?;
     let progress = UnitProgressDisplay::start();
-    let input_files = InputFiles::from_lanes(&job.lanes, [job.reference.as_path(), args.calls.as_path()])?;
+    let input_files = InputFileStates::from_lanes(&job.lanes, [job.reference.as_path(), args.calls.as_path()])?;
     let tracking = job.track_changes(&progress)?;
     input_files.check_unchanged()?;
     drop(progress);
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.json {
         let mut value = table::tracking_to_json(&tracking);
         value["command"] = command_line::quoted_command_line().into();
-        value["left_out_by_filter"] = filtered.into();
+        value["left_out_by_filter"] = num_filtered.into();
         value["aligned"] = aligned_files::record_counts_to_json(&job.lanes);
         json_file::add_json_output(path, json_file::schema::TRACK_SCHEMA, &value, &mut set)?;
     }
@@ -133,19 +133,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         logging::print_result(&table)?;
     }
     aligned_files::log_record_counts(&job.lanes);
-    log_skipped_records(&tracking, filtered);
+    log_skipped_records(&tracking, num_filtered);
     for line in table::summarise_samples(&tracking) {
         info!("{line}");
     }
     let seconds = start.elapsed().as_secs_f64();
-    info!("{seconds:.1} s, {} peak memory", size_format::format_bytes(process_cost().peak_bytes));
+    info!("{seconds:.1} s, {} peak memory", size_format::format_bytes(measure_process_cost().peak_bytes));
     Ok(())
 }
 
 /// Logs how many VCF records were skipped or cannot be tracked, and why.
-fn log_skipped_records(tracking: &TrackingResult, filtered: usize) {
-    if filtered > 0 {
-        info!("{filtered} records did not pass their filters and are skipped; use --all-filters to track them too");
+fn log_skipped_records(tracking: &TrackingResult, num_filtered: usize) {
+    if num_filtered > 0 {
+        info!("{num_filtered} records did not pass their filters and are skipped; use --all-filters to track them too");
     }
     if !tracking.duplicate_records.is_empty() {
         info!("{} records repeat another record and are skipped", tracking.duplicate_records.len());
@@ -163,7 +163,7 @@ fn log_skipped_records(tracking: &TrackingResult, filtered: usize) {
 struct TrackRequest {
     job: TrackingJob,
     /// Number of VCF records that were skipped because of their FILTER.
-    filtered: usize,
+    num_filtered: usize,
     /// Text of the VCF file with the known variants.
     text: String,
 }
@@ -227,13 +227,13 @@ impl Args {
         }
         let read = records.len();
         let passed: Vec<_> = records.into_iter().filter(|r| self.all_filters || r.has_passed()).collect();
-        let filtered = read - passed.len();
+        let num_filtered = read - passed.len();
         if passed.is_empty() {
             let file = self.calls.display();
-            match filtered {
+            match num_filtered {
                 0 => bail!("{file}: contains no variant records"),
                 _ => bail!(
-                    "{file}: none of the {filtered} records passed its filters; use --all-filters to track them all"
+                    "{file}: none of the {num_filtered} records passed its filters; use --all-filters to track them all"
                 ),
             }
         }
@@ -241,7 +241,7 @@ impl Args {
         let samples = samples.into_iter().map(|(name, _)| name).collect();
         let (reference, k, threads) = (self.reference.clone(), self.k, command_line::threads_or_all_cpus(self.threads));
         let job = TrackingJob { records, reference, lanes, samples, normal, k, threads };
-        Ok(TrackRequest { job, filtered, text })
+        Ok(TrackRequest { job, num_filtered, text })
     }
 
     /// Opens the lanes of one sample. `number` is the number of the sample; `role` selects the option with its read

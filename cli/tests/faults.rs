@@ -10,7 +10,7 @@ use std::path::Path;
 
 use common::{installed, scratch};
 use genuma_faults::campaign_plan::{CampaignLimits, FaultTrial, list_trials, run_trial_or_report, shuffle_trials};
-use genuma_faults::fault_bench::FaultBench;
+use genuma_faults::fault_test_runner::FaultTestRunner;
 use genuma_faults::tally::CampaignTally;
 use genuma_faults::test_cases::{TestCase, TestInput, all_test_cases};
 
@@ -30,17 +30,17 @@ fn run_fixed_trials(verbs: &[&str]) {
 fn run_trials(folder: &str, verbs: &[&str], choose: impl Fn(Vec<FaultTrial>) -> Vec<FaultTrial>) {
     let all = all_test_cases();
     // Measuring the machine's memory takes many seconds: cases that need it are left to the long campaign.
-    let cheap = |case: &&TestCase| !case.inputs.contains(&TestInput::Machine);
+    let cheap = |case: &&TestCase| !case.inputs.contains(&TestInput::MachineProfile);
     let bwa = installed("bwa").is_some();
-    let possible = |case: &&TestCase| bwa || !case.inputs.contains(&TestInput::Bwa);
+    let possible = |case: &&TestCase| bwa || !case.inputs.contains(&TestInput::BwaIndex);
     let cases: Vec<&TestCase> =
         all.iter().filter(|case| verbs.contains(&case.subcommand())).filter(cheap).filter(possible).collect();
     let folder = scratch(folder);
     let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
-    let mut bench = FaultBench::create(program, folder, &cases).expect("a bench");
+    let mut bench = FaultTestRunner::create(program, folder, &cases).expect("a bench");
     let mut tally = CampaignTally::default();
     for case in cases {
-        let extent = CampaignLimits { max_call_numbers: 100, regions: 20, pairs: 4 };
+        let extent = CampaignLimits { max_trials_per_fault: 100, regions: 20, pairs: 4 };
         let plan = list_trials(&mut bench, case, extent).expect("a case runs without faults");
         for trial in choose(plan) {
             if let Some(judged) = run_trial_or_report(&trial, &mut bench, case) {

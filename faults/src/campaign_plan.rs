@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::fault::{FaultRepetition, InjectedFault, SystemCallKind};
-use crate::fault_bench::{FaultBench, JudgedRun};
+use crate::fault_test_runner::{FaultTestRunner, JudgedRun};
 use crate::file_damage::{DamageKind, choose_damage_positions};
 use crate::oracle::{RunOutcome, new_verdict};
 use crate::test_cases::TestCase;
@@ -24,7 +24,7 @@ pub enum FaultTrial {
         /// Path of the input file, relative to the input folder `{given}`.
         file: String,
         /// Kind of the damage.
-        harm: DamageKind,
+        damage_kind: DamageKind,
         /// Offset in the file of the first damaged byte.
         at: usize,
     },
@@ -33,11 +33,11 @@ pub enum FaultTrial {
 impl FaultTrial {
     /// Returns the two names by which result tables group the trial: kind of system call and effect of its fault;
     /// `damage` and the kind of damage; or twice `twice`.
-    pub fn tally_names(&self) -> (&'static str, &'static str) {
+    pub fn tally_categories(&self) -> (&'static str, &'static str) {
         match self {
             FaultTrial::Fault(fault) => (fault.kind.call_kind_name(), fault.what.effect_name()),
             FaultTrial::Twice(_) => ("twice", "twice"),
-            FaultTrial::Damage { harm, .. } => ("damage", harm.damage_name()),
+            FaultTrial::Damage { damage_kind, .. } => ("damage", damage_kind.damage_name()),
         }
     }
 
@@ -46,17 +46,17 @@ impl FaultTrial {
     ///
     /// # Errors
     /// The campaign cannot continue.
-    pub fn run_trial(&self, bench: &mut FaultBench, case: &TestCase) -> anyhow::Result<Option<JudgedRun>> {
+    pub fn run_trial(&self, bench: &mut FaultTestRunner, case: &TestCase) -> anyhow::Result<Option<JudgedRun>> {
         match self {
             FaultTrial::Fault(fault) => {
                 let judged = bench.run_with_fault(case, *fault)?;
                 Ok((judged.num_faults > 0 || judged.verdict.outcome.is_violation()).then_some(judged))
             }
             FaultTrial::Twice(apart) => Ok(Some(bench.run_twice_in_parallel(case, *apart)?)),
-            FaultTrial::Damage { file, harm, at } => {
-                let whole = bench.input_bytes(file)?;
+            FaultTrial::Damage { file, damage_kind, at } => {
+                let whole = bench.read_input_file(file)?;
                 let sealed = case.checksummed_files.contains(&file.as_str());
-                match harm.apply_damage(&whole, *at) {
+                match damage_kind.apply_damage(&whole, *at) {
                     Some(bytes) => Ok(Some(bench.run_with_damage(case, file, &bytes, sealed)?)),
                     None => Ok(None),
                 }
@@ -70,7 +70,9 @@ impl fmt::Display for FaultTrial {
         match self {
             FaultTrial::Fault(fault) => fault.fmt(f),
             FaultTrial::Twice(apart) => write!(f, "twice:{}", apart.as_micros()),
-            FaultTrial::Damage { file, harm, at } => write!(f, "damage:{}:{at}:{file}", harm.damage_name()),
+            FaultTrial::Damage { file, damage_kind, at } => {
+                write!(f, "damage:{}:{at}:{file}", damage_kind.damage_name())
+            }
         }
     }
 }
@@ -86,9 +88,11 @@ impl FromStr for FaultTrial {
         }
         let Some(damage) = text.strip_prefix("damage:") else { return text.parse().map(FaultTrial::Fault) };
         let [word, at, file] = damage.splitn(3, ':').collect::<Vec<_>>()[..] else { return Err(wrong()) };
-        let harm =
-            DamageKind::ALL_DAMAGE_KINDS.into_iter().find(|harm| harm.damage_name() == word).ok_or_else(wrong)?;
-        Ok(FaultTrial::Damage { file: file.to_owned(), harm, at: at.parse().map_err(|_| wrong())? })
+        let damage_kind = DamageKind::ALL_DAMAGE_KINDS
+            .into_iter()
+            .find(|damage_kind| damage_kind.damage_name() == word)
+            .ok_or_else(wrong)?;
+        Ok(FaultTrial::Damage { file: file.to_owned(), damage_kind, at: at.parse().map_err(|_| wrong())? })
     }
 }
 
@@ -96,7 +100,7 @@ impl FromStr for FaultTrial {
 #[derive(Debug, Clone, Copy)]
 pub struct CampaignLimits {
     /// For each kind of fault: maximum number of trials, which differ in the number of the first failing call.
-    pub max_call_numbers: u64,
+    pub max_trials_per_fault: u64,
     /// Number of evenly spaced positions at which each input file is damaged.
     pub regions: usize,
     /// Number of trials in which the command runs twice at the same time.
@@ -107,7 +111,11 @@ pub struct CampaignLimits {
 ///
 /// # Errors
 /// The test case fails without faults, or an input cannot be read.
-pub fn list_trials(bench: &mut FaultBench, case: &TestCase, extent: CampaignLimits) -> anyhow::Result<Vec<FaultTrial>> {
+pub fn list_trials(
+    bench: &mut FaultTestRunner,
+    case: &TestCase,
+    extent: CampaignLimits,
+) -> anyhow::Result<Vec<FaultTrial>> {
     let seen = bench.count_system_calls(case)?;
     let mut trials = Vec::new();
     for kind in SystemCallKind::ALL_CALL_KINDS {
@@ -115,21 +123,21 @@ pub fn list_trials(bench: &mut FaultBench, case: &TestCase, extent: CampaignLimi
         for &(what, every) in kind.faults_to_inject() {
             // If each following call fails too, the position of the first matters little.
             let most = if every == FaultRepetition::Once {
-                extent.max_call_numbers
+                extent.max_trials_per_fault
             } else {
-                extent.max_call_numbers.div_ceil(8)
+                extent.max_trials_per_fault.div_ceil(8)
             };
             let of = |at| FaultTrial::Fault(InjectedFault { kind, what, at, every });
-            trials.extend(spread_evenly(calls, most).map(of));
+            trials.extend(evenly_spaced_numbers(calls, most).map(of));
         }
     }
     trials.extend((0..extent.pairs).map(|i| FaultTrial::Twice(Duration::from_micros(i * i * 500))));
     for file in case.checksummed_files.iter().chain(case.unchecked_files) {
-        let length = bench.input_bytes(file)?.len();
+        let length = bench.read_input_file(file)?.len();
         for at in choose_damage_positions(length, extent.regions) {
-            trials.extend(DamageKind::ALL_DAMAGE_KINDS.map(|harm| FaultTrial::Damage {
+            trials.extend(DamageKind::ALL_DAMAGE_KINDS.map(|damage_kind| FaultTrial::Damage {
                 file: (*file).to_owned(),
-                harm,
+                damage_kind,
                 at,
             }));
         }
@@ -138,7 +146,7 @@ pub fn list_trials(bench: &mut FaultBench, case: &TestCase, extent: CampaignLimi
 }
 
 /// Returns the numbers 1 to `calls` or, if these are more than `most`, `most` evenly spaced ones of them.
-fn spread_evenly(calls: u64, most: u64) -> impl Iterator<Item = u64> {
+fn evenly_spaced_numbers(calls: u64, most: u64) -> impl Iterator<Item = u64> {
     let picked = calls.min(most);
     (0..picked).map(move |i| 1 + i * calls / picked)
 }
@@ -149,7 +157,7 @@ pub fn shuffle_trials<T>(trials: &mut [T], seed: u64) {
 }
 
 /// Runs a trial. If the trial cannot be run, the returned verdict is a violation with the error.
-pub fn run_trial_or_report(trial: &FaultTrial, bench: &mut FaultBench, case: &TestCase) -> Option<JudgedRun> {
+pub fn run_trial_or_report(trial: &FaultTrial, bench: &mut FaultTestRunner, case: &TestCase) -> Option<JudgedRun> {
     trial.run_trial(bench, case).unwrap_or_else(|error| {
         let verdict = new_verdict(RunOutcome::WrongExitCode, format!("the campaign failed: {error:#}"));
         Some(JudgedRun { verdict, num_faults: 0, stderr: String::new() })
@@ -170,8 +178,8 @@ mod tests {
 
     #[test]
     fn all_numbers_or_some_evenly() {
-        assert_eq!(spread_evenly(3, 9).collect::<Vec<_>>(), [1, 2, 3]);
-        assert_eq!(spread_evenly(100, 4).collect::<Vec<_>>(), [1, 26, 51, 76]);
-        assert_eq!(spread_evenly(0, 4).count(), 0);
+        assert_eq!(evenly_spaced_numbers(3, 9).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(evenly_spaced_numbers(100, 4).collect::<Vec<_>>(), [1, 26, 51, 76]);
+        assert_eq!(evenly_spaced_numbers(0, 4).count(), 0);
     }
 }

@@ -31,21 +31,21 @@ pub enum SystemCallKind {
     /// Sets the length of a file.
     Truncate,
     /// Allocates or frees disk space of a file (fallocate).
-    Reserve,
+    AllocateDiskSpace,
     /// Copies bytes between files inside the kernel (copy_file_range).
     Copy,
     /// Lists the entries of a folder.
-    List,
+    ListFolder,
     /// Locks a file.
     Lock,
     /// Gets random bytes from the kernel (getrandom).
-    Random,
+    GetRandomBytes,
     /// Maps memory or a file (mmap). The allocator of Rust code gets all its memory in this way.
-    Map,
+    MapMemory,
     /// Allocates memory in C code (malloc).
-    Alloc,
+    AllocateMemory,
     /// Starts a thread.
-    Thread,
+    StartThread,
 }
 
 impl SystemCallKind {
@@ -62,14 +62,14 @@ impl SystemCallKind {
         SystemCallKind::Stat,
         SystemCallKind::Seek,
         SystemCallKind::Truncate,
-        SystemCallKind::Reserve,
+        SystemCallKind::AllocateDiskSpace,
         SystemCallKind::Copy,
-        SystemCallKind::List,
+        SystemCallKind::ListFolder,
         SystemCallKind::Lock,
-        SystemCallKind::Random,
-        SystemCallKind::Map,
-        SystemCallKind::Alloc,
-        SystemCallKind::Thread,
+        SystemCallKind::GetRandomBytes,
+        SystemCallKind::MapMemory,
+        SystemCallKind::AllocateMemory,
+        SystemCallKind::StartThread,
     ];
 
     /// Returns the name of the kind in a trial, such as `write`.
@@ -86,48 +86,54 @@ impl SystemCallKind {
             SystemCallKind::Stat => "stat",
             SystemCallKind::Seek => "seek",
             SystemCallKind::Truncate => "truncate",
-            SystemCallKind::Reserve => "reserve",
+            SystemCallKind::AllocateDiskSpace => "reserve",
             SystemCallKind::Copy => "copy",
-            SystemCallKind::List => "list",
+            SystemCallKind::ListFolder => "list",
             SystemCallKind::Lock => "lock",
-            SystemCallKind::Random => "random",
-            SystemCallKind::Map => "map",
-            SystemCallKind::Alloc => "alloc",
-            SystemCallKind::Thread => "thread",
+            SystemCallKind::GetRandomBytes => "random",
+            SystemCallKind::MapMemory => "map",
+            SystemCallKind::AllocateMemory => "alloc",
+            SystemCallKind::StartThread => "thread",
         }
     }
 
     /// Returns whether calls of this kind act on a file. The error message of a failed run must then name a file.
     pub fn is_file_call(self) -> bool {
-        !matches!(self, SystemCallKind::Random | SystemCallKind::Map | SystemCallKind::Alloc | SystemCallKind::Thread)
+        !matches!(
+            self,
+            SystemCallKind::GetRandomBytes
+                | SystemCallKind::MapMemory
+                | SystemCallKind::AllocateMemory
+                | SystemCallKind::StartThread
+        )
     }
 
     /// Returns the faults that a campaign injects into calls of this kind: what a failing call does, and which calls
     /// fail.
     pub fn faults_to_inject(self) -> &'static [(FaultEffect, FaultRepetition)] {
         use FaultEffect::*;
-        use FaultRepetition::{Following, Once};
+        use FaultRepetition::{EveryNth, Once};
         match self {
             SystemCallKind::Open => {
                 &[(Eio, Once), (Enospc, Once), (Eacces, Once), (Emfile, Once), (Eintr, Once), (Kill, Once)]
             }
             SystemCallKind::Read => &[
                 (Eio, Once),
-                (Eio, Following(1)),
+                (Eio, EveryNth(1)),
                 (Eintr, Once),
-                (Eintr, Following(2)),
-                (Short, Once),
-                (Short, Following(1)),
+                (Eintr, EveryNth(2)),
+                (ShortTransfer, Once),
+                (ShortTransfer, EveryNth(1)),
                 (Kill, Once),
             ],
             SystemCallKind::Write => &[
                 (Enospc, Once),
-                (Enospc, Following(1)),
+                (Enospc, EveryNth(1)),
                 (Eio, Once),
                 (Eintr, Once),
-                (Eintr, Following(2)),
-                (Short, Once),
-                (Short, Following(1)),
+                (Eintr, EveryNth(2)),
+                (ShortTransfer, Once),
+                (ShortTransfer, EveryNth(1)),
                 (Kill, Once),
             ],
             SystemCallKind::Sync => &[(Eio, Once), (Enospc, Once), (Eintr, Once), (Kill, Once)],
@@ -138,13 +144,13 @@ impl SystemCallKind {
             SystemCallKind::Stat => &[(Eio, Once), (Eacces, Once)],
             SystemCallKind::Seek => &[(Eio, Once)],
             SystemCallKind::Truncate => &[(Eio, Once), (Enospc, Once), (Kill, Once)],
-            SystemCallKind::Reserve => &[(Enospc, Once), (Eopnotsupp, Once)],
+            SystemCallKind::AllocateDiskSpace => &[(Enospc, Once), (Eopnotsupp, Once)],
             SystemCallKind::Copy => &[(Eio, Once), (Enospc, Once), (Kill, Once)],
-            SystemCallKind::List => &[(Eio, Once), (Eacces, Once)],
+            SystemCallKind::ListFolder => &[(Eio, Once), (Eacces, Once)],
             SystemCallKind::Lock => &[(Enolck, Once), (Eintr, Once)],
-            SystemCallKind::Random => &[(Enosys, Once)],
-            SystemCallKind::Map | SystemCallKind::Alloc => &[(Enomem, Once), (Enomem, Following(1))],
-            SystemCallKind::Thread => &[(Eagain, Once), (Eagain, Following(1))],
+            SystemCallKind::GetRandomBytes => &[(Enosys, Once)],
+            SystemCallKind::MapMemory | SystemCallKind::AllocateMemory => &[(Enomem, Once), (Enomem, EveryNth(1))],
+            SystemCallKind::StartThread => &[(Eagain, Once), (Eagain, EveryNth(1))],
         }
     }
 }
@@ -165,7 +171,7 @@ pub enum FaultEffect {
     Enosys,
     Eopnotsupp,
     /// The call transfers half of the requested bytes.
-    Short,
+    ShortTransfer,
     /// The process is killed. If the call is a write, half of its bytes are written before.
     Kill,
 }
@@ -182,7 +188,7 @@ impl FaultEffect {
         FaultEffect::Enolck,
         FaultEffect::Enosys,
         FaultEffect::Eopnotsupp,
-        FaultEffect::Short,
+        FaultEffect::ShortTransfer,
         FaultEffect::Kill,
     ];
 
@@ -199,7 +205,7 @@ impl FaultEffect {
             FaultEffect::Enolck => ("ENOLCK", "37"),
             FaultEffect::Enosys => ("ENOSYS", "38"),
             FaultEffect::Eopnotsupp => ("EOPNOTSUPP", "95"),
-            FaultEffect::Short => ("short", "short"),
+            FaultEffect::ShortTransfer => ("short", "short"),
             FaultEffect::Kill => ("kill", "kill"),
         }
     }
@@ -216,7 +222,7 @@ pub enum FaultRepetition {
     /// None: later calls succeed.
     Once,
     /// Every n-th call after the first failing one.
-    Following(u64),
+    EveryNth(u64),
 }
 
 /// An injected fault: which system calls of one kind fail, and in which way. Written as `KIND:WHAT:AT:EVERY`, such as
@@ -237,7 +243,7 @@ impl InjectedFault {
     fn repeat_interval(&self) -> u64 {
         match self.every {
             FaultRepetition::Once => 0,
-            FaultRepetition::Following(step) => step,
+            FaultRepetition::EveryNth(step) => step,
         }
     }
 
@@ -270,7 +276,7 @@ impl FromStr for InjectedFault {
             kind: SystemCallKind::ALL_CALL_KINDS.into_iter().find(|k| k.call_kind_name() == kind).ok_or_else(wrong)?,
             what: FaultEffect::ALL.into_iter().find(|w| w.effect_name() == what).ok_or_else(wrong)?,
             at: at.parse().map_err(|_| wrong())?,
-            every: if step == 0 { FaultRepetition::Once } else { FaultRepetition::Following(step) },
+            every: if step == 0 { FaultRepetition::Once } else { FaultRepetition::EveryNth(step) },
         })
     }
 }

@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn each_harm_changes_the_file_where_it_should() {
         let whole: Vec<u8> = (0..2000_u32).map(|i| (i % 251) as u8 + 1).collect();
-        for harm in DamageKind::ALL_DAMAGE_KINDS {
+        for damage_kind in DamageKind::ALL_DAMAGE_KINDS {
             for at in choose_damage_positions(whole.len(), 10) {
-                let damaged = harm.apply_damage(&whole, at).expect("other bytes");
-                assert_eq!(damaged[..at], whole[..at], "{harm:?} at {at}");
+                let damaged = damage_kind.apply_damage(&whole, at).expect("other bytes");
+                assert_eq!(damaged[..at], whole[..at], "{damage_kind:?} at {at}");
                 assert_ne!(damaged, whole);
             }
         }

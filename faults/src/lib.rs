@@ -5,7 +5,7 @@
 //! faults, [`file_damage`] damages input files, [`campaign_plan`] lists the trials of a campaign, [`tally`] counts the
 //! outcomes.
 
-pub mod fault_bench;
+pub mod fault_test_runner;
 pub mod test_cases;
 pub mod file_damage;
 pub mod fault;

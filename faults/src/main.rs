@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Parser;
 use genuma_faults::campaign_plan::{CampaignLimits, FaultTrial, list_trials, run_trial_or_report, shuffle_trials};
-use genuma_faults::fault_bench::{FaultBench, remove_folder};
+use genuma_faults::fault_test_runner::{FaultTestRunner, remove_folder};
 use genuma_faults::tally::CampaignTally;
 use genuma_faults::test_cases::{TestCase, all_test_cases};
 
@@ -56,14 +56,14 @@ fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
     let program = fs::canonicalize(&args.program).with_context(|| args.program.display().to_string())?;
     let all = all_test_cases();
-    let cases: Vec<&TestCase> = all.iter().filter(|case| wanted(case, &all, &args)).collect();
+    let cases: Vec<&TestCase> = all.iter().filter(|case| is_selected_case(case, &all, &args)).collect();
     if cases.is_empty() {
         bail!("no such case; there are {}", all.iter().map(|c| c.name).collect::<Vec<_>>().join(", "));
     }
     let begun = Instant::now();
     let folder = |i: usize| args.scratch.join(i.to_string());
-    let benches = (0..args.jobs.max(1)).map(|i| FaultBench::create(&program, folder(i), &cases));
-    let mut benches = benches.collect::<anyhow::Result<Vec<FaultBench>>>()?;
+    let benches = (0..args.jobs.max(1)).map(|i| FaultTestRunner::create(&program, folder(i), &cases));
+    let mut benches = benches.collect::<anyhow::Result<Vec<FaultTestRunner>>>()?;
 
     // Run a complete trial and show its output.
     if let Some(trial) = args.trial.as_deref().and_then(|text| text.parse::<FaultTrial>().ok()) {
@@ -80,7 +80,7 @@ fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(u8::from(!right)));
     }
 
-    let extent = CampaignLimits { max_call_numbers: args.numbers, regions: args.regions, pairs: 20 };
+    let extent = CampaignLimits { max_trials_per_fault: args.numbers, regions: args.regions, pairs: 20 };
     let mut plan: Vec<(&TestCase, FaultTrial)> = Vec::new();
     for case in &cases {
         let of = list_trials(&mut benches[0], case, extent)?;
@@ -104,7 +104,7 @@ fn main() -> anyhow::Result<ExitCode> {
                     if judged.verdict.outcome.is_violation() {
                         // Report the first violation of a kind at once.
                         let alike =
-                            tally.1.entry((case.name, trial.tally_names(), judged.verdict.outcome)).or_insert(0);
+                            tally.1.entry((case.name, trial.tally_categories(), judged.verdict.outcome)).or_insert(0);
                         *alike += 1;
                         if *alike == 1 {
                             eprintln!("{} {trial}: {}", case.name, judged.verdict);
@@ -122,7 +122,7 @@ fn main() -> anyhow::Result<ExitCode> {
     println!(
         "{} faults in {} runs, {done} of {} trials in {:.1} minutes: {} violations",
         tally.total_injected_faults(),
-        tally.total_runs(),
+        tally.total_trials(),
         plan.len(),
         begun.elapsed().as_secs_f64() / 60.0,
         tally.violations.len()
@@ -135,7 +135,7 @@ fn main() -> anyhow::Result<ExitCode> {
 }
 
 /// Returns whether the option `--case` selects a case. A name that is a complete case name selects this case only.
-fn wanted(case: &TestCase, all: &[TestCase], args: &Args) -> bool {
+fn is_selected_case(case: &TestCase, all: &[TestCase], args: &Args) -> bool {
     let named = |name: &String| {
         let whole = all.iter().any(|case| case.name == name);
         if whole { case.name == name } else { case.name.starts_with(name.as_str()) }

@@ -14,23 +14,23 @@ use crate::test_cases::TestCase;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunOutcome {
     /// Correct: exit code 0 and the same bytes as without the fault.
-    Same,
+    SameResults,
     /// Correct failure: exit code 1, one error line that names the file, all result files unchanged, and no temporary
     /// files left.
-    Refused,
+    FailedCleanly,
     /// Correct: the fault killed the process. Each result file is the old one or the complete new one, and a repeated
     /// run made all results.
     Killed,
     /// Correct failure: exit code 1 and one error line after all result files were complete. Only a later action
     /// failed, such as syncing the folder or writing to standard output.
-    Late,
+    FailedAfterResults,
     /// Correct: Rust's standard library or the C library aborted for lack of memory, with a message. All files are
     /// unchanged.
-    Memory,
+    OutOfMemory,
     /// Violation: exit code 0, but other results than without the fault.
-    Differs,
+    DifferentResults,
     /// Violation: the run failed, but a result file was changed or removed.
-    Changed,
+    ChangedAfterFailure,
     /// Violation: the run failed and left a file that is not a result.
     LeftoverFile,
     /// Violation: the run panicked.
@@ -38,9 +38,9 @@ pub enum RunOutcome {
     /// Violation: a signal ended the run, other than that of the fault.
     Signal,
     /// Violation: the run exceeded the time limit.
-    Hang,
+    Timeout,
     /// Violation: a process that the run had started was still running after the run ended.
-    Orphan,
+    OrphanProcess,
     /// Violation: the run failed without an error line, or with several.
     NoErrorLine,
     /// Violation: the error line does not name the file.
@@ -54,18 +54,18 @@ pub enum RunOutcome {
 impl RunOutcome {
     /// All outcomes, the correct ones first.
     pub const ALL_OUTCOMES: [RunOutcome; 16] = [
-        RunOutcome::Same,
-        RunOutcome::Refused,
+        RunOutcome::SameResults,
+        RunOutcome::FailedCleanly,
         RunOutcome::Killed,
-        RunOutcome::Late,
-        RunOutcome::Memory,
-        RunOutcome::Differs,
-        RunOutcome::Changed,
+        RunOutcome::FailedAfterResults,
+        RunOutcome::OutOfMemory,
+        RunOutcome::DifferentResults,
+        RunOutcome::ChangedAfterFailure,
         RunOutcome::LeftoverFile,
         RunOutcome::Panic,
         RunOutcome::Signal,
-        RunOutcome::Hang,
-        RunOutcome::Orphan,
+        RunOutcome::Timeout,
+        RunOutcome::OrphanProcess,
         RunOutcome::NoErrorLine,
         RunOutcome::FileNotNamed,
         RunOutcome::WrongExitCode,
@@ -74,24 +74,24 @@ impl RunOutcome {
 
     /// Returns whether the program behaved wrongly.
     pub fn is_violation(self) -> bool {
-        self >= RunOutcome::Differs
+        self >= RunOutcome::DifferentResults
     }
 
     /// Returns the name of the outcome in result tables, such as `same`.
     pub fn outcome_name(self) -> &'static str {
         match self {
-            RunOutcome::Same => "same",
-            RunOutcome::Refused => "refused",
+            RunOutcome::SameResults => "same",
+            RunOutcome::FailedCleanly => "refused",
             RunOutcome::Killed => "killed",
-            RunOutcome::Late => "late",
-            RunOutcome::Memory => "memory",
-            RunOutcome::Differs => "differs",
-            RunOutcome::Changed => "changed",
+            RunOutcome::FailedAfterResults => "late",
+            RunOutcome::OutOfMemory => "memory",
+            RunOutcome::DifferentResults => "differs",
+            RunOutcome::ChangedAfterFailure => "changed",
             RunOutcome::LeftoverFile => "left",
             RunOutcome::Panic => "panic",
             RunOutcome::Signal => "signal",
-            RunOutcome::Hang => "hang",
-            RunOutcome::Orphan => "orphan",
+            RunOutcome::Timeout => "hang",
+            RunOutcome::OrphanProcess => "orphan",
             RunOutcome::NoErrorLine => "words",
             RunOutcome::FileNotNamed => "unnamed",
             RunOutcome::WrongExitCode => "code",
@@ -153,23 +153,26 @@ impl ObservedRun<'_> {
     /// on a killed run is preliminary: it also depends on whether a repeated run succeeds.
     pub fn judge_run(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
         let killed = fault.is_some_and(|fault| fault.what == FaultEffect::Kill);
-        let of_memory = fault.is_some_and(|fault| matches!(fault.kind, SystemCallKind::Map | SystemCallKind::Alloc));
+        let of_memory =
+            fault.is_some_and(|fault| matches!(fault.kind, SystemCallKind::MapMemory | SystemCallKind::AllocateMemory));
         match self.ended.how {
             ExitKind::Signal(_) | ExitKind::Exit(101) if of_memory && self.reports_out_of_memory() => self
-                .changes_after_failure()
-                .unwrap_or_else(|| new_verdict(RunOutcome::Memory, self.last_stderr_lines())),
+                .judge_changes_after_failure()
+                .unwrap_or_else(|| new_verdict(RunOutcome::OutOfMemory, self.last_stderr_lines())),
             _ if self.ended.stderr.contains("panicked at") => new_verdict(RunOutcome::Panic, self.last_stderr_lines()),
-            ExitKind::Hung => new_verdict(RunOutcome::Hang, self.last_stderr_lines()),
+            ExitKind::TimedOut => new_verdict(RunOutcome::Timeout, self.last_stderr_lines()),
             ExitKind::Signal(9) if killed => self.judge_killed_run(),
             ExitKind::Signal(signal) => {
                 new_verdict(RunOutcome::Signal, format!("{signal}; {}", self.last_stderr_lines()))
             }
-            _ if self.ended.orphans => new_verdict(RunOutcome::Orphan, self.last_stderr_lines()),
+            _ if self.ended.has_orphans => new_verdict(RunOutcome::OrphanProcess, self.last_stderr_lines()),
             ExitKind::Exit(0) => {
                 self.compare_output_with_reference(fault.is_some_and(|fault| fault.kind == SystemCallKind::Unlink))
             }
             ExitKind::Exit(101) => new_verdict(RunOutcome::Panic, self.last_stderr_lines()),
-            ExitKind::Exit(1) => self.changes_after_failure().unwrap_or_else(|| self.judge_error_message(fault, seen)),
+            ExitKind::Exit(1) => {
+                self.judge_changes_after_failure().unwrap_or_else(|| self.judge_error_message(fault, seen))
+            }
             ExitKind::Exit(code) => {
                 new_verdict(RunOutcome::WrongExitCode, format!("{code}; {}", self.last_stderr_lines()))
             }
@@ -191,14 +194,14 @@ impl ObservedRun<'_> {
     /// (`unlinked`), old partial files may be left.
     pub fn compare_output_with_reference(&self, unlinked: bool) -> RunVerdict {
         if !self.case.is_deterministic {
-            return new_verdict(RunOutcome::Same, "");
+            return new_verdict(RunOutcome::SameResults, "");
         }
         if self.ended.stdout != self.reference.stdout {
-            return new_verdict(RunOutcome::Differs, "standard output");
+            return new_verdict(RunOutcome::DifferentResults, "standard output");
         }
         match self.first_different_file(unlinked) {
-            Some(name) => new_verdict(RunOutcome::Differs, name),
-            None => new_verdict(RunOutcome::Same, ""),
+            Some(name) => new_verdict(RunOutcome::DifferentResults, name),
+            None => new_verdict(RunOutcome::SameResults, ""),
         }
     }
 
@@ -211,7 +214,7 @@ impl ObservedRun<'_> {
         let stays = |name: &str| {
             let hidden = name.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
             let old = unlinked && hidden && name.ends_with(".partial");
-            (old || warned && self.may_keep(name)) && !self.reference.files.contains_key(name)
+            (old || warned && self.may_be_left_by_failed_run(name)) && !self.reference.files.contains_key(name)
         };
         let names = self.reference.files.keys().chain(self.after.keys()).filter(|name| !stays(name));
         let unlike = |name: &&String| match (self.reference.files.get(*name), self.after.get(*name)) {
@@ -231,14 +234,14 @@ impl ObservedRun<'_> {
             !new && is != self.before.get(*name)
         });
         match half {
-            Some((name, _)) => new_verdict(RunOutcome::Changed, format!("{name} is neither old nor whole")),
+            Some((name, _)) => new_verdict(RunOutcome::ChangedAfterFailure, format!("{name} is neither old nor whole")),
             None => new_verdict(RunOutcome::Killed, ""),
         }
     }
 
     /// Returns a verdict if a failed run changed or left files that it must not change or leave.
-    fn changes_after_failure(&self) -> Option<RunVerdict> {
-        let names = self.before.keys().chain(self.after.keys()).filter(|name| !self.may_keep(name));
+    fn judge_changes_after_failure(&self) -> Option<RunVerdict> {
+        let names = self.before.keys().chain(self.after.keys()).filter(|name| !self.may_be_left_by_failed_run(name));
         let other = names.into_iter().find(|name| self.before.get(*name) != self.after.get(*name))?;
         // All results are complete: the failure came afterwards.
         let all = self
@@ -247,10 +250,10 @@ impl ObservedRun<'_> {
             .iter()
             .all(|(name, want)| self.after.get(name).is_some_and(|is| self.has_expected_content(name, want, is)));
         if all && self.ended.how == ExitKind::Exit(1) && self.error_lines().len() == 1 {
-            return Some(new_verdict(RunOutcome::Late, self.last_stderr_lines()));
+            return Some(new_verdict(RunOutcome::FailedAfterResults, self.last_stderr_lines()));
         }
         let result = self.reference.files.contains_key(other) || self.before.contains_key(other);
-        let outcome = if result { RunOutcome::Changed } else { RunOutcome::LeftoverFile };
+        let outcome = if result { RunOutcome::ChangedAfterFailure } else { RunOutcome::LeftoverFile };
         Some(new_verdict(outcome, format!("{other}; {}", self.last_stderr_lines())))
     }
 
@@ -262,7 +265,7 @@ impl ObservedRun<'_> {
     }
 
     /// Returns whether a failed run may leave or change this file.
-    fn may_keep(&self, name: &str) -> bool {
+    fn may_be_left_by_failed_run(&self, name: &str) -> bool {
         self.case.kept_on_failure.iter().any(|folder| name.starts_with(folder))
     }
 
@@ -284,6 +287,6 @@ impl ObservedRun<'_> {
             let path = seen.and_then(|seen| seen.path.as_deref()).unwrap_or_default();
             return new_verdict(RunOutcome::FileNotNamed, format!("{path}: {error}"));
         }
-        new_verdict(RunOutcome::Refused, error)
+        new_verdict(RunOutcome::FailedCleanly, error)
     }
 }

@@ -22,7 +22,7 @@ pub struct ProcessResult {
     /// All text that the process wrote to standard error; invalid UTF-8 is replaced.
     pub stderr: String,
     /// Whether processes that the run had started still ran one second after its end.
-    pub(crate) orphans: bool,
+    pub(crate) has_orphans: bool,
 }
 
 /// How a process ended.
@@ -33,7 +33,7 @@ pub enum ExitKind {
     /// The signal with this number ended the process.
     Signal(i32),
     /// The process exceeded [`MAX_RUN_TIME`] and was killed.
-    Hung,
+    TimedOut,
 }
 
 /// A process that was started and not waited for yet. Its output goes to files.
@@ -73,19 +73,19 @@ impl RunningProcess<'_> {
             }
             std::thread::sleep(Duration::from_micros(500));
         };
-        let orphans = status.is_some() && has_survivors(group);
+        let has_orphans = status.is_some() && has_survivors(group);
         // An error means that no process is left.
         let _ = kill_process_group(group, Signal::KILL);
         let how = match status {
             None => {
                 self.child.wait()?;
-                ExitKind::Hung
+                ExitKind::TimedOut
             }
             Some(status) => status.code().map_or(ExitKind::Signal(status.signal().unwrap_or(0)), ExitKind::Exit),
         };
         let output = |end: &str| fs::read(self.log.join(format!("{}.{end}", self.name)));
         let stderr = String::from_utf8_lossy(&output("stderr")?).into_owned();
-        Ok(ProcessResult { how, stdout: output("stdout")?, stderr, orphans })
+        Ok(ProcessResult { how, stdout: output("stdout")?, stderr, has_orphans })
     }
 }
 

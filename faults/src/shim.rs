@@ -43,7 +43,7 @@ impl FaultShim {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn unpack_into(folder: &Path) -> io::Result<FaultShim> {
+    pub fn write_library_into(folder: &Path) -> io::Result<FaultShim> {
         let library = folder.join("shim.so");
         fs::write(&library, SHIM_LIBRARY)?;
         Ok(FaultShim { library })

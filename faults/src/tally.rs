@@ -7,7 +7,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::campaign_plan::FaultTrial;
-use crate::fault_bench::JudgedRun;
+use crate::fault_test_runner::JudgedRun;
 use crate::oracle::RunOutcome;
 use crate::test_cases::TestCase;
 
@@ -47,7 +47,7 @@ pub struct CampaignTally {
 impl CampaignTally {
     /// Adds a trial to the counts and, if it is a violation, to the violations.
     pub fn count_trial(&mut self, case: &TestCase, trial: &FaultTrial, judged: &JudgedRun) {
-        let (kind, what) = trial.tally_names();
+        let (kind, what) = trial.tally_categories();
         let outcome = judged.verdict.outcome;
         let cell = self.cells.entry((case.subcommand(), kind, what, outcome)).or_default();
         cell.add(RunAndFaultCount { runs: 1, faults: judged.num_faults });
@@ -72,7 +72,7 @@ impl CampaignTally {
     }
 
     /// Returns the number of trials. A run that repeats or resumes another is not counted.
-    pub fn total_runs(&self) -> u64 {
+    pub fn total_trials(&self) -> u64 {
         self.sum_cells(|_| true).runs
     }
 
@@ -119,7 +119,7 @@ impl CampaignTally {
         let violations =
             self.violations.iter().map(|v| json!({ "case": v.case, "trial": v.trial, "verdict": v.verdict }));
         json!({
-            "runs": self.total_runs(),
+            "runs": self.total_trials(),
             "faults": self.total_injected_faults(),
             "counts": cells.collect::<Vec<_>>(),
             "violations": violations.collect::<Vec<_>>(),

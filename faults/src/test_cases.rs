@@ -13,23 +13,23 @@ use anyhow::{Context, ensure};
 pub enum TestInput {
     /// Simulated sample pair in `pair/`: 20 kbp, tumour and normal at 20x, with truth. Also `pair/old.txt`, and
     /// `bare/genome.fa`, the genome without indexes.
-    Pair,
+    SamplePair,
     /// `deep/normal_1.fq.gz` and its mates: reads of 300x, whose k-mers do not fit in the minimum memory budget.
-    Deep,
+    DeepReads,
     /// Index of genuma next to `pair/genome.fa`.
     Index,
     /// Index of bwa next to `pair/genome.fa`.
-    Bwa,
+    BwaIndex,
     /// `n.gkt`, a k-mer table of the normal sample.
-    Table,
+    NormalTable,
     /// `t.gkt`, a k-mer table of the tumour sample.
     TumourTable,
     /// `calls/`, the results of `genuma call` for the pair.
     Calls,
     /// `machine.txt`, a recording of this machine's topology.
-    Recording,
+    MachineRecording,
     /// `probe/machine.json`, a profile of this machine's memory.
-    Machine,
+    MachineProfile,
     /// Work folders of interrupted runs, which can be resumed: `begun-call/calls` of a call that was interrupted after
     /// its units, and `begun-count/work` of a k-mer count.
     InterruptedWork,
@@ -58,16 +58,18 @@ impl TestInput {
     /// Returns the other inputs from which this input is created.
     fn required_inputs(self) -> &'static [TestInput] {
         match self {
-            TestInput::Pair | TestInput::Deep | TestInput::Recording | TestInput::Machine | TestInput::StubAligner => {
-                &[]
-            }
+            TestInput::SamplePair
+            | TestInput::DeepReads
+            | TestInput::MachineRecording
+            | TestInput::MachineProfile
+            | TestInput::StubAligner => &[],
             TestInput::InterruptedWork
             | TestInput::PlannedRun
             | TestInput::Calls
             | TestInput::Index
-            | TestInput::Bwa
-            | TestInput::Table
-            | TestInput::TumourTable => &[TestInput::Pair],
+            | TestInput::BwaIndex
+            | TestInput::NormalTable
+            | TestInput::TumourTable => &[TestInput::SamplePair],
         }
     }
 
@@ -75,7 +77,7 @@ impl TestInput {
         let genuma = |line: &str| run_checked(Command::new(program).args(split_command_line(line, given, given)));
         let reference = "--reference {given}/pair/genome.fa";
         match self {
-            TestInput::Pair => {
+            TestInput::SamplePair => {
                 genuma(
                     "bench simulate --genome-length 20000 --contigs 2 --snvs 6 --indels 4 --svs 2 --largest-sv 500 \
                      --germline-svs 1 --depth-tumor 20 --depth-normal 20 -t 2 -o {given}/pair",
@@ -85,19 +87,19 @@ impl TestInput {
                 fs::copy(given.join("pair/genome.fa"), given.join("bare/genome.fa"))?;
                 Ok(())
             }
-            TestInput::Deep => genuma(
+            TestInput::DeepReads => genuma(
                 "bench simulate --genome-length 20000 --contigs 2 --snvs 0 --indels 0 --svs 0 --germline-svs 0 --depth-tumor 1 \
                  --depth-normal 300 -t 2 -o {given}/deep",
             ),
             TestInput::Index => genuma("index -t 2 {given}/pair/genome.fa"),
-            TestInput::Bwa => run_checked(Command::new("bwa").arg("index").arg(given.join("pair/genome.fa"))),
-            TestInput::Table => genuma(&format!("{COUNT_COMMAND} -o {{given}}/n.gkt")),
+            TestInput::BwaIndex => run_checked(Command::new("bwa").arg("index").arg(given.join("pair/genome.fa"))),
+            TestInput::NormalTable => genuma(&format!("{COUNT_COMMAND} -o {{given}}/n.gkt")),
             TestInput::TumourTable => genuma(
                 "kmers count -t 2 --sample t={given}/pair/tumor_1.fq.gz,{given}/pair/tumor_2.fq.gz -o {given}/t.gkt",
             ),
             TestInput::Calls => genuma(&format!("{CALL_COMMAND} {reference} -o {{given}}/calls")),
-            TestInput::Recording => genuma("machine show --record {given}/machine.txt"),
-            TestInput::Machine => genuma("machine measure --quick -o {given}/probe"),
+            TestInput::MachineRecording => genuma("machine show --record {given}/machine.txt"),
+            TestInput::MachineProfile => genuma("machine measure --quick -o {given}/probe"),
             // Units stay in the work folder if the run is killed or fails. Here the output cannot be created.
             TestInput::InterruptedWork => {
                 let begun = given.join("begun-call/calls");
@@ -229,20 +231,20 @@ pub fn all_test_cases() -> Vec<TestCase> {
             line: "bench simulate --genome {given}/bare/genome.fa --snvs 4 --indels 2 --svs 0 --germline-svs 0 \
                    --depth-tumor 2 --depth-normal 2 -t 2 -o {made}/pair"
                 .into(),
-            inputs: &[TestInput::Pair],
+            inputs: &[TestInput::SamplePair],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "index",
             line: "index -t 2 {made}/genome.fa".into(),
-            inputs: &[TestInput::Pair],
+            inputs: &[TestInput::SamplePair],
             initial_files: &[("bare/genome.fa", "genome.fa")],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "align-sam",
             line: format!("align -t 2 {{given}}/pair/genome.fa {READ_FILES} -o {{made}}/x.sam"),
-            inputs: &[TestInput::Pair, TestInput::Index],
+            inputs: &[TestInput::SamplePair, TestInput::Index],
             initial_files: &[("pair/old.txt", "x.sam")],
             checksummed_files: &[
                 "pair/genome.fa",
@@ -255,7 +257,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "align-stdout",
             line: format!("align -t 2 {{given}}/pair/genome.fa {READ_FILES}"),
-            inputs: &[TestInput::Pair, TestInput::Index],
+            inputs: &[TestInput::SamplePair, TestInput::Index],
             ..DEFAULT_CASE
         },
         TestCase {
@@ -263,14 +265,14 @@ pub fn all_test_cases() -> Vec<TestCase> {
             line: format!(
                 "align -t 2 --mark-duplicates {{given}}/pair/genome.fa {READ_FILES} -o {{made}}/x.bam --json {{made}}/x.json"
             ),
-            inputs: &[TestInput::Pair, TestInput::Index],
+            inputs: &[TestInput::SamplePair, TestInput::Index],
             initial_files: &[("pair/old.txt", "x.bam"), ("pair/old.txt", "x.bam.bai")],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "call",
             line: with_reference.clone(),
-            inputs: &[TestInput::Pair],
+            inputs: &[TestInput::SamplePair],
             kept_on_failure: &["calls/.work/"],
             resume: Some("--resume"),
             checksummed_files: &["pair/tumor_2.fq.gz"],
@@ -279,7 +281,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "call-work",
             line: format!("{CALL_COMMAND} --reference {{given}}/bare/genome.fa --work {{made}}/work -o {{made}}/calls"),
-            inputs: &[TestInput::Pair],
+            inputs: &[TestInput::SamplePair],
             kept_on_failure: &["work/"],
             resume: Some("--resume"),
             ..DEFAULT_CASE
@@ -287,7 +289,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "call-bare",
             line: format!("{CALL_COMMAND} -o {{made}}/calls"),
-            inputs: &[TestInput::Pair, TestInput::Calls],
+            inputs: &[TestInput::SamplePair, TestInput::Calls],
             initial_files: &[("calls", "calls")],
             kept_on_failure: &["calls/.work/"],
             resume: Some("--resume"),
@@ -333,7 +335,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
             line: format!(
                 "{COUNT_COMMAND} -o {{made}}/n.gkt --histogram {{made}}/n.hist --json {{made}}/n.json --work {{made}}"
             ),
-            inputs: &[TestInput::Pair],
+            inputs: &[TestInput::SamplePair],
             initial_files: &[("pair/old.txt", "n.gkt"), ("pair/old.txt", "n.hist"), ("pair/old.txt", "n.json")],
             checksummed_files: &["pair/normal_2.fq.gz"],
             ..DEFAULT_CASE
@@ -343,13 +345,13 @@ pub fn all_test_cases() -> Vec<TestCase> {
             line: "kmers count -t 2 --memory 76M --sample n={given}/deep/normal_1.fq.gz,{given}/deep/normal_2.fq.gz --work {made} \
                    -o {made}/n.gkt"
                 .into(),
-            inputs: &[TestInput::Deep],
+            inputs: &[TestInput::DeepReads],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "count-text",
             line: format!("{COUNT_COMMAND} -o {{made}}/n.tsv"),
-            inputs: &[TestInput::Pair],
+            inputs: &[TestInput::SamplePair],
             initial_files: &[("pair/old.txt", "n.tsv")],
             ..DEFAULT_CASE
         },
@@ -365,14 +367,14 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "query",
             line: "kmers query -t 2 {given}/n.gkt {given}/pair/genome.fa".into(),
-            inputs: &[TestInput::Table],
+            inputs: &[TestInput::NormalTable],
             checksummed_files: &["n.gkt"],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "table",
             line: "kmers union -t 2 --counts sum {given}/n.gkt {given}/t.gkt -o {made}/u.gkt".into(),
-            inputs: &[TestInput::Table, TestInput::TumourTable],
+            inputs: &[TestInput::NormalTable, TestInput::TumourTable],
             initial_files: &[("pair/old.txt", "u.gkt")],
             checksummed_files: &["n.gkt", "t.gkt"],
             ..DEFAULT_CASE
@@ -380,14 +382,14 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "table-text",
             line: "kmers subtract -t 2 {given}/t.gkt {given}/n.gkt -o {made}/u.tsv".into(),
-            inputs: &[TestInput::Table, TestInput::TumourTable],
+            inputs: &[TestInput::NormalTable, TestInput::TumourTable],
             initial_files: &[("pair/old.txt", "u.tsv")],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "check",
             line: format!("{CHECK_COMMAND} --reference {{given}}/pair/genome.fa --json {{made}}/pair.json"),
-            inputs: &[TestInput::Pair],
+            inputs: &[TestInput::SamplePair],
             initial_files: &[("pair/old.txt", "pair.json")],
             checksummed_files: &["pair/tumor_2.fq.gz"],
             ..DEFAULT_CASE
@@ -395,7 +397,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "track",
             line: format!("{TRACK_COMMAND} -o {{made}}/x.tsv --json {{made}}/x.json"),
-            inputs: &[TestInput::Pair],
+            inputs: &[TestInput::SamplePair],
             initial_files: &[("pair/old.txt", "x.tsv"), ("pair/old.txt", "x.json")],
             checksummed_files: &["pair/tumor_2.fq.gz"],
             unchecked_files: &["pair/truth.vcf"],
@@ -404,7 +406,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "track-vcf",
             line: format!("{TRACK_COMMAND} -o {{made}}/x.vcf.gz"),
-            inputs: &[TestInput::Pair],
+            inputs: &[TestInput::SamplePair],
             initial_files: &[("pair/old.txt", "x.vcf.gz"), ("pair/old.txt", "x.vcf.gz.tbi")],
             ..DEFAULT_CASE
         },
@@ -422,7 +424,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "run-stub",
             line: "run -t 2 --strategy default --reads {given}/pair/normal_1.fq.gz -o {made}/x.sam -- {given}/stub".into(),
-            inputs: &[TestInput::Pair, TestInput::StubAligner],
+            inputs: &[TestInput::SamplePair, TestInput::StubAligner],
             initial_files: &[("pair/old.txt", "x.sam")],
             checksummed_files: &["pair/normal_1.fq.gz"],
             ..DEFAULT_CASE
@@ -432,7 +434,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
             line: format!(
                 "run -t 2 --strategy 2xlocal -o {{made}}/x.sam --json {{made}}/x.json -- {bwa_reads}"
             ),
-            inputs: &[TestInput::Pair, TestInput::Bwa],
+            inputs: &[TestInput::SamplePair, TestInput::BwaIndex],
             initial_files: &[("pair/old.txt", "x.sam")],
             ..DEFAULT_CASE
         },
@@ -441,7 +443,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
             line: format!(
                 "machine advise -t 2 --machine {{given}}/probe/machine.json --json {{made}}/x.json --explain {{made}}/x.html -- {bwa_reads}"
             ),
-            inputs: &[TestInput::Pair, TestInput::Bwa, TestInput::Machine],
+            inputs: &[TestInput::SamplePair, TestInput::BwaIndex, TestInput::MachineProfile],
             unchecked_files: &["probe/machine.json"],
             is_deterministic: false,
             ..DEFAULT_CASE
@@ -449,14 +451,14 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "probe-from",
             line: "machine measure --from {given}/probe/machine.json -o {made}/page".into(),
-            inputs: &[TestInput::Machine],
+            inputs: &[TestInput::MachineProfile],
             unchecked_files: &["probe/machine.json"],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "topology",
             line: "machine show --from {given}/machine.txt --json".into(),
-            inputs: &[TestInput::Recording],
+            inputs: &[TestInput::MachineRecording],
             unchecked_files: &["machine.txt"],
             ..DEFAULT_CASE
         },

@@ -1,7 +1,7 @@
 //! Opens a k-mer dictionary and looks k-mers up: the result is a dictionary that answers, or an error, whatever the file.
 #![no_main]
 
-use genuma_dictionary::{Dictionary, KmerStream};
+use genuma_dictionary::{Dictionary, SequenceKmerLookup};
 use genuma_fuzz::InputFile;
 use genuma_kmers::encode::{Kmer, kmers, mask, reverse_complement_kmer};
 use libfuzzer_sys::fuzz_target;
@@ -45,6 +45,6 @@ fuzz_target!(|bytes: &[u8]| {
         dictionary.find_kmer(kmer).into_iter().for_each(show);
     }
     let sequence: Vec<u8> = bytes.iter().map(|byte| b"ACGT"[usize::from(byte & 3)]).collect();
-    let mut stream = KmerStream::for_dictionary(&dictionary);
+    let mut stream = SequenceKmerLookup::for_dictionary(&dictionary);
     kmers(&sequence, k).filter_map(|(start, kmer)| stream.find_kmer(start, kmer)).for_each(show);
 });

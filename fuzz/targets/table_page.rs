@@ -16,7 +16,7 @@ const FIRST_KEY: std::ops::Range<usize> = 8..16;
 
 /// The file of a table with one entry, whose key is 0, and `samples` counts.
 fn table_of_one_page(input: &InputFile, samples: usize) -> Vec<u8> {
-    let spec = TableSpec { filter_bits: 0, ..TableSpec::new_counts(samples, 1) };
+    let spec = TableSpec { filter_bits: 0, ..TableSpec::with_counts(samples, 1) };
     let mut writer = TableWriter::create(input.path(), spec).expect("a table");
     writer.push_entry(0, &vec![1; 4 * samples], 0).expect("an entry");
     writer.finish_and_publish().expect("a table");

@@ -49,7 +49,7 @@ impl BucketClient {
             StorageProvider::S3 => build_s3_store(location, options).map(BucketClient::from_store),
             StorageProvider::Google => build_google_store(location, options).map(BucketClient::from_store),
         }
-        .map_err(|e| Error::BucketSettings {
+        .map_err(|e| Error::InvalidBucketSettings {
             location: location.to_string(),
             reason: client_error_message(one_line(&root_cause(&e).to_string())),
         })

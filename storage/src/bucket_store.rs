@@ -59,7 +59,7 @@ impl BucketStore {
     /// Opens a bucket. Temporary files are kept in the folder `scratch`. Sends no request.
     pub fn open(location: BucketLocation, scratch: &Path, options: &BucketOptions) -> Result<BucketStore, Error> {
         let client = BucketClient::new(&location, options)?;
-        let network = NetworkThread::start().map_err(|e| Error::BucketSettings {
+        let network = NetworkThread::start().map_err(|e| Error::InvalidBucketSettings {
             location: location.to_string(),
             reason: format!("the network thread cannot be started: {e}"),
         })?;
@@ -91,14 +91,14 @@ impl BucketStore {
         if len <= self.options.part_bytes { upload.upload_single(len) } else { upload.upload_multipart(len) }
     }
 
-    /// See [`RunStore::publish_new`](crate::RunStore::publish_new). The object is sent in a single request, so it must
+    /// See [`RunStore::publish_if_absent`](crate::RunStore::publish_new). The object is sent in a single request, so it must
     /// be small.
-    pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
+    pub fn publish_if_absent(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
         let read_error = || Error::io_error("read", temp_object.path());
         let file = File::open(temp_object.path()).map_err(read_error())?;
         let len = file.metadata().map_err(read_error())?.len();
         let upload = Upload { bucket: self, url: self.url(name), key: self.key(name), file: &file, temp: &temp_object };
-        match upload.upload_new(len)? {
+        match upload.upload_if_absent(len)? {
             Some(is_published) => Ok(is_published),
             // The service cannot exclude that two processes publish at the same moment.
             None if self.find(name)?.is_some() => Ok(false),
@@ -345,7 +345,7 @@ impl Upload<'_> {
 
     /// Uploads an object in one request, unless an object of its name exists. Returns whether it was uploaded; `None`
     /// if the service does not support conditional requests.
-    fn upload_new(&self, len: u64) -> Result<Option<bool>, Error> {
+    fn upload_if_absent(&self, len: u64) -> Result<Option<bool>, Error> {
         let payload = PutPayload::from(self.read_bytes(0..len)?);
         let created = self.retry(|| {
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };

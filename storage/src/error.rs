@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// The environment variables do not allow a connection to the bucket.
     #[error("{location}: the environment variables do not configure access: {reason}")]
-    BucketSettings {
+    InvalidBucketSettings {
         /// Location of the run store (`s3://...` or `gs://...`).
         location: String,
         /// What is missing or wrong in the environment.

@@ -48,9 +48,9 @@ impl FolderStore {
     }
 
     /// Publishes the temporary object unless an object `name` exists. See
-    /// [`RunStore::publish_new`](crate::RunStore::publish_new).
-    pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
-        temp_object.publish_as_new(&self.0.join(name))
+    /// [`RunStore::publish_if_absent`](crate::RunStore::publish_new).
+    pub fn publish_if_absent(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
+        temp_object.publish_as_if_absent(&self.0.join(name))
     }
 
     /// Finds the object `name`; `None` if it does not exist. See [`RunStore::find`](crate::RunStore::find).

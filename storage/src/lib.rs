@@ -24,5 +24,5 @@ pub mod step_output;
 
 pub use bucket_options::BucketOptions;
 pub use error::Error;
-pub use run_store::{LocalCopy, RunStore, StoredObject};
+pub use run_store::{LocalObjectFile, RunStore, StoredObject};
 pub use temp_object::TempObject;

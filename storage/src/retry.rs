@@ -11,7 +11,7 @@ const INITIAL_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(15);
 /// Number of failed attempts after which failures are logged. Earlier failures are not: a busy service rejects some
 /// requests.
-const SILENT_TRIES: u32 = 3;
+const UNLOGGED_ATTEMPTS: u32 = 3;
 /// Maximum number of attempts to get credentials from the metadata service of a cloud machine, which may have none.
 const MAX_CREDENTIAL_TRIES: u32 = 3;
 
@@ -61,7 +61,7 @@ pub(crate) fn retry<T>(
                     return Err(Error::RetriesExhausted { action, object, reason, tries, seconds });
                 }
                 // A busy service rejects some requests: report only repeated failures.
-                if tries > SILENT_TRIES {
+                if tries > UNLOGGED_ATTEMPTS {
                     tracing::warn!(
                         "cannot {action} {object}: {reason}; retrying for at most {} s, and nothing is lost so far; if this goes on, \
                          check the network and the storage service",

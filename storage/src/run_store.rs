@@ -92,11 +92,11 @@ impl RunStore {
     ///
     /// # Errors
     /// The errors of [`RunStore::publish`].
-    pub fn publish_new(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
+    pub fn publish_if_absent(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
         let name = check_object_name(name)?;
         match &self.0 {
-            Backend::Folder(folder) => folder.publish_new(temp_object, name),
-            Backend::Bucket(bucket) => bucket.publish_new(temp_object, name),
+            Backend::Folder(folder) => folder.publish_if_absent(temp_object, name),
+            Backend::Bucket(bucket) => bucket.publish_if_absent(temp_object, name),
         }
     }
 
@@ -202,10 +202,10 @@ impl StoredObject {
     ///
     /// # Errors
     /// The errors of [`StoredObject::read`]; the scratch folder is full.
-    pub fn fetch_range(&self, range: Range<u64>) -> Result<LocalCopy, Error> {
+    pub fn fetch_range(&self, range: Range<u64>) -> Result<LocalObjectFile, Error> {
         self.check_range(&range)?;
         Ok(match &self.0 {
-            FoundObject::Folder(found) => LocalCopy {
+            FoundObject::Folder(found) => LocalObjectFile {
                 path: found.proc_fd_path(range)?,
                 object_offset: 0,
                 _keep_alive: KeepAlive::OpenFile(found.clone()),
@@ -213,7 +213,11 @@ impl StoredObject {
             FoundObject::Bucket(bucket, found) => {
                 let start = range.start;
                 let copy = bucket.fetch_range(found, range)?;
-                LocalCopy { path: copy.path().to_owned(), object_offset: start, _keep_alive: KeepAlive::TempCopy(copy) }
+                LocalObjectFile {
+                    path: copy.path().to_owned(),
+                    object_offset: start,
+                    _keep_alive: KeepAlive::TempCopy(copy),
+                }
             }
         })
     }
@@ -240,7 +244,7 @@ impl fmt::Display for StoredObject {
 /// A local file with at least a range of the bytes of an object. Its path is valid in this process while this value
 /// exists.
 #[derive(Debug)]
-pub struct LocalCopy {
+pub struct LocalObjectFile {
     path: PathBuf,
     object_offset: u64,
     _keep_alive: KeepAlive,
@@ -253,7 +257,7 @@ enum KeepAlive {
     TempCopy(#[expect(dead_code, reason = "removed when dropped")] TempObject),
 }
 
-impl LocalCopy {
+impl LocalObjectFile {
     /// Returns the path of the file, for reading.
     pub fn path(&self) -> &Path {
         &self.path

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-use crate::run_store::{LocalCopy, RunStore, StoredObject};
+use crate::run_store::{LocalObjectFile, RunStore, StoredObject};
 use crate::temp_object::TempObject;
 
 const MAGIC: &[u8; 8] = b"GENUMAO4";
@@ -190,7 +190,7 @@ impl StepOutput {
     ///
     /// # Errors
     /// The errors of [`StepOutput::find_step_output`]; [`Error::Missing`] if the object does not exist.
-    pub fn find_required(store: &RunStore, label: &StepOutputId<'_>) -> Result<StepOutput, Error> {
+    pub fn find_required_step_output(store: &RunStore, label: &StepOutputId<'_>) -> Result<StepOutput, Error> {
         StepOutput::find_step_output(store, label)?
             .ok_or_else(|| Error::Missing { object: format!("{store}/{}", label.name), step: label.step.to_owned() })
     }
@@ -219,7 +219,7 @@ impl StepOutput {
     ///
     /// # Errors
     /// The bytes cannot be read, or the object has fewer.
-    pub fn fetch_range(&self, range: Range<u64>) -> Result<LocalCopy, Error> {
+    pub fn fetch_range(&self, range: Range<u64>) -> Result<LocalObjectFile, Error> {
         Ok(self.object.fetch_range(range)?)
     }
 

@@ -100,7 +100,7 @@ fn parse_bucket_url(provider: StorageProvider, rest: &str) -> Result<BucketLocat
     if !bucket.chars().all(is_bucket_char) || bucket.starts_with('.') {
         return Err("not a valid bucket name");
     }
-    let is_prefix_part = |part: &str| is_portable(part) && part != "." && part != "..";
+    let is_prefix_part = |part: &str| is_portable_name(part) && part != "." && part != "..";
     if !prefix.is_empty() && !prefix.split('/').all(is_prefix_part) {
         return Err("the prefix may only have letters, digits and . _ - + = between its slashes");
     }
@@ -109,13 +109,13 @@ fn parse_bucket_url(provider: StorageProvider, rest: &str) -> Result<BucketLocat
 
 /// Returns whether a text is not empty and has only characters that are allowed in the names of all file systems and
 /// buckets.
-fn is_portable(text: &str) -> bool {
+fn is_portable_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-+=".contains(c))
 }
 
 /// Returns whether a text is a valid object name.
 pub(crate) fn is_object_name(name: &str) -> bool {
-    is_portable(name) && !name.starts_with('.') && name.len() <= MAX_NAME_BYTES
+    is_portable_name(name) && !name.starts_with('.') && name.len() <= MAX_NAME_BYTES
 }
 
 /// Returns the name if it is a valid object name, else an error.

@@ -55,15 +55,15 @@ impl TempObject {
 
     /// Writes the file to the disk (fsync), and renames it to `target`. An existing file is replaced.
     pub(crate) fn publish_as(self, target: &Path) -> Result<(), Error> {
-        self.publish_by(target, |hidden| fs::rename(hidden, target))
+        self.publish_with(target, |hidden| fs::rename(hidden, target))
     }
 
     /// Publishes as [`Self::publish_as`] does, unless there is a file at `target`. Returns whether the file was
     /// published. The file gets its name by a hard link: unlike a rename, a hard link never replaces a file, on network
     /// file systems too.
-    pub(crate) fn publish_as_new(self, target: &Path) -> Result<bool, Error> {
+    pub(crate) fn publish_as_if_absent(self, target: &Path) -> Result<bool, Error> {
         let mut is_new = true;
-        self.publish_by(target, |hidden| {
+        self.publish_with(target, |hidden| {
             match fs::hard_link(hidden, target) {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => is_new = false,
                 linked => linked?,
@@ -75,7 +75,7 @@ impl TempObject {
 
     /// Writes the file to the disk (fsync), and calls `give_name`, which takes the hidden path and gives the file its
     /// final name.
-    fn publish_by(self, target: &Path, give_name: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), Error> {
+    fn publish_with(self, target: &Path, give_name: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), Error> {
         let refused = || Error::io_error("write", target);
         // Another program may have replaced the file, so open it again.
         File::open(&self.path).and_then(|file| file.sync_all()).map_err(refused())?;

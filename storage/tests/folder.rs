@@ -167,6 +167,6 @@ fn types_can_be_shared_by_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<RunStore>();
     shared::<genuma_storage::StoredObject>();
-    shared::<genuma_storage::LocalCopy>();
+    shared::<genuma_storage::LocalObjectFile>();
     shared::<genuma_storage::TempObject>();
 }

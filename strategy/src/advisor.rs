@@ -40,7 +40,7 @@ pub struct RefusedStrategy {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialResult {
     /// Time per read in seconds, without loading the index.
-    pub read_s: f64,
+    pub seconds_per_read: f64,
     /// Total time of the trial in seconds.
     pub spent_s: f64,
 }
@@ -153,7 +153,7 @@ pub fn advise_strategy<E>(
     if stopped == TrialStopReason::FirstTrialTooLong && spending.can_afford(expected_s(&app, foretold)) {
         let trial = run(Strategy::PLAIN_RUN)?;
         spending.spent_s += trial.spent_s;
-        app = app.calibrated_to_measured_run(machine, threads, trial.read_s);
+        app = app.calibrated_to_measured_run(machine, threads, trial.seconds_per_read);
         foretold = plain(&app);
         spending.budget_s = question.budget.unwrap_or(0.0) * foretold.seconds;
         first = Some(trial);
@@ -171,7 +171,7 @@ pub fn advise_strategy<E>(
         considered.push(ConsideredStrategy::from_candidate(&plain));
     }
     let mut note = |race: &mut TrialRace, strategy: Strategy, trial: TrialResult| {
-        let whole_s = trial.read_s * app.reads;
+        let whole_s = trial.seconds_per_read * app.reads;
         race.record_trial(strategy, whole_s * rules.sample);
         if let Some(one) = considered.iter_mut().find(|one| one.strategy == strategy) {
             one.measured.push(whole_s);

@@ -29,7 +29,7 @@ pub(crate) const TEXT_CHUNK_LIMITS: BatchLimits =
 pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -> Result<Vec<StreamLane>, Error> {
     let each = |files: &[PathBuf], mates: bool, text: fn(PathBuf) -> StreamLane| {
         let lane = |file: &PathBuf| {
-            Ok(match AlignedInput::is_aligned_file(file)? {
+            Ok(match AlignedInput::is_bam_cram_or_binseq(file)? {
                 true => StreamLane::Aligned(AlignedInput::new(
                     file,
                     AlignedOptions { pair_mates: mates, ..aligned.clone() },
@@ -98,7 +98,7 @@ impl TextChunk {
     }
 
     /// Returns the number of reads of template `i`.
-    pub(crate) fn num_reads_of_template(&self, i: usize) -> u32 {
+    pub(crate) fn count_reads_of_template(&self, i: usize) -> u32 {
         self.templates[i].reads
     }
 
@@ -220,7 +220,7 @@ impl InstanceBatch {
     }
 
     /// Waits until the batch is complete and returns its number of reads.
-    pub(crate) fn wait_for_reads(&self) -> u64 {
+    pub(crate) fn wait_for_num_reads(&self) -> u64 {
         let filling = self.filled.wait_while(self.lock_state(), |f| !f.ended);
         filling.unwrap_or_else(PoisonError::into_inner).reads
     }
@@ -290,7 +290,7 @@ impl BatchCutter {
                 let bases = invocation.depends.block_bases(threads).unwrap_or(u64::MAX);
                 Some(BlockLimits { bases, min_reads: least_reads, even })
             }
-            ReadDependence::Nothing | ReadDependence::Everything => None,
+            ReadDependence::Nothing | ReadDependence::AllEarlierReads => None,
         };
         BatchCutter {
             feed: invocation.feed,

@@ -56,7 +56,7 @@ fn remove_replica(folder: &Path) {
 pub enum Error {
     /// The instances, or the copies of the index, need more memory than is free.
     #[error("{instances} of {aligner} need {}: {refused}; choose fewer instances or another memory policy with --strategy", format_memory_need(*index, *working))]
-    TooLarge {
+    NotEnoughMemory {
         /// What needs the memory, for messages: the number of instances, or a copy of the index.
         instances: String,
         /// Name of the aligner.
@@ -114,7 +114,7 @@ pub fn check_memory_fits(invocation: &Invocation, cpu_slots: &[CpuSlot], block: 
         };
         let bytes = alike.iter().map(|cpu_slot| index.saturating_add(working(cpu_slot))).fold(0, u64::saturating_add);
         let policy = alike[0].policy.clone().unwrap_or(MemoryPolicy::Local);
-        placement::check_memory_fits(bytes, &policy).map_err(|refused| Error::TooLarge {
+        placement::check_memory_fits(bytes, &policy).map_err(|refused| Error::NotEnoughMemory {
             instances: match alike.len() {
                 1 => "an instance".to_owned(),
                 n => format!("{n} instances"),
@@ -178,7 +178,7 @@ pub fn prepare_index(
         match mount_bound_folder(&options, bytes, &mut replicas) {
             Ok(folder) => {
                 let policy = wanted(cpu_slot).unwrap_or(MemoryPolicy::Local);
-                placement::check_memory_fits(bytes, &policy).map_err(|refused| Error::TooLarge {
+                placement::check_memory_fits(bytes, &policy).map_err(|refused| Error::NotEnoughMemory {
                     instances: "a copy of the index".to_owned(),
                     aligner: invocation.aligner.clone(),
                     index: bytes,

@@ -87,7 +87,7 @@ pub(crate) struct Instance {
     /// Standard error of the process.
     pub stderr: Option<ProcessPipe<ChildStderr>>,
     /// Pipes through which the process gets its reads: one, or two for read 1 and read 2.
-    pub(crate) feeds: Vec<ProcessPipe<PipeWriter>>,
+    pub(crate) input_pipes: Vec<ProcessPipe<PipeWriter>>,
     /// Command line, as started.
     pub command: Vec<OsString>,
     /// Paths of the input pipes, as they are in the command line.
@@ -122,7 +122,7 @@ impl InstanceLauncher<'_> {
         let feed = self.invocation.feed;
         let pipes: io::Result<Vec<_>> =
             (0..if feed == ReadInputMode::TwoFiles { 2 } else { 1 }).map(|_| pipe()).collect();
-        let (mut readers, feeds): (Vec<_>, Vec<_>) = pipes.map_err(StartError::Pipe)?.into_iter().unzip();
+        let (mut readers, input_pipes): (Vec<_>, Vec<_>) = pipes.map_err(StartError::Pipe)?.into_iter().unzip();
         let named = match feed {
             ReadInputMode::Stdin => Vec::new(),
             _ => readers.iter().map(|r| PathBuf::from(format!("/proc/self/fd/{}", r.as_raw_fd()))).collect(),
@@ -142,14 +142,14 @@ impl InstanceLauncher<'_> {
         // inherits the pipes of another and keeps them open.
         let mut live = lock_live_groups();
         if live.closed {
-            return Err(StartError::Ending);
+            return Err(StartError::ShuttingDown);
         }
         let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
         let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set).transpose()?;
         for reader in &readers {
             fcntl_setfd(reader.as_fd(), FdFlags::empty()).map_err(|e| StartError::Pipe(e.into()))?;
         }
-        let counters = self.has_counters.then(ChildCounters::before_start);
+        let counters = self.has_counters.then(ChildCounters::for_next_child);
         let started = command.spawn();
         drop(readers);
         let mut child = started
@@ -162,7 +162,7 @@ impl InstanceLauncher<'_> {
             stdout: None,
             stdout_pipe_bytes: 0,
             stderr: None,
-            feeds: Vec::new(),
+            input_pipes: Vec::new(),
             command: words,
             pipes: named,
             ended: None,
@@ -172,7 +172,7 @@ impl InstanceLauncher<'_> {
             let _ = fcntl_setpipe_size(stdout, PIPE_BYTES);
             instance.stdout_pipe_bytes = fcntl_getpipe_size(stdout).unwrap_or(0);
         }
-        instance.attach_pipes(feeds, stdout, stderr).map_err(StartError::Pipe)?;
+        instance.attach_pipes(input_pipes, stdout, stderr).map_err(StartError::Pipe)?;
         Ok(instance)
     }
 }
@@ -196,10 +196,10 @@ pub enum StartError {
     },
     /// The thread cannot be pinned to the CPUs, or the memory policy cannot be set.
     #[error(transparent)]
-    Place(#[from] genuma_machine::placement::Error),
+    PlacementFailed(#[from] genuma_machine::placement::Error),
     /// This process is exiting, so no more instances are started.
     #[error("interrupted")]
-    Ending,
+    ShuttingDown,
 }
 
 impl Instance {
@@ -212,7 +212,7 @@ impl Instance {
     /// pipes open.
     fn attach_pipes(
         &mut self,
-        feeds: Vec<PipeWriter>,
+        input_pipes: Vec<PipeWriter>,
         stdout: Option<ChildStdout>,
         stderr: Option<ChildStderr>,
     ) -> io::Result<()> {
@@ -220,7 +220,8 @@ impl Instance {
             .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
             .map(Arc::new);
         let patient = || process.clone();
-        self.feeds = feeds.into_iter().map(|feed| ProcessPipe::set_up(feed, patient())).collect::<io::Result<_>>()?;
+        self.input_pipes =
+            input_pipes.into_iter().map(|feed| ProcessPipe::set_up(feed, patient())).collect::<io::Result<_>>()?;
         self.stdout = stdout.map(|out| ProcessPipe::set_up(out, patient())).transpose()?;
         self.stderr = stderr.map(|err| ProcessPipe::set_up(err, patient())).transpose()?;
         Ok(())

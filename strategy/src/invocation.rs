@@ -150,7 +150,7 @@ pub enum ReadDependence {
         numbered: bool,
     },
     /// All earlier reads of the input: only one instance is possible.
-    Everything,
+    AllEarlierReads,
 }
 
 /// Whether repeated plain runs write the same records in the same order.
@@ -161,16 +161,16 @@ pub enum Determinism {
     /// Every run writes the same records, in an order that depends on timing.
     Unordered,
     /// Records depend on timing, or on which reads an instance gets. The text is the reason, for the user.
-    Loose(String),
+    Nondeterministic(String),
 }
 
 /// Order in which an instance writes its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordOrder {
     /// In the order of the reads.
-    AsRead,
+    InputOrder,
     /// In the order of the reads if the instance has one thread, else in an order that depends on timing.
-    AsReadByOneThread,
+    InputOrderWithOneThread,
 }
 
 /// Reason why genuma cannot run a command line.
@@ -202,7 +202,7 @@ pub enum Error {
     },
     /// The option is unknown or not possible with several instances.
     #[error("{aligner}: {option}: {why}")]
-    Refused {
+    UnsupportedOption {
         /// Name of the aligner.
         aligner: String,
         /// The option as given.
@@ -245,7 +245,7 @@ impl ReadDependence {
         match self {
             ReadDependence::Blocks { bases, per_thread: true, .. } => Some(bases.saturating_mul(threads as u64)),
             ReadDependence::Blocks { bases, .. } => Some(bases),
-            ReadDependence::Nothing | ReadDependence::Everything => None,
+            ReadDependence::Nothing | ReadDependence::AllEarlierReads => None,
         }
     }
 }
@@ -309,13 +309,13 @@ impl Invocation {
     ///
     /// # Errors
     /// A file of aligned reads, which has both mates, is given as the file of one mate; or a file cannot be read.
-    pub fn with_bam_cram_options(mut self, options: AlignedOptions) -> Result<Invocation, Error> {
+    pub fn with_aligned_read_options(mut self, options: AlignedOptions) -> Result<Invocation, Error> {
         let files = match &self.reads {
             ReadFiles::Paired(lanes) => lanes.as_flattened(),
             _ => &[],
         };
         for file in files {
-            if !AlignedInput::is_aligned_file(file)? {
+            if !AlignedInput::is_bam_cram_or_binseq(file)? {
                 continue;
             }
             let why = format!(

@@ -16,7 +16,7 @@ use crate::strategy::{InstanceMemoryPolicy, Strategy};
 use network::{ServiceStation, ThreadClass};
 
 /// Share of a node's memory that is filled before the kernel places pages on the next node (empirical).
-const MAX_BANK_FILL: f64 = 0.9;
+const MAX_NODE_MEMORY_FILL: f64 = 0.9;
 /// Maximum share of the machine's memory for the index copies and the cached index file together. Above this share the
 /// kernel drops cached pages, so that each instance reads the index from disk again (empirical).
 const MAX_INDEX_MEMORY_SHARE: f64 = 0.5;
@@ -169,13 +169,13 @@ fn predict_reads_per_s(
             for &(to, share) in &shares {
                 latency += share * machine.latency_ns[from][to] * 1e-9;
                 let bytes = share * app.touches * app.bytes_per_touch;
-                visits.push((ServiceStation::Bank(to), bytes / (machine.bandwidth_gbs[to][to] * 1e9)));
+                visits.push((ServiceStation::MemoryController(to), bytes / (machine.bandwidth_gbs[to][to] * 1e9)));
                 if from != to {
                     visits.push((ServiceStation::Path(from, to), bytes / (machine.bandwidth_gbs[from][to] * 1e9)));
                 }
             }
-            let think = app.cpu / machine.thread_speed(from, on_node[from]) + app.touches * latency;
-            classes.push(ThreadClass { threads: each / group.len() as f64, think, visits });
+            let think_time_s = app.cpu / machine.thread_speed(from, on_node[from]) + app.touches * latency;
+            classes.push(ThreadClass { threads: each / group.len() as f64, think_time_s, visits });
         }
     }
     network::solve_throughput(&classes)
@@ -211,7 +211,7 @@ fn index_shares_by_node(
             let mut left: f64 = 1.0;
             let mut shares = Vec::new();
             for (n, &node) in near.iter().enumerate() {
-                let bank = MAX_BANK_FILL * machine.nodes[node].memory_bytes as f64 / sharing as f64;
+                let bank = MAX_NODE_MEMORY_FILL * machine.nodes[node].memory_bytes as f64 / sharing as f64;
                 let here = if n + 1 == near.len() { left } else { left.min(bank / app.index_bytes.max(1) as f64) };
                 shares.push((node, here));
                 left -= here;

@@ -85,7 +85,7 @@ fn parse_process(id: u32, stat: &str) -> Option<Process> {
 impl PagePlacement {
     /// Returns the sample `later`, or `self` if the index memory has shrunk since: an instance frees its index before
     /// it ends.
-    pub(crate) fn later_sample_with_index(self, later: PagePlacement) -> PagePlacement {
+    pub(crate) fn later_sample_unless_index_freed(self, later: PagePlacement) -> PagePlacement {
         let index = |pages: &PagePlacement| pages.index.values().sum::<u64>();
         if index(&later) < index(&self) { self } else { later }
     }
@@ -164,9 +164,9 @@ mod tests {
     #[test]
     fn an_instance_that_gives_its_index_back_has_had_it() {
         let (whole, half, more) = (on(&[(0, 8), (1, 8)]), on(&[(1, 8)]), on(&[(0, 16), (1, 16)]));
-        assert_eq!(whole.clone().later_sample_with_index(half.clone()), whole);
-        assert_eq!(half.later_sample_with_index(whole.clone()), whole);
-        assert_eq!(whole.later_sample_with_index(more.clone()), more);
+        assert_eq!(whole.clone().later_sample_unless_index_freed(half.clone()), whole);
+        assert_eq!(half.later_sample_unless_index_freed(whole.clone()), whole);
+        assert_eq!(whole.later_sample_unless_index_freed(more.clone()), more);
     }
 
     #[test]

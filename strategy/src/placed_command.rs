@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 use std::time::Instant;
 
 use genuma_machine::placement::{MemoryPolicy, ScopedMemoryPolicy, pin};
-use genuma_work::cost::process_cost;
+use genuma_work::cost::measure_process_cost;
 use genuma_work::counters::{ChildCounters, RunCounterRecorder, wait_for_child};
 use genuma_work::signals::{forward_signals_to, stop_forwarding_signals};
 
@@ -83,9 +83,9 @@ impl PlacedCommand {
     /// # Errors
     /// The program cannot be started, or its CPUs or memory policy cannot be set.
     pub fn run(&self, cpu_slot: &CpuSlot) -> Result<RunSummary, StartError> {
-        let (start, before) = (Instant::now(), process_cost());
+        let (start, before) = (Instant::now(), measure_process_cost());
         let own = self.has_counters.then(RunCounterRecorder::start);
-        let mut counters = self.has_counters.then(ChildCounters::before_start);
+        let mut counters = self.has_counters.then(ChildCounters::for_next_child);
         let id = self.start(cpu_slot)?.id();
         if let Some(counters) = &mut counters {
             counters.start_sampling(move || processes_of_tree(id));
@@ -101,7 +101,7 @@ impl PlacedCommand {
             exit_code: Some(status.code().or(status.signal().map(|n| EXIT_CODE_OF_SIGNAL + n)).unwrap_or(1)),
             wall_s: start.elapsed().as_secs_f64(),
             instances_cpu_s: usage.cpu_s(),
-            own_cpu_s: process_cost().cpu_s - before.cpu_s,
+            own_cpu_s: measure_process_cost().cpu_s - before.cpu_s,
             instances: vec![InstanceSummary {
                 cpus: cpu_slot.cpus.to_string(),
                 nodes: cpu_slot.nodes.to_string(),

@@ -28,7 +28,7 @@ const PART_DIVISOR: u64 = 4;
 pub enum Error {
     /// The file of reads is not a regular file, so it can be read only once.
     #[error("{0}: not a regular file, so that no sample of its reads can be taken; give the reads as files")]
-    Pipe(PathBuf),
+    NotRegularFile(PathBuf),
     /// The reads cannot be read.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
@@ -72,10 +72,10 @@ impl ReadSample {
         let lanes = lanes_of_read_files(reads, aligned)?;
         let paths: Vec<&Path> = lanes.iter().flat_map(|lane| lane.paths()).collect();
         if let Some(pipe) = paths.iter().find(|path| path.exists() && !path.is_file() || path.as_os_str() == "-") {
-            return Err(Error::Pipe(pipe.to_path_buf()));
+            return Err(Error::NotRegularFile(pipe.to_path_buf()));
         }
         let options = StreamOptions {
-            whole_headers: true,
+            uses_whole_header_as_name: true,
             batches_ahead: 1,
             ..StreamOptions::new(BatchLimits::with_num_reads(READS_PER_BATCH))
         };
@@ -100,7 +100,7 @@ impl ReadSample {
             true => taken as f64,
             false if lanes.iter().any(|lane| matches!(lane, StreamLane::Aligned(_))) => {
                 let lanes: Vec<Lane> = lanes.iter().map(to_lane).collect();
-                (ReadEstimate::from_lanes(&lanes).reads as f64).max(taken as f64)
+                (ReadEstimate::estimate_lanes(&lanes).reads as f64).max(taken as f64)
             }
             false => {
                 // I/O error ignored: an estimate of files that were read before.
@@ -127,7 +127,7 @@ impl ReadSample {
     }
 }
 
-/// Converts a lane to the type that [`ReadEstimate::from_lanes`] takes.
+/// Converts a lane to the type that [`ReadEstimate::estimate_lanes`] takes.
 fn to_lane(lane: &StreamLane) -> Lane {
     let files = match lane.clone() {
         StreamLane::Single(file) => LaneFiles::Single(file),
@@ -220,7 +220,7 @@ impl SampleFiles {
         let all = if two { ReadFiles::Paired(Vec::new()) } else { ReadFiles::Single(Vec::new()) };
         let all = whole.as_read_files(&all);
         let cut = BatchLimits::with_num_reads(wanted.clamp(2, READS_PER_BATCH as u64) as usize);
-        let options = StreamOptions { whole_headers: true, ..StreamOptions::new(cut) };
+        let options = StreamOptions { uses_whole_header_as_name: true, ..StreamOptions::new(cut) };
         let mut stream = ReadStream::open(&lanes_of_read_files(&all, &AlignedOptions::default())?, options)?;
         let (mut batch, mut reads) = (ReadBatch::new(), 0);
         while reads < wanted && stream.fill_batch(&mut batch)? {

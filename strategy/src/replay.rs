@@ -36,10 +36,10 @@ pub enum Error {
     },
     /// The table does not have exactly two servers. The field is their number.
     #[error("runs of two servers are needed, one to learn from and one to be judged; the table has {0}")]
-    Servers(usize),
+    NotTwoServers(usize),
     /// A case has no plain run to compare with. The field names the case.
     #[error("{0}: the table lacks a run of the strategy default with that many threads: add that row")]
-    NoPlain(String),
+    NoPlainRun(String),
 }
 
 /// An aligner and the data set that it aligned in the published runs.
@@ -98,7 +98,7 @@ pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<Fit
         jobs.sort();
         let workloads = jobs.iter().map(PublishedWorkload::workload).collect::<Result<Vec<_>, _>>()?;
         let observe = |run: &PublishedRun| {
-            let workload = jobs.iter().position(|job| *job == PublishedWorkload::from_run(run))?;
+            let workload = jobs.iter().position(|workload| *workload == PublishedWorkload::from_run(run))?;
             Some(RunObservation { workload, strategy: run.strategy, threads: run.threads, seconds: run.seconds })
         };
         let of_aligner = useful().filter(|run| run.aligner == aligner);
@@ -111,10 +111,10 @@ pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<Fit
 /// Returns for each aligner and data set the geometric mean of the parameters of all other aligners on the same data
 /// set.
 pub(crate) fn fit_from_other_aligners(fitted: &FittedApplications) -> FittedApplications {
-    let of = |job: &PublishedWorkload, own: &ApplicationModel| {
+    let of = |workload: &PublishedWorkload, own: &ApplicationModel| {
         let others: Vec<&ApplicationModel> = fitted
             .iter()
-            .filter(|(other, _)| other.aligner != job.aligner && other.dataset == job.dataset)
+            .filter(|(other, _)| other.aligner != workload.aligner && other.dataset == workload.dataset)
             .map(|(_, app)| app)
             .collect();
         let mean = |pick: fn(&ApplicationModel) -> f64| {
@@ -129,7 +129,7 @@ pub(crate) fn fit_from_other_aligners(fitted: &FittedApplications) -> FittedAppl
             ..*own
         }
     };
-    fitted.iter().map(|(job, own)| (job.clone(), of(job, own))).collect()
+    fitted.iter().map(|(workload, own)| (workload.clone(), of(workload, own))).collect()
 }
 
 /// One aligner and data set on one server, with the published run time of each strategy.
@@ -138,7 +138,7 @@ pub struct ReplayCase {
     /// Name of the server.
     pub server: String,
     /// The aligner and data set.
-    pub job: PublishedWorkload,
+    pub workload: PublishedWorkload,
     /// Threads of all instances together.
     pub threads: u32,
     runs: Vec<PublishedRun>,
@@ -179,11 +179,11 @@ pub fn list_replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<Repl
     for run in of_server().filter(|run| run.threads == threads) {
         by_job.entry(PublishedWorkload::from_run(run)).or_default().push(run.clone());
     }
-    let case = |(job, runs): (PublishedWorkload, Vec<PublishedRun>)| {
-        let case = ReplayCase { server: server.to_owned(), job, threads, runs };
-        let name = || format!("{} {} {}, {threads} threads", case.job.aligner, case.server, case.job.dataset);
+    let case = |(workload, runs): (PublishedWorkload, Vec<PublishedRun>)| {
+        let case = ReplayCase { server: server.to_owned(), workload, threads, runs };
+        let name = || format!("{} {} {}, {threads} threads", case.workload.aligner, case.server, case.workload.dataset);
         if case.measured_run(Strategy::PLAIN_RUN).is_none() {
-            return Err(Error::NoPlain(name()));
+            return Err(Error::NoPlainRun(name()));
         }
         Ok(case)
     };
@@ -198,24 +198,24 @@ pub enum BaselineRule {
     /// Always chooses one instance with interleaved memory.
     Interleave,
     /// Always chooses the largest measured number of instances, bound to nodes.
-    Instances,
+    MaxInstances,
     /// Rule of lenis2017, section 6.3: the largest number of instances if the index fits in the memory of one node,
     /// else one instance with interleaved memory.
-    Paper,
+    PublishedRule,
 }
 
 impl BaselineRule {
     /// The rules that the model is compared with, in the order of the table.
     pub const ALL_RULES: [BaselineRule; 4] =
-        [BaselineRule::Default, BaselineRule::Interleave, BaselineRule::Instances, BaselineRule::Paper];
+        [BaselineRule::Default, BaselineRule::Interleave, BaselineRule::MaxInstances, BaselineRule::PublishedRule];
 
     /// Returns the name of the rule for the report.
     pub fn rule_name(self) -> &'static str {
         match self {
             BaselineRule::Default => "always default",
             BaselineRule::Interleave => "always interleave",
-            BaselineRule::Instances => "always most instances",
-            BaselineRule::Paper => "the paper's rule",
+            BaselineRule::MaxInstances => "always most instances",
+            BaselineRule::PublishedRule => "the paper's rule",
         }
     }
 
@@ -230,9 +230,9 @@ impl BaselineRule {
         match self {
             BaselineRule::Default => Strategy::PLAIN_RUN,
             BaselineRule::Interleave => interleave,
-            BaselineRule::Instances => instances,
-            BaselineRule::Paper if fits => instances,
-            BaselineRule::Paper => interleave,
+            BaselineRule::MaxInstances => instances,
+            BaselineRule::PublishedRule if fits => instances,
+            BaselineRule::PublishedRule => interleave,
         }
     }
 }

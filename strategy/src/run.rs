@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Instant;
 
 use genuma_reads::{ProgressCounters, ReadStream, RecordCounts, StreamLane, StreamOptions};
-use genuma_work::cost::process_cost;
+use genuma_work::cost::measure_process_cost;
 use genuma_work::counters::{NumaBalancingCounters, ProcessCounters, RunCounterRecorder};
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ use crate::batching::{BatchCutter, TEXT_CHUNK_LIMITS, lanes_of_read_files};
 use crate::cpu_layout::CpuSlot;
 use crate::instance::{self, StderrLogging};
 use crate::invocation::{Invocation, ReadDependence};
-use crate::merge::{AlignerOutputError, HeaderProgram};
+use crate::merge::{AlignerOutputError, PgHeaderLine};
 use crate::page_placement::{BytesByNode, PagePlacement};
 use crate::strategy::Strategy;
 use crate::thread_placement::ThreadPlacement;
@@ -63,7 +63,7 @@ pub struct RunPlan {
     /// Command line of the plain run, which the SAM header shows instead of that of an instance.
     pub plain: Vec<String>,
     /// The `@PG` line that genuma adds to the header.
-    pub genuma: HeaderProgram,
+    pub genuma: PgHeaderLine,
     /// Where the standard error of instances is logged.
     pub stderr_logging: StderrLogging,
     /// Whether to count the resources that the instances and genuma use.
@@ -129,30 +129,30 @@ pub enum Error {
     #[error(transparent)]
     Start(#[from] instance::StartError),
     /// A process of an instance ended with an error or by a signal.
-    #[error("{who} {how}{}", format_last_lines(words))]
+    #[error("{instance_name} {exit_reason}{}", format_last_lines(stderr_lines))]
     Died {
         /// Name of the instance.
-        who: String,
+        instance_name: String,
         /// How the process ended.
-        how: String,
+        exit_reason: String,
         /// Last lines of the standard error of the process.
-        words: Vec<String>,
+        stderr_lines: Vec<String>,
     },
     /// The output of an instance is invalid.
-    #[error("{who}: {fault}{}", format_last_lines(words))]
+    #[error("{instance_name}: {output_error}{}", format_last_lines(stderr_lines))]
     Output {
         /// Name of the instance.
-        who: String,
+        instance_name: String,
         /// Error in the output of the instance.
-        fault: AlignerOutputError,
+        output_error: AlignerOutputError,
         /// Last lines of the standard error of the process.
-        words: Vec<String>,
+        stderr_lines: Vec<String>,
     },
     /// The strategy has several instances, but the aligner allows only one.
     #[error(
         "{strategy}: {aligner} aligns each read depending on the reads before it, so only one instance is possible: use --strategy default"
     )]
-    OneOnly {
+    OnlyOneInstancePossible {
         /// Name of the aligner.
         aligner: String,
         /// The strategy that the user chose with `--strategy`.
@@ -171,10 +171,10 @@ pub enum Error {
     Write(io::Error),
 }
 
-fn format_last_lines(words: &[String]) -> String {
-    match words {
+fn format_last_lines(stderr_lines: &[String]) -> String {
+    match stderr_lines {
         [] => "; it wrote no error output".to_owned(),
-        _ => format!("; its last error output: {}", words.join(" | ")),
+        _ => format!("; its last error output: {}", stderr_lines.join(" | ")),
     }
 }
 
@@ -185,7 +185,9 @@ impl RunPlan {
     /// The strategy has several instances and each read's result depends on the reads before it.
     pub fn check_strategy(invocation: &Invocation, strategy: Strategy) -> Result<(), Error> {
         match (invocation.depends, strategy.instances) {
-            (ReadDependence::Everything, 2..) => Err(Error::OneOnly { aligner: invocation.aligner.clone(), strategy }),
+            (ReadDependence::AllEarlierReads, 2..) => {
+                Err(Error::OnlyOneInstancePossible { aligner: invocation.aligner.clone(), strategy })
+            }
             _ => Ok(()),
         }
     }
@@ -210,13 +212,13 @@ impl RunPlan {
             "one instance for each CPU slot"
         );
         let start = Instant::now();
-        let before = process_cost();
+        let before = measure_process_cost();
         let counters = self.has_counters.then(RunCounterRecorder::start);
         let invocation = &self.invocations[0];
         let inflaters = (self.threads / 8).clamp(1, 8);
         let options = StreamOptions {
             inflate_threads: inflaters,
-            whole_headers: true,
+            uses_whole_header_as_name: true,
             progress: meter,
             batches_ahead: 4,
             ..StreamOptions::new(TEXT_CHUNK_LIMITS)
@@ -256,7 +258,7 @@ impl RunPlan {
             return Err(error);
         }
         written.map_err(Error::Write)?;
-        let cost = process_cost();
+        let cost = measure_process_cost();
         let (own_counters, machine_counters) = finish_counting(counters);
         Ok(RunSummary {
             reads: Some(reads),

@@ -21,7 +21,7 @@ fn runs() -> Vec<PublishedRun> {
 #[test]
 fn the_model_alone_is_better_than_the_papers_rule() {
     for from in ["amd", "intel"] {
-        let of: Vec<&EvaluatedCase> = report().judged.iter().filter(|judged| judged.learnt_on == from).collect();
+        let of: Vec<&EvaluatedCase> = report().judged.iter().filter(|judged| judged.fitted_server == from).collect();
         assert_eq!(of.len(), 8);
         assert!(of.iter().all(|judged| judged.case.server != from));
         let mean = mean(of.iter().map(|judged| judged.model_regret()));
@@ -51,7 +51,7 @@ fn simple_rules_score_as_published() {
         [mean(report().judged.iter().map(of)), maximum(report().judged.iter().map(of))]
     };
     let near = |found: [f64; 2], told: [f64; 2]| found.iter().zip(told).all(|(a, b)| (a - b).abs() < 0.001);
-    assert!(near(regret(BaselineRule::Paper), [0.040, 0.403]), "{:?}", regret(BaselineRule::Paper));
+    assert!(near(regret(BaselineRule::PublishedRule), [0.040, 0.403]), "{:?}", regret(BaselineRule::PublishedRule));
     assert!(near(regret(BaselineRule::Interleave), [0.637, 3.597]), "{:?}", regret(BaselineRule::Interleave));
 }
 
@@ -81,7 +81,7 @@ fn there_are_sixteen_cases() {
     let [amd, intel] = ["amd", "intel"].map(|server| list_replay_cases(&runs, server).unwrap());
     assert_eq!((amd.len(), intel.len()), (8, 8));
     assert!(amd.iter().chain(&intel).all(|case| case.threads == 64));
-    let gem = amd.iter().find(|case| case.job.aligner == "gem" && case.job.dataset == "na12878").unwrap();
+    let gem = amd.iter().find(|case| case.workload.aligner == "gem" && case.workload.dataset == "na12878").unwrap();
     assert_eq!(gem.fastest_strategy(), ("2xinterleave".parse().unwrap(), 90.68));
     assert!((gem.relative_regret("interleave".parse().unwrap()) - 0.4032).abs() < 1e-3);
 }

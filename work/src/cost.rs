@@ -37,7 +37,7 @@ pub struct ProcessCost {
 
 /// Measures the CPU time and peak memory of this process (proc_pid_stat(5), fields 14 to 17; `VmHWM` of
 /// proc_pid_status(5)).
-pub fn process_cost() -> ProcessCost {
+pub fn measure_process_cost() -> ProcessCost {
     let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return rusage_cost() };
     let fields: Vec<&str> = stat_fields_after_name(&stat).collect();
     // Linux reports CPU time in clock ticks of 1/100 s on all architectures.
@@ -50,7 +50,7 @@ pub fn process_cost() -> ProcessCost {
     }
 }
 
-/// Measures the same as [`process_cost`], with getrusage(2), for systems where `/proc` is not mounted.
+/// Measures the same as [`measure_process_cost`], with getrusage(2), for systems where `/proc` is not mounted.
 fn rusage_cost() -> ProcessCost {
     let own = rusage::usage_of_this_process();
     ProcessCost { cpu_s: own.cpu_s(), children_cpu_s: rusage::children_cpu_s(), peak_bytes: own.max_resident_bytes }
@@ -66,12 +66,12 @@ pub struct CostTimer {
 impl CostTimer {
     /// Starts to measure wall-clock time and CPU time of this process.
     pub fn start() -> CostTimer {
-        CostTimer { wall: Instant::now(), cpu_s: process_cost().cpu_s }
+        CostTimer { wall: Instant::now(), cpu_s: measure_process_cost().cpu_s }
     }
 
     /// Returns the cost since the start, labelled with the name of the unit.
     pub fn stop(self, name: &str) -> UnitCost {
-        let ProcessCost { cpu_s, peak_bytes, .. } = process_cost();
+        let ProcessCost { cpu_s, peak_bytes, .. } = measure_process_cost();
         let wall_s = self.wall.elapsed().as_secs_f64();
         UnitCost { name: name.to_owned(), wall_s, cpu_s: cpu_s - self.cpu_s, peak_bytes, resumed: false }
     }
@@ -86,7 +86,7 @@ mod tests {
         let filled = vec![1_u8; 64 << 20];
         let sum: u64 = (0..20).flat_map(|_| &filled).map(|&byte| u64::from(std::hint::black_box(byte))).sum();
         assert_eq!(sum, 20 * (64 << 20));
-        let (files, call) = (process_cost(), rusage_cost());
+        let (files, call) = (measure_process_cost(), rusage_cost());
         assert!(call.cpu_s > 0.0 && (files.cpu_s - call.cpu_s).abs() < 0.5, "{files:?} {call:?}");
         // The kernel updates its page counts in batches, so allow a difference of 4 MiB.
         assert!(call.peak_bytes + (4 << 20) >= files.peak_bytes, "{files:?} {call:?}");

@@ -13,7 +13,7 @@ use std::fs;
 
 use serde::Serialize;
 
-use crate::cost::process_cost;
+use crate::cost::measure_process_cost;
 use crate::rusage;
 pub use crate::rusage::{ResourceUsage, wait_for_child};
 use perf_events::{PerfCounts, PerfEvents, PerfScope};
@@ -199,9 +199,9 @@ pub struct ChildCounters {
 impl ChildCounters {
     /// Prepares the counters. Call it before the child process is started. Counting begins when the child executes its
     /// program.
-    pub fn before_start() -> ChildCounters {
+    pub fn for_next_child() -> ChildCounters {
         let perf = PerfEvents::open(PerfScope::NextChild);
-        ChildCounters { perf, own_peak_bytes: process_cost().peak_bytes, sampler: None }
+        ChildCounters { perf, own_peak_bytes: measure_process_cost().peak_bytes, sampler: None }
     }
 
     /// Starts to sample `/proc` for the child and its children. `processes` returns their IDs.
@@ -247,7 +247,8 @@ impl OwnCounters {
     /// Returns the counts up to now.
     fn finish(self) -> ProcessCounters {
         let samples = self.sampler.finish();
-        let usage = ResourceUsage { max_resident_bytes: process_cost().peak_bytes, ..rusage::usage_of_this_process() };
+        let usage =
+            ResourceUsage { max_resident_bytes: measure_process_cost().peak_bytes, ..rusage::usage_of_this_process() };
         ProcessCounters::new(usage, self.perf.read(), samples)
     }
 }

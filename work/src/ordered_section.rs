@@ -42,7 +42,7 @@ impl<S> OrderedSection<S> {
 
     /// Returns a guard that closes the section if the thread that owns the guard panics. Every thread that uses the
     /// section must hold such a guard.
-    pub fn stop_on_panic(&self) -> PanicGuard<'_, S> {
+    pub fn close_on_panic(&self) -> PanicGuard<'_, S> {
         PanicGuard(self)
     }
 
@@ -115,7 +115,7 @@ mod tests {
         thread::scope(|scope| {
             let waiting = scope.spawn(|| section.run(1, |()| ()));
             let panicking = scope.spawn(|| {
-                let _watch = section.stop_on_panic();
+                let _watch = section.close_on_panic();
                 section.run(0, |()| panic!("as it should"))
             });
             assert!(panicking.join().is_err());

@@ -43,7 +43,7 @@ pub enum Error {
     },
     /// Another process is writing the same output file.
     #[error("{}: another run is writing it: wait for it, or name another output", path.display())]
-    Busy {
+    WrittenByOtherProcess {
         /// The final name of the file.
         path: PathBuf,
     },
@@ -189,7 +189,7 @@ fn remove_stale_partial_files(target: &Path, path: &Path) -> Result<(), Error> {
             Err(TryLockError::WouldBlock) => {
                 let path = path.to_path_buf();
                 let own = lock_partial_files().contains(&partial);
-                return Err(if own { Error::DuplicateOutput { path } } else { Error::Busy { path } });
+                return Err(if own { Error::DuplicateOutput { path } } else { Error::WrittenByOtherProcess { path } });
             }
             // Without locks it is unknown whether the writer still runs: keep the file.
             Err(TryLockError::Error(_)) => {}
@@ -622,7 +622,7 @@ mod tests {
             .unwrap();
         other.stdout.as_mut().unwrap().read_exact(&mut [0; 7]).unwrap();
         let message = PartialFile::create(&path).unwrap_err();
-        assert!(matches!(message, Error::Busy { .. }), "{message}");
+        assert!(matches!(message, Error::WrittenByOtherProcess { .. }), "{message}");
         assert_eq!(
             message.to_string(),
             format!("{}: another run is writing it: wait for it, or name another output", path.display())

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cost::process_cost;
+use crate::cost::measure_process_cost;
 
 /// Time between two samples at the start of a run.
 const INITIAL_INTERVAL: Duration = Duration::from_secs(1);
@@ -175,7 +175,7 @@ fn process_usage() -> UsageSample {
     let field = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
     UsageSample {
         elapsed_s: 0.0,
-        cpu_s: process_cost().cpu_s,
+        cpu_s: measure_process_cost().cpu_s,
         resident_bytes: resident_bytes().unwrap_or(0),
         read_bytes: field("rchar:"),
         written_bytes: field("wchar:"),

@@ -9,7 +9,7 @@ use genuma_reads::ProgressCounters;
 use genuma_strategy::advisor::TrialResult;
 use genuma_strategy::instance::StderrLogging;
 use genuma_strategy::invocation::{ReadDependence, ReadFiles};
-use genuma_strategy::merge::HeaderProgram;
+use genuma_strategy::merge::PgHeaderLine;
 use genuma_strategy::model::{ApplicationModel, MachineModel, RunPrediction};
 use genuma_strategy::read_sample::ReadSample;
 use genuma_strategy::run::RunPlan;
@@ -43,17 +43,18 @@ const MIN_ALIGNING_SHARE: f64 = 0.05;
 
 /// Returns the number of reads of the first sample, and the expected time of a trial with this sample (s). A trial
 /// loads the index twice.
-pub(crate) fn trial_size_and_time(
+pub(crate) fn estimate_trial_size_and_time(
     app: &ApplicationModel,
     plain: RunPrediction,
     max_instances: u32,
     machine: &MachineModel,
 ) -> (u64, f64) {
-    let read_s = plain.seconds / app.reads;
-    let reads =
-        (TARGET_ALIGNING_S / read_s).max((MIN_READS_PER_INSTANCE * u64::from(max_instances)) as f64).min(app.reads);
+    let seconds_per_read = plain.seconds / app.reads;
+    let reads = (TARGET_ALIGNING_S / seconds_per_read)
+        .max((MIN_READS_PER_INSTANCE * u64::from(max_instances)) as f64)
+        .min(app.reads);
     let load_s = app.index_bytes as f64 / (machine.load_gbs * 1e9);
-    (reads as u64, (1.0 + 1.0 / FIRST_PART_DIVISOR as f64) * reads * read_s + 2.0 * load_s)
+    (reads as u64, (1.0 + 1.0 / FIRST_PART_DIVISOR as f64) * reads * seconds_per_read + 2.0 * load_s)
 }
 
 /// Sizes and time limits of trials.
@@ -111,12 +112,12 @@ impl<'a> TrialRunner<'a> {
         let mut spent_s = 0.0;
         let mut samples = 1;
         loop {
-            let trial = self.run_once(strategy)?;
+            let trial = self.measure_strategy(strategy)?;
             spent_s += trial.spent_s;
-            let aligning_s = trial.read_s * self.sample.reads as f64;
+            let aligning_s = trial.seconds_per_read * self.sample.reads as f64;
             let is_whole_input = self.sample.estimated_total_reads <= self.sample.reads as f64;
             let next_s = SAMPLE_GROWTH as f64 * trial.spent_s;
-            let affordable = spent_s + next_s <= self.time_share * trial.read_s * self.run_reads;
+            let affordable = spent_s + next_s <= self.time_share * trial.seconds_per_read * self.run_reads;
             if self.sample_is_large_enough
                 || is_whole_input
                 || aligning_s >= MIN_ALIGNING_S
@@ -138,11 +139,11 @@ impl<'a> TrialRunner<'a> {
 
     /// Aligns the first quarter of the sample, then the whole sample. Each of the two runs loads the index, so the
     /// difference of their times is the time of aligning three quarters of the sample.
-    fn run_once(&self, strategy: Strategy) -> anyhow::Result<TrialResult> {
+    fn measure_strategy(&self, strategy: Strategy) -> anyhow::Result<TrialResult> {
         let start = Instant::now();
         let sample = &self.sample;
         let mut invocation = self.invocation.clone();
-        shorten_blocks(
+        limit_block_size(
             &mut invocation.depends,
             self.threads,
             sample.bases / (FIRST_PART_DIVISOR * MIN_BLOCKS_PER_INSTANCE * u64::from(self.max_instances)),
@@ -156,7 +157,7 @@ impl<'a> TrialRunner<'a> {
             invocations: prepared.invocations,
             threads: self.threads,
             plain: plain_run_command(&invocation, self.threads),
-            genuma: HeaderProgram {
+            genuma: PgHeaderLine {
                 name: "genuma".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 line: String::new(),
@@ -177,13 +178,13 @@ impl<'a> TrialRunner<'a> {
         let whole_s = seconds(&sample.whole)?;
         let aligning_s = (whole_s - part_s).max(MIN_ALIGNING_SHARE * whole_s);
         let reads = sample.reads.saturating_sub(part_reads).max(1);
-        Ok(TrialResult { read_s: aligning_s / reads as f64, spent_s: start.elapsed().as_secs_f64() })
+        Ok(TrialResult { seconds_per_read: aligning_s / reads as f64, spent_s: start.elapsed().as_secs_f64() })
     }
 }
 
 /// Limits the size of the aligner's batches of reads (as bwa mem -K) to `max_block_bases`, so that each instance gets
 /// some batches. The records may then differ from those of the real run, but trials discard them.
-fn shorten_blocks(depends: &mut ReadDependence, threads: usize, max_block_bases: u64) {
+fn limit_block_size(depends: &mut ReadDependence, threads: usize, max_block_bases: u64) {
     let block = depends.block_bases(threads);
     if let (ReadDependence::Blocks { bases, per_thread, .. }, Some(block)) = (depends, block) {
         *bases = block.min(max_block_bases.max(MIN_BLOCK_BASES));
@@ -204,11 +205,11 @@ mod tests {
             (blocks(10_000_000, true), 10, MIN_BLOCK_BASES),
             (blocks(1_000, false), 1_000_000, 1_000),
         ] {
-            shorten_blocks(&mut depends, 4, most);
+            limit_block_size(&mut depends, 4, most);
             assert_eq!(depends.block_bases(64), Some(block));
         }
         let mut nothing = ReadDependence::Nothing;
-        shorten_blocks(&mut nothing, 4, 10);
+        limit_block_size(&mut nothing, 4, 10);
         assert_eq!(nothing, ReadDependence::Nothing);
     }
 }

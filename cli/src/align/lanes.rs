@@ -25,7 +25,7 @@ pub(crate) fn parse_lanes(
     let single = single || (!interleaved && files.len() == 1);
     let (mut lanes, mut files) = (Vec::new(), files.iter());
     while let Some(file) = files.next() {
-        lanes.push(if AlignedInput::is_aligned_file(file)? {
+        lanes.push(if AlignedInput::is_bam_cram_or_binseq(file)? {
             let layout = if options.pair_mates { ReadLayout::Paired } else { ReadLayout::Single };
             (StreamLane::Aligned(AlignedInput::new(file, options.clone())), layout)
         } else if interleaved {
@@ -34,7 +34,7 @@ pub(crate) fn parse_lanes(
             (StreamLane::Single(file.clone()), ReadLayout::Single)
         } else {
             match files.next() {
-                Some(mates) if !AlignedInput::is_aligned_file(mates)? => {
+                Some(mates) if !AlignedInput::is_bam_cram_or_binseq(mates)? => {
                     (StreamLane::Pair(file.clone(), mates.clone()), ReadLayout::Paired)
                 }
                 _ => {

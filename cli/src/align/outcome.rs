@@ -7,7 +7,7 @@ use genuma_align::engine::AlignerProgram;
 use genuma_align::pipeline::AlignSummary;
 use genuma_align::placement::{IndexResidence, PlacementPlan};
 use genuma_align::sort;
-use genuma_work::cost::process_cost;
+use genuma_work::cost::measure_process_cost;
 use genuma_work::counters::RunCounters;
 use genuma_work::publish::FileSet;
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ impl AlignOutcome {
         if counts.paired_reads > 0 {
             line += &format!(", {:.2}% properly paired", percent(counts.properly_paired_reads, counts.paired_reads));
         }
-        if let Some(inserts) = counts.insert_sizes() {
+        if let Some(inserts) = counts.insert_size_statistics() {
             line += &format!(", insert size {:.0} ± {:.0}", inserts.mean, inserts.std_dev);
         }
         if let Some(marked) = self.sorted.as_ref().and_then(|sorted| sorted.duplicates) {
@@ -133,16 +133,16 @@ impl AlignOutcome {
     }
 
     /// Returns the statistics of this alignment for MultiQC's table.
-    pub(crate) fn multiqc_row(&self, sample: String) -> multiqc::AlignedSample {
+    pub(crate) fn multiqc_row(&self, sample: String) -> multiqc::AlignmentStatistics {
         let counts = &self.aligned.counts;
         let marked = self.sorted.as_ref().and_then(|sorted| sorted.duplicates);
-        multiqc::AlignedSample {
+        multiqc::AlignmentStatistics {
             sample,
             reads: counts.reads,
             mapped: percent(counts.mapped_reads, counts.reads),
             proper: (counts.paired_reads > 0).then(|| percent(counts.properly_paired_reads, counts.paired_reads)),
             duplicates: marked.map(|m| percent(m.paired_duplicates + m.single_duplicates, counts.reads)),
-            insert: counts.insert_sizes().map(|inserts| inserts.median as f64),
+            insert: counts.insert_size_statistics().map(|inserts| inserts.median as f64),
         }
     }
 
@@ -154,7 +154,7 @@ impl AlignOutcome {
     fn to_json(&self) -> Value {
         let AlignOutcome { command, program, placement: placed, aligned, sorted, times: seconds, counters } = self;
         let counts = &aligned.counts;
-        let cost = process_cost();
+        let cost = measure_process_cost();
         let s = |time: Duration| json!(time.as_secs_f64());
         let workers: Vec<Value> = aligned
             .workers
@@ -177,7 +177,7 @@ impl AlignOutcome {
                 "secondary": counts.secondary_records,
                 "supplementary": counts.supplementary_records,
             },
-            "insert_size": counts.insert_sizes().map(|i| json!({ "median": i.median, "mean": i.mean, "deviation": i.std_dev })),
+            "insert_size": counts.insert_size_statistics().map(|i| json!({ "median": i.median, "mean": i.mean, "deviation": i.std_dev })),
             "duplicates": sorted.as_ref().and_then(|sorted| sorted.duplicates).map(|m| json!({
                 "with_mate_mapped": m.paired_reads,
                 "without": m.single_reads,
@@ -189,7 +189,7 @@ impl AlignOutcome {
             "spilled_bytes": sorted.map_or(0, |sorted| sorted.spilled_bytes),
             "placement": placed.to_json(),
             "seconds": { "load": s(seconds.load), "align": s(seconds.align), "sort": s(seconds.sort), "whole": s(seconds.total) },
-            "worker_seconds": { "map": s(aligned.map_time), "finish": s(aligned.finish_time), "shape": s(aligned.output_time) },
+            "worker_seconds": { "map": s(aligned.map_time), "finish": s(aligned.pairing_time), "shape": s(aligned.output_time) },
             "master_seconds": { "waiting_for_reads": s(aligned.read_wait_time), "writing": s(aligned.write_time) },
             "workers": workers,
             "cpu_seconds": cost.cpu_s,

@@ -4,7 +4,7 @@ use genuma_reads::{BatchLimits, Error, ReadBatch, ReadStream, StreamLane, Stream
 
 /// Flowcell and lane in which reads were sequenced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct SequencingUnit {
+struct FlowcellLane {
     /// ID for a read group: flowcell and lane, or instrument and lane for older Illumina names.
     read_group_id: String,
     /// Flowcell and lane, followed by the sample barcode if the read name has one (SAM: PU).
@@ -12,11 +12,11 @@ struct SequencingUnit {
     platform: &'static str,
 }
 
-impl SequencingUnit {
+impl FlowcellLane {
     /// Parses the header of a read, without `@`. Known formats are Illumina's `instrument:run:flowcell:lane:tile:x:y`
     /// (further fields may follow) and `instrument:lane:tile:x:y`, and MGI's `flowcellL1C001R0010000001`. A comment
     /// `1:N:0:barcode` may follow after a blank.
-    fn from_read_header(header: &str) -> Option<SequencingUnit> {
+    fn from_read_header(header: &str) -> Option<FlowcellLane> {
         let (name, comment) = header.split_once([' ', '\t']).unwrap_or((header, ""));
         let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let fields: Vec<&str> = name.split(':').collect();
@@ -37,7 +37,7 @@ impl SequencingUnit {
         let barcode = comment.split(':').nth(3).filter(|code| code.bytes().any(|b| b.is_ascii_alphabetic()));
         let barcode = barcode.and_then(|code| code.split_whitespace().next());
         let unit = barcode.map_or_else(|| id.clone(), |code| format!("{id}.{code}"));
-        Some(SequencingUnit { read_group_id: id, platform_unit: unit, platform })
+        Some(FlowcellLane { read_group_id: id, platform_unit: unit, platform })
     }
 }
 
@@ -52,8 +52,8 @@ pub(crate) fn lacks_read_group_id(fields: &str) -> bool {
 /// # Errors
 /// The reads cannot be read.
 pub(crate) fn complete_read_group(fields: &str, lane: &StreamLane) -> Result<Option<String>, Error> {
-    let Some(SequencingUnit { read_group_id: id, platform_unit: unit, platform }) =
-        read_first_header(lane)?.as_deref().and_then(SequencingUnit::from_read_header)
+    let Some(FlowcellLane { read_group_id: id, platform_unit: unit, platform }) =
+        read_first_header(lane)?.as_deref().and_then(FlowcellLane::from_read_header)
     else {
         return Ok(None);
     };
@@ -66,8 +66,11 @@ pub(crate) fn complete_read_group(fields: &str, lane: &StreamLane) -> Result<Opt
 }
 
 fn read_first_header(lane: &StreamLane) -> Result<Option<String>, Error> {
-    let options =
-        StreamOptions { batches_ahead: 1, whole_headers: true, ..StreamOptions::new(BatchLimits::with_num_reads(1)) };
+    let options = StreamOptions {
+        batches_ahead: 1,
+        uses_whole_header_as_name: true,
+        ..StreamOptions::new(BatchLimits::with_num_reads(1))
+    };
     let (mut stream, mut batch) = (ReadStream::open(std::slice::from_ref(lane), options)?, ReadBatch::new());
     stream.fill_batch(&mut batch)?;
     Ok(batch.iter().next().map(|read| String::from_utf8_lossy(read.name).into_owned()))
@@ -80,7 +83,7 @@ mod tests {
     #[test]
     fn names_tell_flowcell_and_lane() {
         let of = |header: &str| {
-            SequencingUnit::from_read_header(header).map(|unit| (unit.read_group_id, unit.platform_unit, unit.platform))
+            FlowcellLane::from_read_header(header).map(|unit| (unit.read_group_id, unit.platform_unit, unit.platform))
         };
         let known = |id: &str, unit: &str, platform| Some((id.to_owned(), unit.to_owned(), platform));
         assert_eq!(

@@ -12,14 +12,14 @@ use crate::size_format;
 const SPILL_BYTES_PER_BASE: f64 = 1.3;
 
 /// Minimum free bytes in the work folder, for the result files of finished units.
-const MIN_UNIT_BYTES: u64 = 1 << 20;
+const MIN_FREE_BYTES_FOR_UNIT_FILES: u64 = 1 << 20;
 
 /// Bytes of free disk space that a call does not use, where possible.
 const FREE_MARGIN_BYTES: u64 = 1 << 30;
 
 /// Returns the maximum bytes that a k-mer count of the reads needs on disk with a memory budget of `memory` bytes.
 pub(crate) fn estimate_spill_bytes(lanes: &[Lane], memory: u64) -> u64 {
-    let spill_bytes = (ReadEstimate::from_lanes(lanes).bases as f64 * SPILL_BYTES_PER_BASE) as u64;
+    let spill_bytes = (ReadEstimate::estimate_lanes(lanes).bases as f64 * SPILL_BYTES_PER_BASE) as u64;
     // At least a quarter of the memory holds bins before any of them is spilled.
     spill_bytes.saturating_sub(memory / 4)
 }
@@ -34,12 +34,12 @@ pub(crate) fn estimate_spill_bytes(lanes: &[Lane], memory: u64) -> u64 {
 pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> anyhow::Result<u64> {
     let folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let free = free_bytes(folder)?;
-    if free < MIN_UNIT_BYTES {
+    if free < MIN_FREE_BYTES_FOR_UNIT_FILES {
         bail!(
             "{}: {} are free, but the files of finished units need {} or more: choose a work folder with more free space with --work",
             folder.display(),
             size_format::format_bytes(free),
-            size_format::format_bytes(MIN_UNIT_BYTES)
+            size_format::format_bytes(MIN_FREE_BYTES_FOR_UNIT_FILES)
         );
     }
     let max_bytes = free - (free / 20).max(FREE_MARGIN_BYTES.min(free / 2));

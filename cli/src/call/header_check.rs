@@ -30,7 +30,7 @@ pub(super) fn find_header_contradictions(
         let LaneFiles::Aligned(aligned) = &lane.files else { continue };
         let header = aligned.read_header()?;
         if let Some(difference) = find_difference(&header, &mut sums) {
-            let withholds_results = header.is_decoded_by_reference;
+            let withholds_results = header.needs_reference;
             let advice = if withholds_results {
                 "give the reference that the file was made with (--reference), or reads from this genome"
             } else {

@@ -11,7 +11,7 @@ use crate::size_format;
 
 /// If a memory budget is below this number of bytes, the error message says that the user probably omitted the unit,
 /// such as G. Chosen: no machine has so little memory.
-const MIN_BUDGET_WITH_UNIT_BYTES: u64 = 1 << 16;
+const MIN_PLAUSIBLE_MEMORY_BYTES: u64 = 1 << 16;
 
 /// Returns an error if the memory budget is too small for the number of threads, or for a reference of `reference`
 /// bases.
@@ -23,7 +23,7 @@ pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> 
         return Ok(());
     }
     let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory));
-    if memory < MIN_BUDGET_WITH_UNIT_BYTES {
+    if memory < MIN_PLAUSIBLE_MEMORY_BYTES {
         return Err(UsageError(format!(
             "{memory} bytes of memory is too little, {need} are needed: write a unit after the number, such as 8G"
         )));

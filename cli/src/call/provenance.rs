@@ -44,7 +44,7 @@ const ASSEMBLIES_BY_CHROMOSOME_1: [(&str, &str); 3] = [
 ];
 
 /// The inputs of a call that its provenance lists.
-pub(super) struct CallInputs<'a> {
+pub(super) struct ProvenanceInputs<'a> {
     pub(super) samples: &'a SampleNames,
     pub(super) lanes: &'a [Lane],
     pub(super) screen: Option<&'a Path>,
@@ -57,7 +57,7 @@ pub(super) struct CallInputs<'a> {
     pub(super) platform: Option<&'a str>,
 }
 
-impl CallInputs<'_> {
+impl ProvenanceInputs<'_> {
     /// Returns the command line of this process and the inputs of the call.
     ///
     /// # Errors

@@ -37,11 +37,11 @@ pub(super) fn check_call_result(
     rule: WarningRule,
 ) -> anyhow::Result<Vec<ResultWarning>> {
     let found = find_result_warnings(finished);
-    refuse_by_rule(&found, rule)?;
+    check_warnings_by_rule(&found, rule)?;
     warnings.extend(found);
     // Those of a plan were accepted by the options of the plan, which had no --strict.
     if rule == WarningRule::Strict {
-        refuse_by_rule(&warnings, rule)?;
+        check_warnings_by_rule(&warnings, rule)?;
     }
     Ok(warnings)
 }
@@ -50,7 +50,7 @@ pub(super) fn check_call_result(
 ///
 /// # Errors
 /// The error lists these warnings.
-pub(super) fn refuse_by_rule(warnings: &[ResultWarning], rule: WarningRule) -> anyhow::Result<()> {
+pub(super) fn check_warnings_by_rule(warnings: &[ResultWarning], rule: WarningRule) -> anyhow::Result<()> {
     let withholds = |warning: &&ResultWarning| match rule {
         WarningRule::Accept => false,
         WarningRule::Usual => warning.withholds_results,

@@ -130,7 +130,7 @@ impl<'a> CallOutputs<'a> {
     pub(crate) fn create(folder: &'a Path, options: OutputOptions) -> Result<Self, publish::Error> {
         let page = AtomicFile::create(folder.join(REPORT_FILE_NAME))?;
         let (maf, bedpe) = (OpenTable::create(&options.maf)?, OpenTable::create(&options.bedpe)?);
-        let existing = earlier_results(folder, &options);
+        let existing = earlier_result_files(folder, &options);
         if !existing.is_empty() {
             info!(
                 "{}: results of an earlier run will be replaced at the end: {}",
@@ -171,7 +171,7 @@ impl<'a> CallOutputs<'a> {
             .map(|targets| targets::format_target_table(targets, &finished.genome, &finished.samples));
         add_text_file(file(TARGETS_FILE), table, &mut set)?;
         let genome = &finished.genome;
-        let settings = result_settings(job);
+        let settings = format_result_parameters(job);
         let mut records = vcf_record::build_records(&finished.events, genome);
         let reference =
             provenance::identify_reference_sequences(genome, job.reference.as_deref(), job.resources.threads)?;
@@ -255,7 +255,7 @@ fn annotate_records(
 }
 
 /// Returns the names of the files of an earlier run that this run replaces or removes.
-fn earlier_results(folder: &Path, tables: &OutputOptions) -> Vec<String> {
+fn earlier_result_files(folder: &Path, tables: &OutputOptions) -> Vec<String> {
     let ours = |name: &str| {
         [REPORT_FILE_NAME, CONTIGS_FILE, SUPPORTING_READS_FILE, SUMMARY_FILE, WHY_FILE, TARGETS_FILE].contains(&name)
             || SUPPORTING_READS_INDEX_FILES.contains(&name)
@@ -274,7 +274,7 @@ fn earlier_results(folder: &Path, tables: &OutputOptions) -> Vec<String> {
 
 /// Returns the parameters that the result depends on as a command line, for the VCF header. Parameters are in a fixed
 /// order, so that equal runs have equal headers.
-fn result_settings(job: &CallJob) -> String {
+fn format_result_parameters(job: &CallJob) -> String {
     let (params, reference, screen) = (&job.params, job.reference.as_deref(), job.screen.as_deref());
     let mut line = format!(
         "genuma call -k {} --min-base-quality {} --min-quality {}",

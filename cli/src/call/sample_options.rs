@@ -20,13 +20,6 @@ use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TumourReads<const REQUIRED: bool>(Vec<TumourFiles>);
 
-impl TumourReads<true> {
-    /// Converts to the type of a command for which `--tumor` is optional.
-    pub(crate) fn into_optional(self) -> TumourReads<false> {
-        TumourReads(self.0)
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TumourFiles {
     name: Option<String>,
@@ -68,7 +61,7 @@ pub(crate) struct SampleNameOptions<'a> {
 /// # Errors
 /// A header cannot be read; a file has reads of several samples; or the files have different sample names, or a name
 /// that is not allowed, and the command line does not name the sample.
-fn read_group_sample(
+fn read_group_sample_name(
     lanes: &[Lane],
     sample: u8,
     is_named: bool,
@@ -157,17 +150,17 @@ const MAX_SHOWN_NAME_CHARS: usize = 80;
 /// have the same SM tag, the SM tags of all samples are ignored.
 ///
 /// # Errors
-/// The errors of [`read_group_sample`].
+/// The errors of [`read_group_sample_name`].
 fn choose_sample_names(
     lanes: &[Lane],
     given: SampleNameOptions<'_>,
     tumours: &[TumourFiles],
 ) -> anyhow::Result<SampleNames> {
     let mut from_read_groups =
-        vec![read_group_sample(lanes, NORMAL_SAMPLE, given.normal.is_some(), given.normal_option)?];
+        vec![read_group_sample_name(lanes, NORMAL_SAMPLE, given.normal.is_some(), given.normal_option)?];
     for (sample, tumour) in (TUMOUR_SAMPLE..).zip(tumours) {
         let is_named = given.tumour.is_some() || tumour.name.is_some();
-        from_read_groups.push(read_group_sample(lanes, sample, is_named, Some("--tumor NAME=FILE"))?);
+        from_read_groups.push(read_group_sample_name(lanes, sample, is_named, Some("--tumor NAME=FILE"))?);
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = from_read_groups.iter().flatten().find(|name| !seen.insert(*name)) {

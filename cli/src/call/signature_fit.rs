@@ -7,7 +7,7 @@ use genuma_somatic::signatures::{ContextRatios, SignatureExposures, SignatureMat
 /// Estimates the exposures from the SNVs of each tumour and adds them to the tumour's summary.
 pub(super) fn add_exposures(matrix: &SignatureMatrix, job: &CallJob, finished: &mut FinishedCall) {
     let ratios = finished.targets.as_ref().zip(job.targets.as_ref()).map(|(found, option)| {
-        ContextRatios::of_targets(&finished.genome, &found.targets, option.padding_bp, job.resources.threads)
+        ContextRatios::from_targets(&finished.genome, &found.targets, option.padding_bp, job.resources.threads)
     });
     for summary in &mut finished.sample_summaries {
         summary.signatures = Some(fit_tumour(matrix, summary, ratios.as_ref()));

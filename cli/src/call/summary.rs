@@ -50,7 +50,7 @@ pub(crate) fn build_call_summary(
     let mut calls: Vec<ReportedEvent> =
         firsts.into_iter().map(|record| reported_call(record, &finished.genome)).collect();
     let drawn = choose_calls_with_pileups(&calls);
-    let pictures = draw_pictures(finished, &drawn, job.resources.threads)?;
+    let pictures = build_read_pileups(finished, &drawn, job.resources.threads)?;
     drawn.into_iter().zip(pictures).for_each(|(call, picture)| calls[call].picture = picture);
     Ok(CallSummary {
         command: job.provenance.command_line.clone(),
@@ -133,7 +133,7 @@ fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
         chrom: name(record.chrom),
         pos: record.pos as u64,
         other: record.position_of_other_end().map(|(chrom, pos)| (name(chrom), pos as u64)),
-        alleles: [record.reference.clone(), record.alt_text(genome)],
+        alleles: [record.reference.clone(), record.format_alt(genome)],
         class: record.class,
         quality: *quality,
         filters: filters.iter().map(|f| f.filter_id().to_owned()).collect(),
@@ -151,7 +151,7 @@ fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
 const MAX_CANDIDATE_PAIRS: usize = 200;
 
 /// Builds the read pileups of the events with the indices `wanted`, in this order.
-fn draw_pictures(
+fn build_read_pileups(
     finished: &mut FinishedCall,
     wanted: &[usize],
     threads: usize,
@@ -163,7 +163,7 @@ fn draw_pictures(
     let mut pictures = vec![EventPileup::default(); wanted.len()];
     ranges.for_each_range(|loci, contigs, pairs| {
         let here: Vec<usize> = contigs.iter().flat_map(|&c| by_locus[c as usize].iter().copied()).collect();
-        let draw = |(): &mut (), i: usize| draw_picture(call(here[i]), loci, pairs, errors);
+        let draw = |(): &mut (), i: usize| build_read_pileup(call(here[i]), loci, pairs, errors);
         let drawn = map_in_order(here.len(), threads, || (), draw);
         here.iter().zip(drawn).for_each(|(&i, picture)| pictures[i] = picture);
         Ok::<(), spill::Error>(())
@@ -171,7 +171,7 @@ fn draw_pictures(
     Ok(pictures)
 }
 
-fn draw_picture(call: &VariantCall, loci: &[Locus], pairs: &[RecruitedPair], errors: &ErrorModel) -> EventPileup {
+fn build_read_pileup(call: &VariantCall, loci: &[Locus], pairs: &[RecruitedPair], errors: &ErrorModel) -> EventPileup {
     let locus = &loci[call.locus];
     let Some(finding) = locus.contig.changes.get(call.change_index) else { return EventPileup::default() };
     let mut left = [[MAX_CANDIDATE_PAIRS; 2]; MAX_SAMPLES];

@@ -37,11 +37,12 @@ pub(crate) fn parse_traced_variants(asked: &[String], reference: Option<&Path>) 
                     );
                     continue;
                 }
-                questions
-                    .push(question_from_record(&record, &genome).with_context(|| format!("{asked}: {chrom}:{pos}"))?);
+                questions.push(
+                    traced_variant_from_record(&record, &genome).with_context(|| format!("{asked}: {chrom}:{pos}"))?,
+                );
             }
         } else {
-            let question = parse_variant(asked).and_then(|record| question_from_record(&record, &genome));
+            let question = parse_variant(asked).and_then(|record| traced_variant_from_record(&record, &genome));
             questions.push(question.map_err(|e| UsageError(format!("--why {asked}: {e:#}")))?);
         }
     }
@@ -63,7 +64,7 @@ fn parse_variant(words: &str) -> anyhow::Result<VcfRecord> {
     })
 }
 
-fn question_from_record(record: &VcfRecord, genome: &Reference) -> anyhow::Result<TracedVariant> {
+fn traced_variant_from_record(record: &VcfRecord, genome: &Reference) -> anyhow::Result<TracedVariant> {
     let VcfRecord { chrom, pos, reference, alternate, .. } = record;
     let index = contig_index(chrom, genome)?;
     let seq = &genome.contigs[index].seq;
@@ -170,13 +171,13 @@ mod tests {
     }
 
     fn asked(words: &str) -> anyhow::Result<TracedVariant> {
-        question_from_record(&parse_variant(words)?, &genome())
+        traced_variant_from_record(&parse_variant(words)?, &genome())
     }
 
     fn record(pos: usize, alternate: &str, info: &[(&str, &str)]) -> anyhow::Result<Vec<Change>> {
         let info = info.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let record = VcfRecord { chrom: "chr1".into(), pos, alternate: alternate.into(), info, ..VcfRecord::default() };
-        question_from_record(&record, &genome()).map(|q| q.changes)
+        traced_variant_from_record(&record, &genome()).map(|q| q.changes)
     }
 
     fn ends(changes: &[Change]) -> Vec<[(usize, usize, RetainedSide); 2]> {

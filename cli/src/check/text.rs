@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use genuma_pair::confidence_interval::Estimate;
 use genuma_pair::coverage::CoverageMetrics;
 use genuma_pair::identity::Relation;
-use genuma_pair::interval::Estimate;
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use genuma_flash::{MAX_NOTE_BYTES, TableSpec, TableWriter};
-use genuma_kmers::{CountStats, Devices, MAX_SAMPLES, NodeShare, SampleKmers};
+use genuma_kmers::{CountStats, Devices, MAX_SAMPLES, NodeUsage, SortedSampleKmers};
 use genuma_reads::dna;
-use genuma_work::cost::{UnitCost, process_cost};
+use genuma_work::cost::{UnitCost, measure_process_cost};
 use genuma_work::publish::{AtomicFile, FileSet};
 use serde_json::{Value, json};
 
@@ -16,12 +16,12 @@ use crate::errors::UsageError;
 use crate::table_note::TableNote;
 use genuma_work::{folder, signals};
 
-use crate::multiqc::CountedSample;
+use crate::multiqc::KmerCountStatistics;
 use crate::{command_line, json_file};
 
 /// A table of n k-mers has at most n divided by this number hot k-mers: those with the highest counts, which readers
 /// keep in memory. Set by judgement.
-const HOT_KMER_ONE_IN: u64 = 1024;
+const KMERS_PER_HOT_KMER: u64 = 1024;
 /// Maximum number of hot k-mers of a table.
 const MAX_HOT_KMERS: u64 = 1 << 16;
 
@@ -60,7 +60,7 @@ impl KmerOutput {
     /// of memory.
     pub(crate) fn write_kmers(
         &self,
-        sorted: &SampleKmers,
+        sorted: &SortedSampleKmers,
         note: &TableNote,
         memory: u64,
         set: &mut FileSet,
@@ -85,22 +85,22 @@ pub(crate) fn keep_finished_steps_on_interruption(folder: Option<PathBuf>) {
 /// # Errors
 /// [`UsageError`] if the names of the samples are too long for the table's note.
 pub(crate) fn kmer_table_spec(note: &TableNote, max_kmers: u64) -> anyhow::Result<TableSpec> {
-    let hot_entries = (max_kmers / HOT_KMER_ONE_IN).min(MAX_HOT_KMERS) as usize;
+    let hot_entries = (max_kmers / KMERS_PER_HOT_KMER).min(MAX_HOT_KMERS) as usize;
     let bytes = serde_json::to_vec(note)?;
     if bytes.len() > MAX_NOTE_BYTES {
         return Err(UsageError("the names of the samples are too long: shorten them".to_owned()).into());
     }
     Ok(TableSpec {
         hot_entries,
-        min_entries_per_hot_entry: HOT_KMER_ONE_IN,
+        min_entries_per_hot_entry: KMERS_PER_HOT_KMER,
         note: bytes,
-        ..TableSpec::new_counts(note.samples.len(), max_kmers)
+        ..TableSpec::with_counts(note.samples.len(), max_kmers)
     })
 }
 
 fn write_table(
     path: &Path,
-    sorted: &SampleKmers,
+    sorted: &SortedSampleKmers,
     note: &TableNote,
     memory: u64,
     set: &mut FileSet,
@@ -118,7 +118,12 @@ fn write_table(
     Ok(WrittenSize { kmers: entries, bytes: written.file_bytes })
 }
 
-fn write_text(path: &Path, sorted: &SampleKmers, note: &TableNote, set: &mut FileSet) -> anyhow::Result<WrittenSize> {
+fn write_text(
+    path: &Path,
+    sorted: &SortedSampleKmers,
+    note: &TableNote,
+    set: &mut FileSet,
+) -> anyhow::Result<WrittenSize> {
     let mut file = AtomicFile::create(path)?;
     let mut bytes = 0;
     let mut line = format!("kmer\t{}\n", note.samples.join("\t")).into_bytes();
@@ -147,7 +152,7 @@ pub(crate) struct CountOutcome<'a> {
     pub(crate) note: TableNote,
     pub(crate) stats: CountStats<MAX_SAMPLES>,
     pub(crate) spectra: &'a [Vec<u64>],
-    pub(crate) shares: &'a [NodeShare],
+    pub(crate) shares: &'a [NodeUsage],
     pub(crate) devices: &'a Devices,
     pub(crate) written: WrittenSize,
     pub(crate) costs: Vec<UnitCost>,
@@ -173,9 +178,13 @@ impl CountOutcome<'_> {
     }
 
     /// Returns the statistics of each sample for MultiQC.
-    pub(crate) fn multiqc_rows(&self) -> impl Iterator<Item = CountedSample<'_>> {
+    pub(crate) fn multiqc_rows(&self) -> impl Iterator<Item = KmerCountStatistics<'_>> {
         let named = self.note.samples.iter().zip(&self.stats.bases);
-        named.zip(self.spectra).map(|((sample, bases), spectrum)| CountedSample { sample, bases: *bases, spectrum })
+        named.zip(self.spectra).map(|((sample, bases), spectrum)| KmerCountStatistics {
+            sample,
+            bases: *bases,
+            spectrum,
+        })
     }
 
     /// Adds statistics, times and sizes as a JSON file to `set`.
@@ -193,12 +202,12 @@ impl CountOutcome<'_> {
                 json!({ "name": name, "files": files, "bases": bases, "kmers": kmers })
             })
             .collect();
-        let node = |share: &NodeShare| {
-            let NodeShare { node, threads, local_bytes: here, remote_bytes: elsewhere } = share;
+        let node = |share: &NodeUsage| {
+            let NodeUsage { node, threads, local_bytes: here, remote_bytes: elsewhere } = share;
             json!({ "node": node, "threads": threads, "bytes_here": here, "bytes_elsewhere": elsewhere })
         };
         let nodes: Vec<_> = shares.iter().map(node).collect();
-        let cost = process_cost();
+        let cost = measure_process_cost();
         let value = json!({
             "command": command_line::quoted_command_line(),
             "version": env!("CARGO_PKG_VERSION"),

@@ -12,7 +12,7 @@ use genuma_somatic::distributed_call::{DistributedCall, StepKind};
 use genuma_somatic::gene_annotation::GeneFile;
 use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::panel_of_normals::PanelOfNormals;
-use genuma_somatic::pipeline::{CallJob, count_known_bases};
+use genuma_somatic::pipeline::{CallJob, count_acgt_bases};
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_storage::RunStore;
@@ -55,7 +55,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     }
     let scratch = std::env::temp_dir();
     let run_store = RunStore::open(request.run, &scratch)?;
-    let estimate = ReadEstimate::from_lanes(&job.lanes);
+    let estimate = ReadEstimate::estimate_lanes(&job.lanes);
     let shards = request.shards.unwrap_or_else(|| estimate.bases.div_ceil(BASES_PER_SHARD).clamp(2, 256) as u32);
     let num_partitions = request.num_partitions.unwrap_or(shards);
     let sharding = genuma_reads::split_into_shards(&job.lanes, shards as usize)?;
@@ -66,7 +66,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
         warn!("{message}; the calls are the same, but fewer tasks can run at once");
     }
     let genome_bases =
-        job.reference.as_deref().map(Reference::read_fasta_file).transpose()?.as_ref().map(count_known_bases);
+        job.reference.as_deref().map(Reference::read_fasta_file).transpose()?.as_ref().map(count_acgt_bases);
     let grid = bin_grid_for_kmers(ExpectedInput::from_read_estimate(&estimate, job.params.k).kmers, num_partitions);
     let min_memory_bytes = min_memory_for_grid(grid, job.resources.threads);
     if job.resources.memory < min_memory_bytes {
@@ -174,7 +174,7 @@ fn publish_plan(run_store: &RunStore, text: &[u8], replaces_plan: bool) -> anyho
     }
     let draft = run_store.create_temp_object(PLAN_OBJECT_NAME)?;
     fs::write(draft.path(), text).with_context(|| format!("{run_store}/{PLAN_OBJECT_NAME}"))?;
-    if run_store.publish_new(draft, PLAN_OBJECT_NAME)? {
+    if run_store.publish_if_absent(draft, PLAN_OBJECT_NAME)? {
         return Ok(());
     }
     // It may be this plan, if the answer to the first request for it was lost.
@@ -196,8 +196,8 @@ fn publish_object(run_store: &RunStore, name: &str, text: &[u8]) -> anyhow::Resu
 fn plan_step(need: &StepForecast, call: &DistributedCall, threads: usize) -> StepPlan {
     StepPlan {
         name: need.kind.command_line_name().to_owned(),
-        tasks: call.num_steps_of_kind(need.kind),
-        after: need.kind.preceding_kind().iter().map(|kind| kind.command_line_name().to_owned()).collect(),
+        tasks: call.num_tasks_of_step(need.kind),
+        after: need.kind.preceding_step().iter().map(|kind| kind.command_line_name().to_owned()).collect(),
         threads,
         memory_mb: need.memory_bytes.div_ceil(1 << 20),
         minutes: (5.0 + need.wall_s * 3.0 / 60.0).ceil() as u64,
@@ -206,7 +206,7 @@ fn plan_step(need: &StepForecast, call: &DistributedCall, threads: usize) -> Ste
 }
 
 fn report_plan(plan: &DistributedPlan, needs: &[StepForecast]) {
-    let tasks = |kind: StepKind| f64::from(plan.call.num_steps_of_kind(kind));
+    let tasks = |kind: StepKind| f64::from(plan.call.num_tasks_of_step(kind));
     let cpu_s: f64 = needs.iter().map(|need| need.cpu_s * tasks(need.kind)).sum();
     let wall_s: f64 = needs.iter().map(|need| need.wall_s).sum();
     let max_memory_bytes = needs.iter().map(|need| need.memory_bytes).max().unwrap_or(0);

@@ -104,11 +104,11 @@ mod tests {
         };
         let steps = StepKind::ALL_STEP_KINDS.into_iter().map(|kind| StepPlan {
             name: kind.command_line_name().to_owned(),
-            tasks: call.num_steps_of_kind(kind),
-            after: kind.preceding_kind().iter().map(|kind| kind.command_line_name().to_owned()).collect(),
+            tasks: call.num_tasks_of_step(kind),
+            after: kind.preceding_step().iter().map(|kind| kind.command_line_name().to_owned()).collect(),
             threads: 2,
-            memory_mb: if kind.has_step_per_shard() { 2048 } else { 4096 },
-            minutes: if kind.has_step_per_shard() { 10 } else { 20 },
+            memory_mb: if kind.has_task_per_shard() { 2048 } else { 4096 },
+            minutes: if kind.has_task_per_shard() { 10 } else { 20 },
             scratch_mb: 0,
         });
         let plan = DistributedPlan {

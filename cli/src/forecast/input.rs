@@ -33,7 +33,7 @@ pub(crate) fn measure_call_input(
         selected.cloned().collect::<Vec<Lane>>()
     };
     let lanes_by_kind = [true, false].map(lanes_of);
-    let estimates = lanes_by_kind.each_ref().map(|lanes| ReadEstimate::from_lanes(lanes));
+    let estimates = lanes_by_kind.each_ref().map(|lanes| ReadEstimate::estimate_lanes(lanes));
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let [bases, reads] = [estimates.map(|held| held.bases), estimates.map(|held| held.reads)];
     CallInput {

@@ -10,7 +10,7 @@ use genuma_align::scan;
 use genuma_kmers::{CountForecast, CountParams, ExpectedInput, MAX_PARTITIONS, min_memory_bytes};
 use genuma_reads::ReadEstimate;
 use genuma_somatic::count::{
-    CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE, KMER_SKETCH_PARAMS, packed_reads_budget, plan_counting,
+    CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE, KMER_SKETCH_PARAMS, packed_reads_budget_bytes, plan_counting,
     scratch_bytes_for_packed_reads,
 };
 use genuma_somatic::pipeline::{CallParams, Resources};
@@ -182,7 +182,7 @@ impl CallInput {
                 ),
             );
         };
-        let work = CallWork::new(self, rates, reads_are_packed);
+        let work = UnitForecaster::new(self, rates, reads_are_packed);
         let unit_files_bytes =
             rates.unit_file_bytes * work.tumour_gbases + rates.recruited_disk_bytes * work.all_gbases;
         let mut forecast = CallForecast {
@@ -257,7 +257,7 @@ impl CallInput {
     /// would need too many partitions.
     fn plan_count(&self, expected: &ExpectedInput) -> Option<(CountForecast, bool)> {
         let params = self.count_params();
-        let packed_reads_bytes = packed_reads_budget(&params, self.num_samples, expected, &self.estimate());
+        let packed_reads_bytes = packed_reads_budget_bytes(&params, self.num_samples, expected, &self.estimate());
         let kmer_params =
             CountParams { max_scratch_bytes: params.max_scratch_bytes - packed_reads_bytes.unwrap_or(0), ..params };
         Some((plan_counting(&kmer_params, self.num_samples, expected)?, packed_reads_bytes.is_some()))
@@ -271,7 +271,7 @@ impl CallInput {
             let input = CallInput { resources: Resources { memory, ..self.resources.clone() }, ..self.clone() };
             let expected = ExpectedInput::from_read_estimate(&input.estimate(), input.k);
             let Some((planned, reads_are_packed)) = input.plan_count(&expected) else { break };
-            let units = CallWork::new(&input, rates, reads_are_packed).unit_forecasts(&planned);
+            let units = UnitForecaster::new(&input, rates, reads_are_packed).unit_forecasts(&planned);
             let peak = units.iter().map(|unit| unit.peak_bytes).max().unwrap_or(0);
             if peak <= memory {
                 break;
@@ -291,12 +291,15 @@ impl CallInput {
         rates: &CostRates,
     ) -> Option<UnitForecast> {
         let planned = CountForecast { partitions, peak_memory_bytes: 0, spilled_bytes: 0 };
-        CallWork::new(self, rates, reads_are_packed).unit_forecasts(&planned).into_iter().find(|unit| unit.name == name)
+        UnitForecaster::new(self, rates, reads_are_packed)
+            .unit_forecasts(&planned)
+            .into_iter()
+            .find(|unit| unit.name == name)
     }
 }
 
 /// Input, rates and derived sizes from which the forecasts of the units of a call are computed.
-struct CallWork<'a> {
+struct UnitForecaster<'a> {
     input: &'a CallInput,
     rates: &'a CostRates,
     /// Bases of the reads of all tumour samples, in Gbases (10⁹ bases).
@@ -314,7 +317,7 @@ struct CallWork<'a> {
     panel_counts_bytes: u64,
 }
 
-impl<'a> CallWork<'a> {
+impl<'a> UnitForecaster<'a> {
     fn new(input: &'a CallInput, rates: &'a CostRates, reads_are_packed: bool) -> Self {
         let giga = |n: u64| n as f64 / 1e9;
         let reference_bytes = input.reference_bases.unwrap_or(0);
@@ -322,7 +325,7 @@ impl<'a> CallWork<'a> {
         let [normal, tumour] = input.bases.map(giga);
         let copied = reads_are_packed.then_some(input.packed_bytes);
         let in_normals = input.panel.map_or(0, |_| Self::scaled_bytes(rates.panel_counts_bytes, tumour));
-        CallWork {
+        UnitForecaster {
             input,
             rates,
             tumour_gbases: tumour,
@@ -336,11 +339,16 @@ impl<'a> CallWork<'a> {
     }
 
     fn unit_forecasts(&self, planned: &CountForecast) -> Vec<UnitForecast> {
-        let count = self.count_unit(planned.partitions, planned.peak_memory_bytes, planned.spilled_bytes);
-        let reference = (self.reference_bytes > 0).then(|| self.reference_unit());
-        let panel = self.input.panel.map(|panel| self.panel_unit(panel));
-        let units =
-            [self.assemble_unit(), self.place_unit(), self.recruit_unit(), self.judge_unit(), self.write_unit()];
+        let count = self.forecast_count_unit(planned.partitions, planned.peak_memory_bytes, planned.spilled_bytes);
+        let reference = (self.reference_bytes > 0).then(|| self.forecast_reference_unit());
+        let panel = self.input.panel.map(|panel| self.forecast_panel_unit(panel));
+        let units = [
+            self.forecast_assemble_unit(),
+            self.forecast_place_unit(),
+            self.forecast_recruit_unit(),
+            self.forecast_judge_unit(),
+            self.forecast_write_unit(),
+        ];
         reference.into_iter().chain([count]).chain(panel).chain(units).collect()
     }
 
@@ -370,7 +378,7 @@ impl<'a> CallWork<'a> {
     /// Predicts a later pass over `gbases` Gbases of reads, whose input files have `files` bytes. The pass needs
     /// `cpu_s` CPU seconds besides reading, and transfers `moved` bytes to and from the work folder. Returns CPU
     /// seconds, wall-clock seconds and bytes read.
-    fn later_pass(&self, gbases: f64, files: u64, cpu_s: f64, moved: u64) -> (f64, f64, u64) {
+    fn forecast_later_pass(&self, gbases: f64, files: u64, cpu_s: f64, moved: u64) -> (f64, f64, u64) {
         match self.packed_bytes {
             Some(all) => {
                 let read = (all as f64 * gbases / self.all_gbases.max(1e-9)) as u64;
@@ -384,7 +392,7 @@ impl<'a> CallWork<'a> {
     }
 
     /// Predicts the unit that reads the reference: when the call begins, and again for the bases that are not N.
-    fn reference_unit(&self) -> UnitForecast {
+    fn forecast_reference_unit(&self) -> UnitForecast {
         let alone_s = 2.0 * self.rates.read_reference_s * self.reference_gbp;
         UnitForecast {
             name: "reference",
@@ -413,7 +421,7 @@ impl<'a> CallWork<'a> {
     }
 
     /// Predicts the unit that looks up all candidate k-mers in the panel.
-    fn panel_unit(&self, panel: PanelSize) -> UnitForecast {
+    fn forecast_panel_unit(&self, panel: PanelSize) -> UnitForecast {
         let cpu_s = self.rates.panel_lookup_cpu_s * self.tumour_gbases;
         let held_bytes = self.base_bytes + Self::scaled_bytes(self.rates.candidate_kmer_bytes, self.tumour_gbases);
         let filter_fits = panel.filter_and_index_bytes
@@ -429,7 +437,7 @@ impl<'a> CallWork<'a> {
         }
     }
 
-    fn count_unit(&self, partitions: u32, memory: u64, spilled: u64) -> UnitForecast {
+    fn forecast_count_unit(&self, partitions: u32, memory: u64, spilled: u64) -> UnitForecast {
         let candidate_bytes =
             (self.input.reference_bases.unwrap_or(0) as f64 * CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE) as u64;
         // The counter leaves room for the candidate k-mers, and for as much of the other data as fits.
@@ -453,11 +461,12 @@ impl<'a> CallWork<'a> {
         }
     }
 
-    fn assemble_unit(&self) -> UnitForecast {
+    fn forecast_assemble_unit(&self) -> UnitForecast {
         let cpu_s = self.tumour_gbases
             * self.rates.assemble_cpu_s
             * self.genome_size_factor(self.rates.tenfold_genome_read_growth);
-        let (cpu_s, wall_s, read_bytes) = self.later_pass(self.tumour_gbases, self.input.file_bytes[1], cpu_s, 0);
+        let (cpu_s, wall_s, read_bytes) =
+            self.forecast_later_pass(self.tumour_gbases, self.input.file_bytes[1], cpu_s, 0);
         let held_bytes = self.base_bytes
             + self.waiting_mates_bytes_in_later_pass()
             + Self::scaled_bytes(self.rates.candidate_kmer_bytes, self.tumour_gbases);
@@ -472,7 +481,7 @@ impl<'a> CallWork<'a> {
         }
     }
 
-    fn place_unit(&self) -> UnitForecast {
+    fn forecast_place_unit(&self) -> UnitForecast {
         let held_bytes =
             self.base_bytes + self.reference_bytes + Self::scaled_bytes(self.rates.place_bytes, self.tumour_gbases);
         let contigs = Self::scaled_bytes(self.rates.contig_bases, self.tumour_gbases);
@@ -497,12 +506,12 @@ impl<'a> CallWork<'a> {
         }
     }
 
-    fn recruit_unit(&self) -> UnitForecast {
+    fn forecast_recruit_unit(&self) -> UnitForecast {
         let cpu_s =
             self.all_gbases * self.rates.recruit_cpu_s * self.genome_size_factor(self.rates.tenfold_genome_read_growth);
         let pairs = Self::scaled_bytes(self.rates.recruited_disk_bytes, self.all_gbases);
         let files = self.input.file_bytes.iter().sum();
-        let (cpu_s, wall_s, read) = self.later_pass(self.all_gbases, files, cpu_s, 3 * pairs);
+        let (cpu_s, wall_s, read) = self.forecast_later_pass(self.all_gbases, files, cpu_s, 3 * pairs);
         UnitForecast {
             name: "recruit",
             cpu_s,
@@ -516,7 +525,7 @@ impl<'a> CallWork<'a> {
         }
     }
 
-    fn judge_unit(&self) -> UnitForecast {
+    fn forecast_judge_unit(&self) -> UnitForecast {
         let cpu_s =
             self.all_gbases * self.rates.judge_cpu_s * self.genome_size_factor(self.rates.tenfold_genome_call_growth);
         // All pairs at once, or as many as fit in half of the memory that the reference leaves.
@@ -538,10 +547,10 @@ impl<'a> CallWork<'a> {
         }
     }
 
-    fn write_unit(&self) -> UnitForecast {
+    fn forecast_write_unit(&self) -> UnitForecast {
         let cpu_s =
             self.all_gbases * self.rates.write_cpu_s * self.genome_size_factor(self.rates.tenfold_genome_call_growth);
-        let held_bytes = self.judge_unit().peak_bytes;
+        let held_bytes = self.forecast_judge_unit().peak_bytes;
         let free_bytes = self.input.resources.memory.saturating_sub(held_bytes) / 2;
         let peak_bytes = held_bytes + Self::scaled_bytes(self.rates.write_bytes, self.all_gbases).min(free_bytes);
         let written = Self::scaled_bytes(self.rates.result_bytes, self.all_gbases);

@@ -140,7 +140,7 @@ mod tests {
         let (few, many) = (steps(8), steps(32));
         let all = |steps: &[StepForecast], n: u32| -> f64 {
             let tasks =
-                |kind| if kind == StepKind::Count || StepKind::has_step_per_shard(kind) { f64::from(n) } else { 1.0 };
+                |kind| if kind == StepKind::Count || StepKind::has_task_per_shard(kind) { f64::from(n) } else { 1.0 };
             steps.iter().map(|need| need.cpu_s * tasks(need.kind)).sum()
         };
         assert!(all(&many, 32) >= all(&few, 8) && all(&many, 32) < 1.1 * all(&few, 8));

@@ -12,7 +12,7 @@ const MAX_CPU_PRESSURE_PERCENT: f64 = 5.0;
 const MAX_LOAD_PER_CPU: f64 = 0.1;
 /// A machine with a load average up to this value always counts as idle, however few CPUs it has. Chosen: the login and
 /// the shell that started the measurement cause some load.
-const MIN_MAX_LOAD: f64 = 0.5;
+const ALWAYS_ALLOWED_LOAD: f64 = 0.5;
 
 /// Describes the load of a machine with `num_cpus` CPUs. `None` if the machine counts as idle, or if the kernel reports
 /// no load. `root` is `/`, or another folder in tests.
@@ -24,7 +24,7 @@ pub(super) fn describe_load(root: &Path, num_cpus: usize) -> Option<String> {
     // I/O error ignored: a file of the kernel that may be absent.
     let text = fs::read_to_string(root.join("proc/loadavg")).ok()?;
     let load: f64 = text.split(' ').next()?.parse().ok()?;
-    let max_load = MIN_MAX_LOAD.max(MAX_LOAD_PER_CPU * num_cpus as f64);
+    let max_load = ALWAYS_ALLOWED_LOAD.max(MAX_LOAD_PER_CPU * num_cpus as f64);
     (load > max_load).then(|| format!("the load average is {load:.1} on {num_cpus} CPUs"))
 }
 

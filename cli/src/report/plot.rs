@@ -284,7 +284,7 @@ impl<'a> PlotArea<'a> {
     }
 
     /// Adds a horizontal line at `y` over a range of the x axis. `title` is its tooltip.
-    pub(crate) fn add_level_segment(&mut self, style: &str, (from, to): (f64, f64), y: f64, title: &str) {
+    pub(crate) fn add_horizontal_segment(&mut self, style: &str, (from, to): (f64, f64), y: f64, title: &str) {
         let (x, end, at) = (self.x_position(from), self.x_position(to), self.y_position(y.min(self.y.to)));
         let _ = write!(
             self.svg,

@@ -62,7 +62,7 @@ enum AdapterKind {
 
 /// Values of `--insert-model`: distributions of the fragment length.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum InsertModelName {
+enum FragmentLengthDistribution {
     /// Normal distribution with --insert-mean and --insert-sd
     Normal,
     /// Cell-free DNA: a peak of one nucleosome at 167 bp, sub-peaks every 10 bp below, two nucleosomes at 330 bp
@@ -80,7 +80,7 @@ enum CaptureKind {
 
 /// Values of `--foreign-kin`: relationship of the contaminating person to the patient.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum RelativeName {
+enum RelationshipToPatient {
     /// Shares half of the SNVs, as unrelated people share common polymorphisms
     Unrelated,
     /// Parent or child: has one of the patient's haplotypes everywhere
@@ -92,13 +92,13 @@ enum RelativeName {
     HalfSibling,
 }
 
-impl From<RelativeName> for Relationship {
-    fn from(name: RelativeName) -> Relationship {
+impl From<RelationshipToPatient> for Relationship {
+    fn from(name: RelationshipToPatient) -> Relationship {
         match name {
-            RelativeName::Unrelated => Relationship::Unrelated,
-            RelativeName::Parent => Relationship::Parent,
-            RelativeName::Sibling => Relationship::Sibling,
-            RelativeName::HalfSibling => Relationship::HalfSibling,
+            RelationshipToPatient::Unrelated => Relationship::Unrelated,
+            RelationshipToPatient::Parent => Relationship::Parent,
+            RelationshipToPatient::Sibling => Relationship::Sibling,
+            RelationshipToPatient::HalfSibling => Relationship::HalfSibling,
         }
     }
 }
@@ -116,7 +116,7 @@ pub(crate) struct LibraryArgs {
     adapter: Option<AdapterKind>,
     /// Distribution of the fragment length [default: normal, or that of --library]
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["insert_mean", "insert_sd"], help_heading = "Library")]
-    insert_model: Option<InsertModelName>,
+    insert_model: Option<FragmentLengthDistribution>,
     /// Share of the molecules that are only 30 bp to one read length long; one in fifty of these is an adapter dimer
     /// [default: 0, or that of --library]
     #[arg(long, value_name = "SHARE", help_heading = "Library")]
@@ -254,7 +254,7 @@ pub(crate) struct LibraryArgs {
     foreign_normal: f64,
     /// Relationship of the other person to the patient; used with --foreign-tumor and --foreign-normal
     #[arg(long, value_name = "KIN", default_value = "unrelated", help_heading = "Samples")]
-    foreign_kin: RelativeName,
+    foreign_kin: RelationshipToPatient,
     /// Genome of the foreign reads, such as that of another species, instead of another person's
     #[arg(long, value_name = "FASTA", help_heading = "Samples")]
     foreign_genome: Option<PathBuf>,
@@ -346,8 +346,8 @@ impl LibraryArgs {
         }
         if let Some(model) = self.insert_model {
             library.insert_model = match model {
-                InsertModelName::Normal => InsertModel::Normal,
-                InsertModelName::Cfdna => InsertModel::Cfdna,
+                FragmentLengthDistribution::Normal => InsertModel::Normal,
+                FragmentLengthDistribution::Cfdna => InsertModel::Cfdna,
             };
         }
         override_if_given(&mut library.short_inserts, self.short_inserts);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use genuma_dictionary::is_dictionary;
+use genuma_dictionary::is_dictionary_file;
 use genuma_flash::TableScan;
 
 use super::read_count_note;
@@ -20,7 +20,7 @@ pub(crate) struct Args {
 
 /// Prints the properties of the table or dictionary.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let lines = if is_dictionary(&args.table)? { describe_dictionary(args)? } else { describe_table(args)? };
+    let lines = if is_dictionary_file(&args.table)? { describe_dictionary(args)? } else { describe_table(args)? };
     let text: String = lines.iter().map(|(name, value)| format!("{name}\t{value}\n")).collect();
     logging::print_result(text)
 }

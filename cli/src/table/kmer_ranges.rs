@@ -40,22 +40,22 @@ struct TableCursor {
     first_kmers: Vec<u64>,
 }
 
-/// Divides tables into consecutive k-mer ranges, one at each call of [`KmerRangeCutter::next_range`].
+/// Divides tables into consecutive k-mer ranges, one at each call of [`KmerRangeDivider::next_range`].
 #[derive(Debug)]
-pub(crate) struct KmerRangeCutter {
+pub(crate) struct KmerRangeDivider {
     tables: Vec<TableCursor>,
     low: u64,
     ended: bool,
 }
 
-impl KmerRangeCutter {
+impl KmerRangeDivider {
     /// Creates a value that divides these tables. A range has at most `steps[i]` pages of table i.
-    pub(crate) fn for_tables(scans: &[TableScan], steps: &[u64]) -> KmerRangeCutter {
+    pub(crate) fn for_tables(scans: &[TableScan], steps: &[u64]) -> KmerRangeDivider {
         let table = |(scan, &step): (&TableScan, &u64)| {
             let (pages, index) = (scan.num_pages(), Vec::new());
             TableCursor { next_page: 0, num_pages: pages, max_pages: step.max(1), first_kmers: index }
         };
-        KmerRangeCutter { tables: scans.iter().zip(steps).map(table).collect(), low: 0, ended: false }
+        KmerRangeDivider { tables: scans.iter().zip(steps).map(table).collect(), low: 0, ended: false }
     }
 
     /// Replaces `range` by the next range. Returns false if all tables are divided.
@@ -131,7 +131,7 @@ mod tests {
         };
         let scans: Vec<TableScan> = all.iter().enumerate().map(table).collect();
         for steps in [[1; 6], [3, 2, 1, 1, 1, 4], [200, 1, 1, 1, 1, 3], [512; 6]] {
-            let mut cuts = KmerRangeCutter::for_tables(&scans, &steps);
+            let mut cuts = KmerRangeDivider::for_tables(&scans, &steps);
             let (mut stretch, mut found) = (KmerRange::default(), vec![Vec::new(); all.len()]);
             let (mut before, mut raw) = (0, UncheckedPages::allocate(512).expect("memory"));
             while cuts.next_range(&scans, &mut stretch).expect("whole tables") {

@@ -49,18 +49,18 @@ impl MergedEntries {
 
 /// A sorted list in two halves: the k-mers below a middle k-mer, and the others. One thread merges both halves
 /// alternately. In a single merge, each step has to wait for the result of the step before it.
-type LowHigh<T> = [T; 2];
+type LowAndHighHalf<T> = [T; 2];
 
 /// An input of a merge of two lists.
 enum MergeInput<'a> {
     /// Entries of a table.
-    Table(LowHigh<EntrySlice<'a>>),
+    Table(LowAndHighHalf<EntrySlice<'a>>),
     /// Entries from an earlier merge.
-    Merged(LowHigh<MergedEntries>),
+    Merged(LowAndHighHalf<MergedEntries>),
 }
 
 impl MergeInput<'_> {
-    fn runs(&self) -> LowHigh<EntrySlice<'_>> {
+    fn runs(&self) -> LowAndHighHalf<EntrySlice<'_>> {
         match self {
             MergeInput::Table(runs) => *runs,
             MergeInput::Merged(blocks) => blocks.each_ref().map(|block| block.first_entries(1)),
@@ -90,8 +90,8 @@ impl MergeFilter {
 /// Merges k-mer ranges, one at each call. Its buffers are reused for the next range.
 #[derive(Debug, Default)]
 pub(crate) struct TableMerger {
-    merged: LowHigh<MergedEntries>,
-    spare: Vec<LowHigh<MergedEntries>>,
+    merged: LowAndHighHalf<MergedEntries>,
+    spare: Vec<LowAndHighHalf<MergedEntries>>,
     num_samples: usize,
 }
 
@@ -113,7 +113,7 @@ impl TableMerger {
     }
 
     /// Returns the result of the last merge: two sorted lists, the second of which continues the first.
-    pub(crate) fn last_merge_result(&self) -> LowHigh<EntrySlice<'_>> {
+    pub(crate) fn last_merge_result(&self) -> LowAndHighHalf<EntrySlice<'_>> {
         self.merged.each_ref().map(|block| block.first_entries(self.num_samples))
     }
 
@@ -173,11 +173,11 @@ impl TableMerger {
         each: MergeFilter,
         last: MergeFilter,
         inputs: Vec<MergeInput<'_>>,
-    ) -> LowHigh<MergedEntries> {
+    ) -> LowAndHighHalf<MergedEntries> {
         match self.merge_pairwise::<W>(each, last, inputs) {
             MergeInput::Merged(blocks) => blocks,
             // A single input, which does not occur.
-            MergeInput::Table(_) => LowHigh::default(),
+            MergeInput::Table(_) => LowAndHighHalf::default(),
         }
     }
 
@@ -209,7 +209,7 @@ impl TableMerger {
             }
             inputs = merged;
         }
-        inputs.pop().unwrap_or(MergeInput::Merged(LowHigh::default()))
+        inputs.pop().unwrap_or(MergeInput::Merged(LowAndHighHalf::default()))
     }
 
     /// Merges tables with any number of samples. Each step takes the smallest of the tables' next k-mers and advances
@@ -250,9 +250,9 @@ fn filter_run(node: MergeFilter, run: EntrySlice<'_>, block: &mut MergedEntries)
 /// Merges the lower halves and the upper halves of two inputs.
 fn merge_pair<W: CountReducer>(
     node: MergeFilter,
-    a: LowHigh<EntrySlice<'_>>,
-    b: LowHigh<EntrySlice<'_>>,
-    out: &mut LowHigh<MergedEntries>,
+    a: LowAndHighHalf<EntrySlice<'_>>,
+    b: LowAndHighHalf<EntrySlice<'_>>,
+    out: &mut LowAndHighHalf<MergedEntries>,
 ) {
     let [low, high] = out;
     low.reserve(a[0].keys.len() + b[0].keys.len());

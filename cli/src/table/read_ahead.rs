@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use genuma_flash::{Error, TableScan, UncheckedPages};
 
-use super::kmer_ranges::{KmerRange, KmerRangeCutter};
+use super::kmer_ranges::{KmerRange, KmerRangeDivider};
 
 /// Number of reading threads. They spend nearly all of their time waiting for the disk.
 pub(crate) const NUM_READING_THREADS: usize = 4;
@@ -31,7 +31,7 @@ pub(crate) struct KmerRangeQueue<'a> {
 
 #[derive(Debug)]
 struct ReadAheadState {
-    cutter: KmerRangeCutter,
+    divider: KmerRangeDivider,
     free_slots: Vec<KmerRangeSlot>,
     /// Results of reading: by the number of the range, the range or the error.
     ready: BTreeMap<u64, Result<KmerRangeSlot, Error>>,
@@ -72,7 +72,7 @@ impl<'a> KmerRangeQueue<'a> {
             Ok(KmerRangeSlot { kmer_range: KmerRange::default(), raw_pages: raw })
         };
         let state = ReadAheadState {
-            cutter: KmerRangeCutter::for_tables(scans, steps),
+            divider: KmerRangeDivider::for_tables(scans, steps),
             free_slots: (0..slots).map(slot).collect::<Result<_, _>>()?,
             ready: BTreeMap::new(),
             num_begun: 0,
@@ -94,7 +94,7 @@ impl<'a> KmerRangeQueue<'a> {
 
     /// Stores the result of reading a range. Wakes one combining thread if this range is the next one to be taken; the
     /// thread that takes it wakes another thread for the next range.
-    fn deliver(&self, state: &mut ReadAheadState, number: u64, read: Result<KmerRangeSlot, Error>) {
+    fn store_read_result(&self, state: &mut ReadAheadState, number: u64, read: Result<KmerRangeSlot, Error>) {
         state.ready.insert(number, read);
         if number == state.num_taken {
             self.range_ready.notify_one();
@@ -115,7 +115,7 @@ impl<'a> KmerRangeQueue<'a> {
                 continue;
             };
             let number = state.num_begun;
-            match state.cutter.next_range(self.scans, &mut slot.kmer_range) {
+            match state.divider.next_range(self.scans, &mut slot.kmer_range) {
                 Ok(false) => {
                     state.ended = true;
                     self.notify_all();
@@ -124,7 +124,7 @@ impl<'a> KmerRangeQueue<'a> {
                 Ok(true) => state.num_begun += 1,
                 Err(error) => {
                     (state.num_begun, state.ended) = (number + 1, true);
-                    self.deliver(&mut state, number, Err(error));
+                    self.store_read_result(&mut state, number, Err(error));
                     self.notify_all();
                     return;
                 }
@@ -134,7 +134,7 @@ impl<'a> KmerRangeQueue<'a> {
             let read = parts.map(|((scan, raw), share)| scan.read_pages(share.pages.clone(), raw));
             let read = read.collect::<Result<(), Error>>();
             state = self.lock();
-            self.deliver(&mut state, number, read.map(|()| slot));
+            self.store_read_result(&mut state, number, read.map(|()| slot));
         }
     }
 

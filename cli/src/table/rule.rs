@@ -52,7 +52,7 @@ impl SetOperation {
     }
 
     /// Completes the definition of the option `--counts`: help, and the values that the operation allows.
-    pub(crate) fn describe_count_modes(self, counts: Arg) -> Arg {
+    pub(crate) fn define_counts_option(self, counts: Arg) -> Arg {
         let allowed = CountMode::value_variants().iter().filter(|mode| self.allows(**mode));
         let parser = PossibleValuesParser::new(allowed.filter_map(ValueEnum::to_possible_value))
             .try_map(|name| CountMode::from_str(&name, false));
@@ -142,7 +142,13 @@ macro_rules! count_reducers {
 /// Combines with `combine` the counts that sample number `sample` has in each table of `row`, from the value `start`
 /// on. Each table has `samples` samples. The function uses a loop, because an iterator is not always inlined here.
 #[inline(always)]
-fn fold_sample(row: &[u32], sample: usize, samples: usize, start: u32, combine: impl Fn(u32, u32) -> u32) -> u32 {
+fn combine_sample_counts(
+    row: &[u32],
+    sample: usize,
+    samples: usize,
+    start: u32,
+    combine: impl Fn(u32, u32) -> u32,
+) -> u32 {
     let (mut at, mut combined) = (sample, start);
     while at < row.len() {
         combined = combine(combined, row[at]);
@@ -158,17 +164,17 @@ fn count_of_first_present<'r>(mut tables: impl Iterator<Item = &'r [u32]>, sampl
 }
 
 count_reducers! {
-    Sum: |row, samples, sample| fold_sample(row, sample, samples, 0, u32::saturating_add);
-    Max: |row, samples, sample| fold_sample(row, sample, samples, 0, u32::max);
+    Sum: |row, samples, sample| combine_sample_counts(row, sample, samples, 0, u32::saturating_add);
+    Max: |row, samples, sample| combine_sample_counts(row, sample, samples, 0, u32::max);
     // Subtracting 1 turns 0 into the largest number; adding 1 at the end restores 0 if there is no other count.
-    Min: |row, samples, sample| fold_sample(row, sample, samples, u32::MAX, |least, n| least.min(n.wrapping_sub(1))).wrapping_add(1);
+    Min: |row, samples, sample| combine_sample_counts(row, sample, samples, u32::MAX, |least, n| least.min(n.wrapping_sub(1))).wrapping_add(1);
     First: |row, samples, sample| count_of_first_present(row.chunks_exact(samples), sample);
     Last: |row, samples, sample| count_of_first_present(row.chunks_exact(samples).rev(), sample);
     // Here all columns of the row are samples.
     Samples: |row, _samples, _sample| row.iter().map(|&n| u32::from(n > 0)).sum();
     Columns: |row, _samples, sample| row[sample];
     Difference: |row, samples, sample| {
-        let others = fold_sample(&row[samples..], sample, samples, 0, u32::saturating_add);
+        let others = combine_sample_counts(&row[samples..], sample, samples, 0, u32::saturating_add);
         row[sample].saturating_sub(others)
     };
 }

@@ -13,7 +13,7 @@ use crate::count::outputs::KmerOutput;
 use crate::table_note::TableNote;
 
 /// A complete temporary file that is not published yet, and its number of k-mers.
-pub(crate) struct WrittenFile {
+pub(crate) struct UnpublishedFile {
     pub(crate) file: PartialFile,
     pub(crate) kmers: u64,
 }
@@ -53,13 +53,13 @@ pub(crate) fn write_output<T>(
     note: &TableNote,
     spec: TableSpec,
     work: impl FnOnce(SharedOutput<'_, '_>) -> anyhow::Result<T>,
-) -> anyhow::Result<(T, WrittenFile)> {
+) -> anyhow::Result<(T, UnpublishedFile)> {
     match target {
         KmerOutput::Table(path) => {
             let mut writer = TableWriter::create(path, spec)?;
             let done = writer.write_in_parallel(|together| work(SharedOutput::Table(together)))??;
             let (written, file) = writer.finish_unpublished()?;
-            Ok((done, WrittenFile { file, kmers: written.entries }))
+            Ok((done, UnpublishedFile { file, kmers: written.entries }))
         }
         KmerOutput::Text(path) => {
             let file = create_text_file(path, note)?;
@@ -70,7 +70,7 @@ pub(crate) fn write_output<T>(
             match fault {
                 // The error names the file.
                 Some(fault) => Err(fault.into()),
-                None => Ok((done?, WrittenFile { file: file.flush_buffer()?, kmers: entries })),
+                None => Ok((done?, UnpublishedFile { file: file.flush_buffer()?, kmers: entries })),
             }
         }
     }
@@ -91,7 +91,7 @@ impl<'o, 'w> SharedOutput<'o, 'w> {
         Ok(match self {
             SharedOutput::Table(table) => ThreadWriter::Table(Box::new(table.new_key_range_writer()?)),
             SharedOutput::Text(text) => {
-                ThreadWriter::Text { text, _watch: text.ordered_lines.stop_on_panic(), lines: Vec::new() }
+                ThreadWriter::Text { text, _watch: text.ordered_lines.close_on_panic(), lines: Vec::new() }
             }
         })
     }

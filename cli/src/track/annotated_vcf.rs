@@ -14,7 +14,7 @@ use genuma_work::publish::{AtomicFile, FileSet};
 use super::table::summarise_samples;
 
 /// Number of leading VCF columns that are kept: CHROM to INFO.
-const KEPT_COLUMNS: usize = 8;
+const NUM_KEPT_COLUMNS: usize = 8;
 /// Index of the column ALT.
 const ALT_COLUMN: usize = 4;
 const INFO_COLUMN: usize = 7;
@@ -68,7 +68,7 @@ pub(crate) fn render_annotated_vcf(text: &str, tracking: &TrackingResult) -> Str
             for (name, whole) in names.iter().zip(summarise_samples(tracking)) {
                 let _ = writeln!(out, "##genumaTrack=<ID={name},Description=\"{}\">", whole.replace('"', "'"));
             }
-            let kept: Vec<&str> = line.split('\t').take(KEPT_COLUMNS).collect();
+            let kept: Vec<&str> = line.split('\t').take(NUM_KEPT_COLUMNS).collect();
             let _ = writeln!(out, "{}\tFORMAT\t{}", kept.join("\t"), names.join("\t"));
         } else if line.starts_with('#') {
             // FORMAT lines of the removed sample columns are removed too.
@@ -76,7 +76,7 @@ pub(crate) fn render_annotated_vcf(text: &str, tracking: &TrackingResult) -> Str
                 let _ = writeln!(out, "{line}");
             }
         } else if !line.is_empty() {
-            let kept: Vec<&str> = line.split('\t').take(KEPT_COLUMNS).collect();
+            let kept: Vec<&str> = line.split('\t').take(NUM_KEPT_COLUMNS).collect();
             let alleles = kept.get(ALT_COLUMN).map_or(0, |alternates| alternates.split(',').count());
             let result_of = |allele: usize| {
                 let key = (number, allele);
@@ -90,7 +90,7 @@ pub(crate) fn render_annotated_vcf(text: &str, tracking: &TrackingResult) -> Str
 }
 
 /// Returns the result of an allele in one sample; `None` if the allele was not tracked.
-fn tracked_in_sample<'a>(said: &Option<&AlleleResult<'a>>, sample: usize) -> Option<&'a ChangeResult> {
+fn result_in_sample<'a>(said: &Option<&AlleleResult<'a>>, sample: usize) -> Option<&'a ChangeResult> {
     match said {
         Some(AlleleResult::Tracked(each)) => each.get(sample).copied(),
         _ => None,
@@ -118,10 +118,10 @@ fn write_record(out: &mut String, kept: &[&str], alleles: &[Option<&AlleleResult
     let _ = write!(out, "\t{FORMAT_KEYS}");
     for sample in 0..samples {
         let list = |of: &dyn Fn(&ChangeResult) -> String, none: &str| {
-            let each = alleles.iter().map(|said| tracked_in_sample(said, sample).map_or_else(|| none.to_owned(), of));
+            let each = alleles.iter().map(|said| result_in_sample(said, sample).map_or_else(|| none.to_owned(), of));
             each.collect::<Vec<String>>().join(",")
         };
-        let verdict = |said: &Option<&AlleleResult<'_>>| match (tracked_in_sample(said, sample), said) {
+        let verdict = |said: &Option<&AlleleResult<'_>>| match (result_in_sample(said, sample), said) {
             (Some(tracked), _) => tracked.verdict.name(),
             (None, Some(_)) => "cannot_be_tracked",
             (None, None) => "not_looked_for",

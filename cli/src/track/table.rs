@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use genuma_track::change::VcfRecord;
-use genuma_track::pipeline::{SampleTracking, TrackingResult};
+use genuma_track::pipeline::{SampleTrackingResult, TrackingResult};
 use serde_json::{Value, json};
 
 /// Names and descriptions of the table's columns. A column without a description is described together with the next
@@ -41,7 +41,7 @@ pub(crate) fn summarise_samples(tracking: &TrackingResult) -> Vec<String> {
     tracking.samples.iter().map(summarize_sample).collect()
 }
 
-fn summarize_sample(sample: &SampleTracking) -> String {
+fn summarize_sample(sample: &SampleTrackingResult) -> String {
     let w = &sample.result;
     let percent = |x: f64| {
         let digits =
@@ -119,7 +119,7 @@ pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
             "first_af": record.allele_fraction,
         })
     };
-    let changes = |sample: &SampleTracking| -> Vec<Value> {
+    let changes = |sample: &SampleTrackingResult| -> Vec<Value> {
         let each = tracking.changes.iter().zip(&sample.changes);
         each.map(|(change, t)| {
             let mut value = named(&change.record);
@@ -131,7 +131,7 @@ pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
         })
         .collect()
     };
-    let sample = |sample: &SampleTracking| {
+    let sample = |sample: &SampleTrackingResult| {
         json!({
             "name": sample.name,
             "normal": sample.is_normal,
@@ -140,7 +140,7 @@ pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
             "errors": {
                 "flank_molecules": sample.background.flank_molecules[0],
                 "flank_errors": sample.background.flank_molecules[1],
-                "shape": sample.background.shape,
+                "shape": sample.background.gamma_shape,
             },
             "changes": changes(sample),
         })

@@ -78,12 +78,12 @@ impl Case {
             piece += 1;
         }
         let work = |share: &[ReadBatch]| {
-            let (mut state, mut drafts) = (engine.new_state(), Vec::new());
+            let (mut state, mut drafts) = (engine.new_worker_state(), Vec::new());
             let (mut made, mut text) = (Vec::new(), Vec::new());
             for piece in share {
                 made.clear();
                 text.clear();
-                engine.map_block(&mut state, std::slice::from_ref(piece), &mut drafts, &mut made).expect("records");
+                engine.align_block(&mut state, std::slice::from_ref(piece), &mut drafts, &mut made).expect("records");
                 for record in split_bam_records(&made) {
                     write_sam_line(record.expect("a record"), engine.contigs(), &mut text).expect("a line");
                 }

@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if libraries && let Some(marking) = &mut marking {
         marking.libraries = Some(ReadGroupLibraries::from_header(text));
     }
-    let header = SortedFileHeader::sorted_by_coordinate(text)?;
+    let header = SortedFileHeader::from_sam_header(text)?;
     let options = SortOptions { memory_bytes: memory, threads, work_dir: work, markdup: marking.map(Arc::new) };
     let begin = Instant::now();
     let mut sorter = Sorter::new(&options);

@@ -62,7 +62,7 @@ pub struct UnalignedTemplate<'a> {
     pub mates: [SequencedRead<'a>; 2],
     /// Whether no record is written for a mate without bases, as in a library of unpaired reads. If false, such a mate
     /// gets an unmapped record.
-    pub leaves_out_empty_mate: bool,
+    pub omits_empty_mate: bool,
     /// Positions near which the pair is expected: index of the reference sequence, and 0-based position. The pair may
     /// also align elsewhere.
     pub expected_positions: &'a [(usize, usize)],
@@ -139,20 +139,20 @@ pub fn write_bam<T: HasTemplate + Sync, E: From<Error>>(
     set: &mut FileSet,
 ) -> Result<(), E> {
     // Create the file first, so that a file that cannot be written is reported before minutes of alignment.
-    let text = sort::SortedFileHeader::sorted_by_coordinate(&bam_header.text()).map_err(Error::from)?;
+    let text = sort::SortedFileHeader::from_sam_header(&bam_header.text()).map_err(Error::from)?;
     let file = BamFile::create(path, text, CompressionLevel::default()).map_err(Error::from)?;
     let sam_header = bam_header.sequences().parse().map_err(|e| encode_error("the header", io::Error::other(e)))?;
     let work = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let sorter =
         Sorter::new(&sort::SortOptions { memory_bytes: memory, threads: scan.threads, work_dir: work, markdup: None });
-    let (skipped_repetitive, truncated_hits) = Default::default();
+    let (num_repetitive_sequences, sequences_with_dropped_hits) = Default::default();
     let mut mapper = TemplateMapper {
         bam_header,
         sam_header: &sam_header,
         scan,
         max_mate_distance: DEFAULT_MAX_MATE_DISTANCE_BP,
-        skipped_repetitive,
-        truncated_hits,
+        num_repetitive_sequences,
+        sequences_with_dropped_hits,
         sorter,
     };
     let mut unplaced = Vec::new();
@@ -275,8 +275,8 @@ struct TemplateMapper<'a> {
     /// Maximum distance (bp) between the outer ends of a proper pair.
     max_mate_distance: usize,
     /// Number of reads with a part that is too repetitive to be searched for.
-    skipped_repetitive: u64,
-    truncated_hits: u64,
+    num_repetitive_sequences: u64,
+    sequences_with_dropped_hits: u64,
     sorter: Sorter,
 }
 
@@ -286,8 +286,10 @@ impl TemplateMapper<'_> {
         let lengths: Vec<usize> = reads.iter().map(|read| read.len()).collect();
         scan.meter.add_expected_bytes(scan.bases_to_scan(&lengths));
         let found = scan.find_hits(reads);
-        (self.skipped_repetitive, self.truncated_hits) =
-            (self.skipped_repetitive + found.skipped_repetitive, self.truncated_hits + found.truncated_hits);
+        (self.num_repetitive_sequences, self.sequences_with_dropped_hits) = (
+            self.num_repetitive_sequences + found.num_repetitive_sequences,
+            self.sequences_with_dropped_hits + found.sequences_with_dropped_hits,
+        );
         found.hits.into_iter()
     }
 
@@ -362,12 +364,12 @@ impl TemplateMapper<'_> {
     }
 
     fn log_skipped_positions(&self) {
-        if self.skipped_repetitive + self.truncated_hits > 0 {
+        if self.num_repetitive_sequences + self.sequences_with_dropped_hits > 0 {
             tracing::info!(
                 "{} supporting reads have a part that is too repetitive to be searched for; for {} supporting reads only the \
                  best alignments were kept",
-                self.skipped_repetitive,
-                self.truncated_hits
+                self.num_repetitive_sequences,
+                self.sequences_with_dropped_hits
             );
         }
     }
@@ -530,7 +532,7 @@ impl RecordEncoder<'_> {
             // The primary alignment first; the sort is stable.
             alignments[m].sort_by_key(|p| !p.hit.is_primary);
         }
-        let is_written = template.mates.map(|mate| !mate.seq.is_empty() || !template.leaves_out_empty_mate);
+        let is_written = template.mates.map(|mate| !mate.seq.is_empty() || !template.omits_empty_mate);
         // A read without a mate is written as one record.
         for m in [0, 1].into_iter().filter(|&m| is_written[m] || !is_written[1 - m]) {
             let pair = MateRecords {

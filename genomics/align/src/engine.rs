@@ -36,7 +36,7 @@ use genuma_reads::ReadBatch;
 use crate::sam::{self, Contigs};
 
 pub mod seal;
-mod file_image;
+mod file_in_memory;
 pub mod genuma;
 
 pub use genuma::GenumaEngine;
@@ -84,7 +84,7 @@ pub enum Error {
     },
     /// A read whose name would make its SAM record a header line.
     #[error("read {name}: its name begins with '@', so SAM cannot hold it: rename the reads")]
-    HeaderLikeName {
+    NameBeginsWithAt {
         /// Name of the read that cannot be aligned or written.
         name: String,
     },
@@ -131,10 +131,10 @@ pub enum ReadLayout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockRule {
     /// Reads are independent of each other: each batch is a block and may have any size.
-    AnyBatch,
+    EachBatch,
     /// A block ends with the template with which it reaches this number of bases (bp). It consists of one or more
     /// batches.
-    BlocksOfBases(u64),
+    MinBases(u64),
 }
 
 /// Name and version of an aligner, for the `@PG` header line.
@@ -184,7 +184,7 @@ pub trait Engine: Send + Sync {
     fn index_arrays(&self) -> Vec<IndexArray<'_>>;
 
     /// Creates the buffers of one worker.
-    fn new_state(&self) -> Self::WorkerState;
+    fn new_worker_state(&self) -> Self::WorkerState;
 
     /// Finds the placements of each read of a batch, without regard to its mate, and stores them in `mapped`.
     ///
@@ -231,7 +231,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// The errors of [`Engine::map_batch`] and [`Engine::write_records`].
-    fn map_block(
+    fn align_block(
         &self,
         state: &mut Self::WorkerState,
         batches: &[ReadBatch],

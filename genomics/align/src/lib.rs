@@ -38,7 +38,7 @@ pub mod sam;
 pub mod sort;
 
 pub mod bgzf;
-pub mod indexed;
+pub mod indexed_file;
 
 pub mod hit;
 pub mod scan;

@@ -107,7 +107,7 @@ pub struct AlignSummary {
     /// Time that all workers together needed for mapping reads separately.
     pub map_time: Duration,
     /// Time that all workers together needed for pairing mates and making records.
-    pub finish_time: Duration,
+    pub pairing_time: Duration,
     /// Time that all workers together needed for making SAM text or sorting.
     pub output_time: Duration,
     /// Time that the master of the farm waited for reads.
@@ -151,13 +151,13 @@ impl<E: Engine> AlignWorkerPool<'_, E> {
             other => Error::Farm(other.to_string()),
         })?;
         let scheduler = scheduler.into_inner();
-        let WorkerTotals { counts, map_time, finish_time, output_time, skipped_reads } =
+        let WorkerTotals { counts, map_time, pairing_time, output_time, skipped_reads } =
             totals.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         Ok(AlignSummary {
             counts,
             num_blocks: scheduler.num_blocks(),
             map_time,
-            finish_time,
+            pairing_time,
             output_time,
             skipped_reads,
             read_wait_time: scheduler.read_wait_time(),

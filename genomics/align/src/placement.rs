@@ -257,7 +257,7 @@ impl<E: Engine> LoadedIndex<E> {
     ///
     /// # Errors
     /// The kernel does not permit the query.
-    pub fn index_residence(&self) -> Result<Vec<IndexResidence>, Error> {
+    pub fn query_index_residence(&self) -> Result<Vec<IndexResidence>, Error> {
         let of = |node, engine: &E| {
             let mut all = PageResidence::default();
             for region in engine.index_arrays() {

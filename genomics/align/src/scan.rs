@@ -33,10 +33,10 @@ const MEMORY_PER_BASE_BYTES: u64 = 64;
 /// Minimum and maximum number of sequence bases in a batch.
 const BATCH_BASES: Range<u64> = 1 << 20..1 << 29;
 /// Minimum number of reference bases per sequence base of a batch, unless the batch is smaller than
-/// [`MIN_BATCH_CAP_BASES`]. Larger seed tables cause more cache misses and do not save passes over the reference.
-const MIN_REFERENCE_BASES_PER_BASE: u64 = 16;
+/// [`MIN_BATCH_LIMIT_BASES`]. Larger seed tables cause more cache misses and do not save passes over the reference.
+const MIN_REFERENCE_BASES_PER_SEQUENCE_BASE: u64 = 16;
 /// Number of sequence bases that a batch may have even if the reference is short.
-const MIN_BATCH_CAP_BASES: u64 = 4 << 20;
+const MIN_BATCH_LIMIT_BASES: u64 = 4 << 20;
 /// Number of passes over the reference for each batch: one counts the seeds, one extends them.
 const PASSES_PER_BATCH: u64 = 2;
 /// Number of reference bases that a thread scans at a time.
@@ -59,7 +59,7 @@ const MIN_SEEDS_PER_WINDOW: usize = 2;
 const MAX_HITS_PER_PART: usize = 50;
 /// Number of ungapped segments of a sequence at which dominated segments are dropped (see
 /// [`drop_dominated_segments`]).
-const MIN_SEGMENTS_TO_THIN: usize = 256;
+const MIN_SEGMENTS_TO_DROP_DOMINATED: usize = 256;
 /// Number of reference chunks after which dominated segments are dropped on all threads.
 const CHUNKS_PER_ROUND: usize = 64;
 /// Number of groups into which the sequences are divided, so that their dominated segments are dropped in parallel.
@@ -99,9 +99,9 @@ pub struct ScanResult<T = Vec<Hit>> {
     /// returned for them.
     pub hits: Vec<T>,
     /// Number of sequences some of whose bases were skipped, because their seeds are too frequent in the reference.
-    pub skipped_repetitive: u64,
+    pub num_repetitive_sequences: u64,
     /// Number of sequences for which some hits were dropped, because there were too many for the same bases.
-    pub truncated_hits: u64,
+    pub sequences_with_dropped_hits: u64,
 }
 
 /// Some bases of one reference sequence: index of the sequence, and 0-based range of the bases.
@@ -126,7 +126,7 @@ pub struct ReferenceScan<'a> {
 /// Maximum number of sequence bases in a batch, for a reference of `reference` bases and `memory` bytes of memory.
 pub fn bases_per_batch(reference: u64, memory: u64) -> u64 {
     (memory / MEMORY_PER_BASE_BYTES)
-        .min(MIN_BATCH_CAP_BASES.max(reference / MIN_REFERENCE_BASES_PER_BASE))
+        .min(MIN_BATCH_LIMIT_BASES.max(reference / MIN_REFERENCE_BASES_PER_SEQUENCE_BASE))
         .clamp(BATCH_BASES.start, BATCH_BASES.end)
 }
 
@@ -138,7 +138,7 @@ pub fn scan_memory_bytes(bases: u64) -> u64 {
 impl ReferenceScan<'_> {
     /// Number of sequences that form the next batch: as many of the first `lengths` (bp) as fit into memory, but at
     /// least one.
-    pub fn num_sequences_in_batch(&self, lengths: impl Iterator<Item = usize>) -> usize {
+    pub fn count_sequences_for_batch(&self, lengths: impl Iterator<Item = usize>) -> usize {
         let max_bases = bases_per_batch(self.total_region_bases(), self.memory_bytes);
         let mut bases = 0;
         let fits_batch = |length: &usize| {
@@ -153,7 +153,7 @@ impl ReferenceScan<'_> {
     pub fn bases_to_scan(&self, mut lengths: &[usize]) -> u64 {
         let mut num_batches = 0;
         while !lengths.is_empty() {
-            lengths = &lengths[self.num_sequences_in_batch(lengths.iter().copied())..];
+            lengths = &lengths[self.count_sequences_for_batch(lengths.iter().copied())..];
             num_batches += 1;
         }
         num_batches * PASSES_PER_BATCH * self.total_region_bases()
@@ -206,16 +206,19 @@ impl ReferenceScan<'_> {
         sequences: &[&[u8]],
         make: impl Fn(usize, Vec<Hit>) -> T + Sync,
     ) -> ScanResult<T> {
-        let mut found =
-            ScanResult { hits: Vec::with_capacity(sequences.len()), skipped_repetitive: 0, truncated_hits: 0 };
+        let mut found = ScanResult {
+            hits: Vec::with_capacity(sequences.len()),
+            num_repetitive_sequences: 0,
+            sequences_with_dropped_hits: 0,
+        };
         let mut first = 0;
         while first < sequences.len() {
             let rest = &sequences[first..];
-            let n = self.num_sequences_in_batch(rest.iter().map(|sequence| sequence.len()));
+            let n = self.count_sequences_for_batch(rest.iter().map(|sequence| sequence.len()));
             let some = SequenceBatch::new(&rest[..n]).find(self, |s, hits| make(first + s, hits));
             found.hits.extend(some.hits);
-            found.skipped_repetitive += some.skipped_repetitive;
-            found.truncated_hits += some.truncated_hits;
+            found.num_repetitive_sequences += some.num_repetitive_sequences;
+            found.sequences_with_dropped_hits += some.sequences_with_dropped_hits;
             first += n;
         }
         found
@@ -354,9 +357,9 @@ impl SequenceBatch {
     }
 
     fn find<T: Send>(&self, scan: &ReferenceScan<'_>, make: impl Fn(usize, Vec<Hit>) -> T + Sync) -> ScanResult<T> {
-        let (seeds, skipped_repetitive) = self.select_rare_seeds(scan);
-        let truncated_hits: Vec<AtomicBool> = (0..self.len()).map(|_| AtomicBool::new(false)).collect();
-        let segments = self.extend_seeds(scan, &seeds, &truncated_hits);
+        let (seeds, num_repetitive_sequences) = self.select_rare_seeds(scan);
+        let sequences_with_dropped_hits: Vec<AtomicBool> = (0..self.len()).map(|_| AtomicBool::new(false)).collect();
+        let segments = self.extend_seeds(scan, &seeds, &sequences_with_dropped_hits);
         drop(seeds);
         let hits = map_in_order(
             self.len(),
@@ -364,12 +367,15 @@ impl SequenceBatch {
             || (),
             |(), s| {
                 let (hits, dropped_segments) = self.hits_of_sequence(scan.genome, s, segments[s].clone());
-                truncated_hits[s].fetch_or(dropped_segments, Relaxed);
+                sequences_with_dropped_hits[s].fetch_or(dropped_segments, Relaxed);
                 make(s, hits)
             },
         );
-        let truncated_hits = truncated_hits.iter().filter(|truncated_hits| truncated_hits.load(Relaxed)).count() as u64;
-        ScanResult { hits, skipped_repetitive, truncated_hits }
+        let sequences_with_dropped_hits = sequences_with_dropped_hits
+            .iter()
+            .filter(|sequences_with_dropped_hits| sequences_with_dropped_hits.load(Relaxed))
+            .count() as u64;
+        ScanResult { hits, num_repetitive_sequences, sequences_with_dropped_hits }
     }
 
     /// Selects the seeds that are extended, by their number of occurrences in the reference. Also returns the number
@@ -394,7 +400,8 @@ impl SequenceBatch {
             seeds.positions_of_seed(number).iter().for_each(|position| count_at[position.base_position()] = count);
         }
         drop((seeds, counts));
-        let (mut chosen, mut skipped_repetitive, mut counts_in_window) = (vec![false; self.bases.len()], 0, Vec::new());
+        let (mut chosen, mut num_repetitive_sequences, mut counts_in_window) =
+            (vec![false; self.bases.len()], 0, Vec::new());
         for s in 0..self.len() {
             let mut left_out = false;
             for from in self.range(s).step_by(SEED_WINDOW_BP) {
@@ -415,9 +422,9 @@ impl SequenceBatch {
                     chosen[at] = true;
                 }
             }
-            skipped_repetitive += u64::from(left_out);
+            num_repetitive_sequences += u64::from(left_out);
         }
-        (self.index_seeds(|at| chosen[at]), skipped_repetitive)
+        (self.index_seeds(|at| chosen[at]), num_repetitive_sequences)
     }
 
     /// Indexes the seeds that begin at bases for which `wanted` is true.
@@ -435,12 +442,12 @@ impl SequenceBatch {
     }
 
     /// Extends every occurrence of the seeds in the reference without gaps. Returns the segments of each sequence, and
-    /// sets `truncated_hits` for each sequence that had too many segments for the same bases.
+    /// sets `sequences_with_dropped_hits` for each sequence that had too many segments for the same bases.
     fn extend_seeds(
         &self,
         scan: &ReferenceScan<'_>,
         seeds: &SeedIndex,
-        truncated_hits: &[AtomicBool],
+        sequences_with_dropped_hits: &[AtomicBool],
     ) -> Vec<Vec<UngappedSegment>> {
         let &ReferenceScan { genome, threads, meter, .. } = scan;
         let chunks = scan.chunks();
@@ -453,7 +460,7 @@ impl SequenceBatch {
             let (chrom, Range { start, end }) = chunks[i];
             let reference = &genome.contigs[chrom].seq;
             let mut extend_chunk = |seed_matches: &mut Vec<SeedMatch>| {
-                self.extend_matches(seed_matches, found, chrom, reference, truncated_hits);
+                self.extend_matches(seed_matches, found, chrom, reference, sequences_with_dropped_hits);
                 seed_matches.clear();
             };
             seeds.look_up_seeds(scratch, scan.chunk_bases(&chunks[i]), |number, Seed { at, reverse, .. }| {
@@ -482,7 +489,7 @@ impl SequenceBatch {
             scratch: SeedLookupBuffers::default(),
             seed_matches: Vec::with_capacity(SEED_MATCHES_PER_BATCH),
             found: ChunkSegments {
-                segments_by_sequence: vec![(Vec::new(), MIN_SEGMENTS_TO_THIN); self.len()],
+                segments_by_sequence: vec![(Vec::new(), MIN_SEGMENTS_TO_DROP_DOMINATED); self.len()],
                 touched_sequences: Vec::new(),
             },
         };
@@ -497,9 +504,10 @@ impl SequenceBatch {
                 }
                 for (s, list) in (share * sequences_per_share..)
                     .zip(lists.iter_mut())
-                    .filter(|(_, list)| list.len() >= MIN_SEGMENTS_TO_THIN)
+                    .filter(|(_, list)| list.len() >= MIN_SEGMENTS_TO_DROP_DOMINATED)
                 {
-                    truncated_hits[s].fetch_or(drop_dominated_segments(list, self.range(s).len()), Relaxed);
+                    sequences_with_dropped_hits[s]
+                        .fetch_or(drop_dominated_segments(list, self.range(s).len()), Relaxed);
                 }
             };
             map_in_order(shares.len(), threads, || (), take);
@@ -515,7 +523,7 @@ impl SequenceBatch {
         ChunkSegments { segments_by_sequence, touched_sequences }: &mut ChunkSegments,
         chrom: usize,
         reference: &[u8],
-        truncated_hits: &[AtomicBool],
+        sequences_with_dropped_hits: &[AtomicBool],
     ) {
         for SeedMatch { position, is_reverse, .. } in seed_matches {
             prefetch(&segments_by_sequence[position.sequence_index()]);
@@ -551,14 +559,14 @@ impl SequenceBatch {
                 let (sequence, chrom) = (sequence as u32, chrom as u32);
                 if list.is_empty() {
                     touched_sequences.push(sequence);
-                    *limit = MIN_SEGMENTS_TO_THIN;
+                    *limit = MIN_SEGMENTS_TO_DROP_DOMINATED;
                 }
                 list.push(UngappedSegment { sequence, chrom, reverse: is_reverse, diagonal, scored_range });
                 if list.len() >= *limit {
                     let dropped_segments = drop_dominated_segments(list, own.len());
-                    truncated_hits[sequence as usize].fetch_or(dropped_segments, Relaxed);
+                    sequences_with_dropped_hits[sequence as usize].fetch_or(dropped_segments, Relaxed);
                     // A sequence with many segments that all stay is not examined again at every new segment.
-                    *limit = MIN_SEGMENTS_TO_THIN.max(2 * list.len());
+                    *limit = MIN_SEGMENTS_TO_DROP_DOMINATED.max(2 * list.len());
                 }
             }
         }

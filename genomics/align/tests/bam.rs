@@ -8,7 +8,7 @@ use std::process::Command;
 use genuma_align::bam::{
     BamHeader, BamProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate, write_bam,
 };
-use genuma_align::indexed::{IndexedFile, IndexedFormat, RecordPosition};
+use genuma_align::indexed_file::{IndexedFile, IndexedFormat, RecordPosition};
 use genuma_align::scan::ReferenceScan;
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
@@ -44,7 +44,7 @@ impl Pair {
             name: self.name.as_bytes(),
             read_group: self.group,
             mates,
-            leaves_out_empty_mate: false,
+            omits_empty_mate: false,
             expected_positions: &[],
             max_mapq: 0,
             search_genome: true,

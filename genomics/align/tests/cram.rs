@@ -172,7 +172,7 @@ fn as_cram(line: &str) -> String {
 const VERSIONS: [CramVersion; 2] = [CramVersion::V3_0, CramVersion::V3_1];
 
 fn write(records: &Records, genome: &CramReference, path: &Path, how: &How, version: CramVersion) {
-    let header = SortedFileHeader::sorted_by_coordinate(&records.header).expect("a header");
+    let header = SortedFileHeader::from_sam_header(&records.header).expect("a header");
     let file = CramFile::create(path, header, genome).expect("a file").with_version(version);
     let mut set = FileSet::default();
     let sorter = sorter(records, path.parent().expect("a folder"), how).expect("sorted");
@@ -294,7 +294,7 @@ fn the_reference_has_to_be_the_one_of_the_records() {
     let failed = |genome: &CramReference| {
         let file = CramFile::create(
             &path("x.cram"),
-            SortedFileHeader::sorted_by_coordinate(&records.header).expect("a header"),
+            SortedFileHeader::from_sam_header(&records.header).expect("a header"),
             genome,
         );
         let sorter = sorter(&records, folder.path(), &How::default()).expect("sorted");

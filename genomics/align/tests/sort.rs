@@ -104,7 +104,7 @@ fn the_same_bytes_whatever_the_threads_the_memory_and_the_blocks() {
     }
     // Without an index, to any stream.
     let mut stream = Vec::new();
-    let header = SortedFileHeader::sorted_by_coordinate(&records.header).expect("a header");
+    let header = SortedFileHeader::from_sam_header(&records.header).expect("a header");
     let sorter = sorter(&records, folder.path(), &mark).expect("sorted");
     sorter
         .write_unindexed_bam(&header, CompressionLevel::from_number(1).expect("a level"), &mut stream)
@@ -254,7 +254,7 @@ fn no_space_left() {
         let said = sorter(&records, &tiny.0, &how).and_then(|s| {
             let mut out = Vec::new();
             s.write_unindexed_bam(
-                &SortedFileHeader::sorted_by_coordinate(&records.header)?,
+                &SortedFileHeader::from_sam_header(&records.header)?,
                 CompressionLevel::default(),
                 &mut out,
             )
@@ -283,7 +283,7 @@ fn a_reader_that_goes_away() {
     let records = Records::of(&made(&mut Random(3), 20_000), folder.path());
     for room in [0, 1000, 300_000] {
         let sorter = sorter(&records, folder.path(), &How::default()).expect("sorted");
-        let header = SortedFileHeader::sorted_by_coordinate(&records.header).expect("a header");
+        let header = SortedFileHeader::from_sam_header(&records.header).expect("a header");
         let said = sorter.write_unindexed_bam(&header, CompressionLevel::default(), Gone(room)).expect_err("gone");
         assert!(matches!(&said, genuma_align::sort::Error::Write(e) if e.kind() == std::io::ErrorKind::BrokenPipe));
     }

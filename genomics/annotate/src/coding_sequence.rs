@@ -69,8 +69,8 @@ fn spliced_bases(contig: &[u8], ranges: &[Range<usize>], strand: Strand) -> Vec<
 impl CodingSequence {
     /// Extracts the coding sequence of a transcript from its contig. `None` if the transcript is not coding or the
     /// parts of its coding sequence overlap.
-    pub fn of_transcript(transcript: &Transcript, contig: &[u8], code: GeneticCode) -> Option<CodingSequence> {
-        let coding = transcript.coding.as_ref().filter(|coding| coding.is_regular)?;
+    pub fn from_transcript(transcript: &Transcript, contig: &[u8], code: GeneticCode) -> Option<CodingSequence> {
+        let coding = transcript.coding.as_ref().filter(|coding| coding.has_disjoint_parts)?;
         let span = coding.span();
         let outside: Vec<Range<usize>> = transcript
             .exons
@@ -90,7 +90,7 @@ impl CodingSequence {
 
     /// Codons that a range of the coding sequence overlaps; an insertion between two codons overlaps none. `None` if
     /// the range begins before the first complete codon.
-    fn touched_codons(&self, range: &Range<usize>) -> Option<Range<usize>> {
+    fn codons_of_range(&self, range: &Range<usize>) -> Option<Range<usize>> {
         let start = range.start.checked_sub(self.phase)?;
         let end = range.end - self.phase;
         let first = start / 3;
@@ -104,7 +104,7 @@ impl CodingSequence {
         edits.sort_by_key(|edit| (edit.range.start, edit.range.end, edit.change));
         let mut groups: Vec<Vec<CodingEdit>> = Vec::new();
         for edit in edits {
-            match groups.last_mut().filter(|group| self.acts_with(group, &edit)) {
+            match groups.last_mut().filter(|group| self.is_translated_with(group, &edit)) {
                 Some(group) => group.push(edit),
                 None => groups.push(vec![edit]),
             }
@@ -118,9 +118,9 @@ impl CodingSequence {
         groups.iter().map(predict).collect()
     }
 
-    fn acts_with(&self, group: &[CodingEdit], next: &CodingEdit) -> bool {
+    fn is_translated_with(&self, group: &[CodingEdit], next: &CodingEdit) -> bool {
         let Some(last) = group.last().filter(|last| last.range.end <= next.range.start) else { return false };
-        let (Some(before), Some(own)) = (self.touched_codons(&last.range), self.touched_codons(&next.range)) else {
+        let (Some(before), Some(own)) = (self.codons_of_range(&last.range), self.codons_of_range(&next.range)) else {
             return false;
         };
         length_change(group) % 3 != 0 || own.start < before.end
@@ -129,7 +129,7 @@ impl CodingSequence {
     fn predict_group(&self, edits: &[CodingEdit]) -> ProteinChange {
         let changes = edits.iter().map(|edit| edit.change).collect();
         let range = edits[0].range.start..edits[edits.len() - 1].range.end;
-        let codons = self.touched_codons(&range);
+        let codons = self.codons_of_range(&range);
         let shift = length_change(edits);
         let codons = codons.filter(|codons| shift % 3 != 0 || 3 * codons.end + self.phase <= self.bases.len());
         let Some(codons) = codons else {

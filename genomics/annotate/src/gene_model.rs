@@ -41,7 +41,7 @@ pub struct CodingRegion {
     /// transcript).
     pub phase: usize,
     /// Whether the coding ranges do not overlap. If they overlap (ribosomal slippage), no protein is predicted.
-    pub is_regular: bool,
+    pub has_disjoint_parts: bool,
 }
 
 impl CodingRegion {

@@ -35,7 +35,7 @@ pub enum Error {
         /// Number of the line, from 1.
         line: u64,
         /// What is wrong with the line.
-        fault: GffLineFault,
+        fault: GffLineError,
     },
     /// No feature of the file is on a contig of the reference.
     #[error("{path}: no contig of the file is in the reference (the file has {gff}, the reference {reference}): use the GFF3 file of the same assembly, with the same contig names", path = path.display())]
@@ -57,7 +57,7 @@ pub enum Error {
 
 /// What is wrong with a line of a GFF3 file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GffLineFault {
+pub enum GffLineError {
     /// The columns cannot be parsed. Contains the message of the parser.
     #[error("no GFF3 feature: {0}: a feature has 9 columns separated by tabs")]
     Columns(String),
@@ -102,9 +102,9 @@ pub struct GffCounts {
     /// Number of transcripts skipped because their strand is unknown.
     pub transcripts_without_strand: u64,
     /// Number of exons and CDS skipped because their parent is not in the file.
-    pub parts_without_parent: u64,
+    pub features_without_parent: u64,
     /// Number of transcripts for which no protein is predicted because parts of their CDS overlap.
-    pub irregular_coding_transcripts: u64,
+    pub overlapping_coding_transcripts: u64,
 }
 
 impl GffCounts {
@@ -133,7 +133,7 @@ pub fn read_genes(path: &Path, genome: &Reference) -> Result<(GeneModel, GffCoun
             break;
         }
         let Some(record) = line.as_record() else { continue };
-        let fault = |e: io::Error| GffLineFault::Columns(e.to_string());
+        let fault = |e: io::Error| GffLineError::Columns(e.to_string());
         let added = record.map_err(fault).and_then(|record| features.add_record(&record));
         added.map_err(|fault| Error::Line { path: path.into(), line: number, fault })?;
     }
@@ -212,7 +212,7 @@ impl<'a> FeatureCollector<'a> {
         number
     }
 
-    fn add_record(&mut self, record: &Record<'_>) -> Result<(), GffLineFault> {
+    fn add_record(&mut self, record: &Record<'_>) -> Result<(), GffLineError> {
         self.counts.features += 1;
         let contig_name = record.reference_sequence_name().to_string();
         self.first_contig.get_or_insert_with(|| contig_name.clone());
@@ -229,7 +229,7 @@ impl<'a> FeatureCollector<'a> {
                 Some(Ok(Phase::Zero)) => 0,
                 Some(Ok(Phase::One)) => 1,
                 Some(Ok(Phase::Two)) => 2,
-                _ => return Err(GffLineFault::MissingPhase),
+                _ => return Err(GffLineError::MissingPhase),
             }),
             _ => return self.add_node(record, contig),
         };
@@ -241,7 +241,7 @@ impl<'a> FeatureCollector<'a> {
             }
         })?;
         if parents.is_empty() {
-            return Err(GffLineFault::MissingParent(feature_type.to_string()));
+            return Err(GffLineError::MissingParent(feature_type.to_string()));
         }
         for parent in parents {
             let parent = self.id_number(&parent);
@@ -250,15 +250,15 @@ impl<'a> FeatureCollector<'a> {
         Ok(())
     }
 
-    fn feature_range(&self, record: &Record<'_>, contig: usize) -> Result<Range<usize>, GffLineFault> {
-        let fault = |e: io::Error| GffLineFault::Columns(e.to_string());
+    fn feature_range(&self, record: &Record<'_>, contig: usize) -> Result<Range<usize>, GffLineError> {
+        let fault = |e: io::Error| GffLineError::Columns(e.to_string());
         let (start, end) = (record.start().map_err(fault)?.get(), record.end().map_err(fault)?.get());
         if end < start {
-            return Err(GffLineFault::EmptyFeature { start, end });
+            return Err(GffLineError::EmptyFeature { start, end });
         }
         let contig = &self.genome.contigs[contig];
         if end > contig.seq.len() {
-            return Err(GffLineFault::BeyondContig {
+            return Err(GffLineError::BeyondContig {
                 end,
                 contig: contig.name.clone(),
                 contig_bases: contig.seq.len(),
@@ -268,7 +268,7 @@ impl<'a> FeatureCollector<'a> {
     }
 
     /// Adds a feature that may be a gene or a transcript.
-    fn add_node(&mut self, record: &Record<'_>, contig: usize) -> Result<(), GffLineFault> {
+    fn add_node(&mut self, record: &Record<'_>, contig: usize) -> Result<(), GffLineError> {
         let (mut id, mut parent, mut attributes) = (None, None, NodeAttributes::default());
         for_each_attribute(record, |tag, value| match tag {
             b"ID" => id = Some(value.to_owned()),
@@ -289,7 +289,7 @@ impl<'a> FeatureCollector<'a> {
             Ok(noodles_gff::feature::record::Strand::Forward) => Some(Strand::Forward),
             Ok(noodles_gff::feature::record::Strand::Reverse) => Some(Strand::Reverse),
             Ok(_) => None,
-            Err(e) => return Err(GffLineFault::Columns(e.to_string())),
+            Err(e) => return Err(GffLineError::Columns(e.to_string())),
         };
         let parent = parent.map(|parent| self.id_number(parent.split(',').next().unwrap_or(&parent)));
         let number = self.id_number(&id) as usize;
@@ -308,7 +308,7 @@ impl<'a> FeatureCollector<'a> {
     }
 
     /// The topmost ancestor of the feature with this number. Stops if the parents form a cycle.
-    fn root_of(&self, number: u32) -> u32 {
+    fn topmost_ancestor(&self, number: u32) -> u32 {
         let mut root = number;
         for _ in 0..MAX_ANCESTORS {
             match self.nodes[root as usize].as_ref().and_then(|node| node.parent) {
@@ -327,21 +327,21 @@ impl<'a> FeatureCollector<'a> {
         for parts in parts.chunk_by(|a, b| a.parent == b.parent) {
             let number = parts[0].parent;
             let Some(node) = &self.nodes[number as usize] else {
-                self.counts.parts_without_parent += parts.len() as u64;
+                self.counts.features_without_parent += parts.len() as u64;
                 continue;
             };
             let Some(strand) = node.strand else {
                 self.counts.transcripts_without_strand += 1;
                 continue;
             };
-            let root = self.root_of(number);
+            let root = self.topmost_ancestor(number);
             let gene = *gene_numbers.entry(root).or_insert_with(|| {
                 genes.push(self.build_gene(root));
                 genes.len() - 1
             });
             let transcript = self.build_transcript(number, node, strand, gene, parts);
-            let is_irregular = transcript.coding.as_ref().is_some_and(|coding| !coding.is_regular);
-            self.counts.irregular_coding_transcripts += u64::from(is_irregular);
+            let is_irregular = transcript.coding.as_ref().is_some_and(|coding| !coding.has_disjoint_parts);
+            self.counts.overlapping_coding_transcripts += u64::from(is_irregular);
             transcripts.push(transcript);
         }
         (GeneModel::from_genes_and_transcripts(genes, transcripts, self.genome.contigs.len()), self.counts)
@@ -369,7 +369,7 @@ impl<'a> FeatureCollector<'a> {
         };
         let coding = first.map(|first| CodingRegion {
             phase: first.phase.unwrap_or_default(),
-            is_regular: coding.windows(2).all(|two| two[0].range.end <= two[1].range.start),
+            has_disjoint_parts: coding.windows(2).all(|two| two[0].range.end <= two[1].range.start),
             parts: coding.iter().map(|part| part.range.clone()).collect(),
         });
         let exons = match &coding {
@@ -429,12 +429,12 @@ fn strip_prefix(id: &str) -> &str {
 
 /// Calls `each` with the name and value of each attribute of a feature. Values are percent-decoded unless they are
 /// lists.
-fn for_each_attribute(record: &Record<'_>, mut each: impl FnMut(&[u8], &str)) -> Result<(), GffLineFault> {
+fn for_each_attribute(record: &Record<'_>, mut each: impl FnMut(&[u8], &str)) -> Result<(), GffLineError> {
     let attributes = record.attributes();
     for field in attributes.iter() {
         let (tag, value) = field.map_err(|e| {
             let is_gtf = attributes.as_ref().starts_with(b"gene_id \"");
-            if is_gtf { GffLineFault::Gtf } else { GffLineFault::Columns(format!("attributes: {e}")) }
+            if is_gtf { GffLineError::Gtf } else { GffLineError::Columns(format!("attributes: {e}")) }
         })?;
         each(&tag, &String::from_utf8_lossy(value.as_ref()));
     }
@@ -480,10 +480,10 @@ mod tests {
         assert_eq!((&*transcript.id, &*transcript.versioned_id()), ("T1", "T1.4"));
         assert_eq!(transcript.exons, [100..300, 800..900]);
         let coding = transcript.coding.clone().unwrap();
-        assert_eq!((coding.parts, coding.phase, coding.is_regular), (vec![200..300, 800..850], 1, true));
+        assert_eq!((coding.parts, coding.phase, coding.has_disjoint_parts), (vec![200..300, 800..850], 1, true));
         assert_eq!((transcript.tag, transcript.strand), (TranscriptPreference::ManeSelect, Strand::Reverse));
         assert_eq!(counts.unknown_contigs.into_iter().collect::<Vec<_>>(), [("chr7".to_owned(), 1)]);
-        assert_eq!((counts.features, counts.parts_without_parent), (9, 1));
+        assert_eq!((counts.features, counts.features_without_parent), (9, 1));
 
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(ENSEMBL.as_bytes()).unwrap();

@@ -79,7 +79,7 @@ pub struct ExonChange {
     /// exon is changed.
     pub exons: Option<(usize, usize)>,
     /// Whether all exons of the transcript are deleted or duplicated.
-    pub is_complete: bool,
+    pub affects_all_exons: bool,
     /// Reading frame after the deleted or duplicated exons.
     pub frame: ReadingFrame,
 }
@@ -88,7 +88,7 @@ pub struct ExonChange {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StructuralEffect {
     /// Indices of the transcripts that contain a breakend of the variant, introns included; each once.
-    pub cut: Vec<usize>,
+    pub broken_transcripts: Vec<usize>,
     /// Fusions that the junctions of the variant make.
     pub fusions: Vec<Fusion>,
     /// Transcripts whose exons a deletion or tandem duplication changes.
@@ -97,7 +97,7 @@ pub struct StructuralEffect {
 
 /// Whether a structural variant deletes or duplicates the interval between its breakends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IntervalEvent {
+pub enum IntervalVariant {
     /// The bases between the breakends are deleted.
     Deletion,
     /// The bases between the breakends are duplicated.
@@ -111,14 +111,14 @@ pub fn predict_structural_effect(
     model: &GeneModel,
     junctions: &[[JunctionEnd; 2]],
     num_inserted_bases: usize,
-    interval: Option<(IntervalEvent, usize, Range<usize>)>,
+    interval: Option<(IntervalVariant, usize, Range<usize>)>,
 ) -> StructuralEffect {
     let mut effect = StructuralEffect::default();
     for ends in junctions {
         for end in ends {
             for transcript in representatives_at(model, end) {
-                if !effect.cut.contains(&transcript) {
-                    effect.cut.push(transcript);
+                if !effect.broken_transcripts.contains(&transcript) {
+                    effect.broken_transcripts.push(transcript);
                 }
             }
         }
@@ -294,7 +294,7 @@ fn describe_exon_change(model: &GeneModel, number: usize, range: &Range<usize>) 
         let inside = |position: usize, edge: usize| exon.contains(&position) && position != edge;
         inside(ends[0], exon.start) || inside(ends[1], exon.end - 1)
     });
-    let is_complete = transcript.exons.iter().all(|exon| range.start <= exon.start && exon.end <= range.end);
+    let affects_all_exons = transcript.exons.iter().all(|exon| range.start <= exon.start && exon.end <= range.end);
     let coding_bases = coding_bases_within(transcript, range);
     let keeps_ends = transcript.coding.as_ref().is_some_and(|coding| {
         let span = coding.span();
@@ -310,22 +310,22 @@ fn describe_exon_change(model: &GeneModel, number: usize, range: &Range<usize>) 
         ReadingFrame::OutOfFrame
     };
     let exons = touched.iter().min().zip(touched.iter().max()).map(|(&first, &last)| (first, last));
-    ExonChange { transcript: number, exons, is_complete, frame }
+    ExonChange { transcript: number, exons, affects_all_exons, frame }
 }
 
 impl StructuralEffect {
     /// The consequences of the structural variant for one transcript. `event` is its kind, if the variant deletes or
     /// duplicates an interval.
-    pub fn consequences(&self, transcript: usize, event: Option<IntervalEvent>) -> ConsequenceSet {
+    pub fn consequences(&self, transcript: usize, event: Option<IntervalVariant>) -> ConsequenceSet {
         let mut set = ConsequenceSet::default();
         let is_partner = |fusion: &Fusion| [fusion.five_prime, fusion.three_prime].contains(&transcript);
         set.insert_consequence_if(self.fusions.iter().any(is_partner), Consequence::GeneFusion);
         let change = self.exon_changes.iter().find(|change| change.transcript == transcript);
         match (change, event) {
-            (Some(change), Some(IntervalEvent::Deletion)) => {
-                set.insert_consequence_if(change.is_complete, Consequence::TranscriptAblation);
-                set.insert_consequence_if(!change.is_complete && change.exons.is_some(), Consequence::ExonLoss);
-                let is_coding = !change.is_complete && change.exons.is_some();
+            (Some(change), Some(IntervalVariant::Deletion)) => {
+                set.insert_consequence_if(change.affects_all_exons, Consequence::TranscriptAblation);
+                set.insert_consequence_if(!change.affects_all_exons && change.exons.is_some(), Consequence::ExonLoss);
+                let is_coding = !change.affects_all_exons && change.exons.is_some();
                 set.insert_consequence_if(
                     is_coding && change.frame == ReadingFrame::OutOfFrame,
                     Consequence::Frameshift,
@@ -336,15 +336,17 @@ impl StructuralEffect {
                 );
                 set.insert_consequence_if(change.exons.is_none(), Consequence::Intron);
             }
-            (Some(change), Some(IntervalEvent::Duplication)) => {
-                set.insert_consequence_if(change.is_complete, Consequence::TranscriptAmplification);
+            (Some(change), Some(IntervalVariant::Duplication)) => {
+                set.insert_consequence_if(change.affects_all_exons, Consequence::TranscriptAmplification);
                 set.insert_consequence_if(
-                    !change.is_complete && change.exons.is_some(),
+                    !change.affects_all_exons && change.exons.is_some(),
                     Consequence::FeatureElongation,
                 );
                 set.insert_consequence_if(change.exons.is_none(), Consequence::Intron);
             }
-            _ => set.insert_consequence_if(self.cut.contains(&transcript), Consequence::FeatureTruncation),
+            _ => {
+                set.insert_consequence_if(self.broken_transcripts.contains(&transcript), Consequence::FeatureTruncation)
+            }
         }
         set
     }
@@ -355,7 +357,7 @@ impl StructuralEffect {
         let fused = self.fusions.iter().flat_map(|fusion| [fusion.five_prime, fusion.three_prime]);
         let changed = self.exon_changes.iter().map(|change| change.transcript);
         let mut all: Vec<usize> = Vec::new();
-        for transcript in fused.chain(self.cut.iter().copied()).chain(changed) {
+        for transcript in fused.chain(self.broken_transcripts.iter().copied()).chain(changed) {
             if !all.contains(&transcript) {
                 all.push(transcript);
             }
@@ -364,7 +366,7 @@ impl StructuralEffect {
     }
 
     /// Formats the effects as values of the INFO field BCSQ.
-    pub fn format_bcsq(&self, model: &GeneModel, event: Option<IntervalEvent>) -> Vec<String> {
+    pub fn format_bcsq(&self, model: &GeneModel, event: Option<IntervalVariant>) -> Vec<String> {
         let value = |number: usize| {
             let transcript = &model.transcripts[number];
             let (names, gene) = (self.consequences(number, event).csq_names(), &model.gene_of_transcript(number).name);

@@ -56,7 +56,7 @@ impl SmallChange {
     }
 
     /// Formats the variant as `bcftools csq` does: `7889972T>C`, with a 1-based position.
-    fn dna_change(&self) -> String {
+    fn format_dna_change(&self) -> String {
         let text = |bases: &[u8]| String::from_utf8_lossy(bases).into_owned();
         format!("{}{}>{}", self.position + 1, text(&self.reference), text(&self.alternative))
     }
@@ -152,7 +152,7 @@ impl Haplotype<'_> {
         if edits.is_empty() {
             return Vec::new();
         }
-        match CodingSequence::of_transcript(self.transcript, self.contig, code) {
+        match CodingSequence::from_transcript(self.transcript, self.contig, code) {
             Some(sequence) => sequence.predict_protein_changes(edits),
             None => Vec::new(),
         }
@@ -216,7 +216,7 @@ impl Haplotype<'_> {
             effect.joined_with = protein.changes.first().copied().filter(|&first| first != change);
             let mut joined = protein.changes.clone();
             joined.sort_unstable();
-            let bases: Vec<String> = joined.iter().map(|&c| self.changes[c].dna_change()).collect();
+            let bases: Vec<String> = joined.iter().map(|&c| self.changes[c].format_dna_change()).collect();
             effect.bases = bases.join("+");
         }
         Some(effect)
@@ -261,7 +261,7 @@ impl Haplotype<'_> {
         let alters_coding = coding.parts.iter().any(|part| alters_site(range, part));
         if alters_coding && !has_protein {
             into.insert(Consequence::CodingSequence);
-            self.add_lost_ends(coding, range, into);
+            self.add_lost_start_or_stop(coding, range, into);
         }
         let span = coding.span();
         let untranslated =
@@ -281,7 +281,7 @@ impl Haplotype<'_> {
 
     /// Adds `StartLost` or `StopLost` if a variant that extends beyond the coding sequence removes the start or the
     /// stop codon.
-    fn add_lost_ends(&self, coding: &CodingRegion, range: &Range<usize>, into: &mut ConsequenceSet) {
+    fn add_lost_start_or_stop(&self, coding: &CodingRegion, range: &Range<usize>, into: &mut ConsequenceSet) {
         let (span, strand) = (coding.span(), self.transcript.strand);
         let (before, after) =
             (range.start < span.start && overlap(range, &span), range.end > span.end && overlap(range, &span));

@@ -9,7 +9,7 @@ use genuma_annotate::gene_model::{GeneModel, Strand, Transcript};
 use genuma_annotate::genetic_code::GeneticCode;
 use genuma_annotate::gff;
 use genuma_annotate::hgvs::shorten_protein_change;
-use genuma_annotate::junction::{IntervalEvent, JunctionEnd, KeptSide, ReadingFrame, predict_structural_effect};
+use genuma_annotate::junction::{IntervalVariant, JunctionEnd, KeptSide, ReadingFrame, predict_structural_effect};
 use genuma_annotate::small_change::{self, SmallChange};
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
@@ -212,7 +212,7 @@ fn exons_of_deletions_and_duplications() {
     let transcript = &made.model.transcripts[number];
     let exons = &transcript.exons;
     let end = |position: usize, kept| JunctionEnd { contig: transcript.contig, position, kept };
-    let describe = |event: IntervalEvent, range: Range<usize>| {
+    let describe = |event: IntervalVariant, range: Range<usize>| {
         let ends = [end(range.start - 1, KeptSide::Left), end(range.end, KeptSide::Right)];
         let effect = predict_structural_effect(&made.model, &[ends], 0, Some((event, transcript.contig, range)));
         let names = effect.consequences(number, Some(event)).csq_names();
@@ -230,15 +230,15 @@ fn exons_of_deletions_and_duplications() {
     };
     let numbers = [transcript.exon_number_in_transcript(1), transcript.exon_number_in_transcript(2)];
     let (low, high) = (numbers[0].min(numbers[1]), numbers[0].max(numbers[1]));
-    let (names, value) = describe(IntervalEvent::Deletion, range.clone());
+    let (names, value) = describe(IntervalVariant::Deletion, range.clone());
     assert_eq!(names, name);
     assert!(value.ends_with(&format!("|{low}-{high}|{}|{frame}", exons.len())), "{value}");
-    assert_eq!(describe(IntervalEvent::Duplication, range).0, "feature_elongation");
+    assert_eq!(describe(IntervalVariant::Duplication, range).0, "feature_elongation");
     let span = transcript.span();
-    assert_eq!(describe(IntervalEvent::Deletion, span.start - 5..span.end + 5).0, "transcript_ablation");
-    assert_eq!(describe(IntervalEvent::Duplication, span.start - 5..span.end + 5).0, "transcript_amplification");
+    assert_eq!(describe(IntervalVariant::Deletion, span.start - 5..span.end + 5).0, "transcript_ablation");
+    assert_eq!(describe(IntervalVariant::Duplication, span.start - 5..span.end + 5).0, "transcript_amplification");
     assert_eq!(
-        describe(IntervalEvent::Deletion, exons[0].end + 10..exons[0].end + 30),
+        describe(IntervalVariant::Deletion, exons[0].end + 10..exons[0].end + 30),
         ("intron".into(), String::new())
     );
 }

@@ -5,10 +5,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::Context;
-use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionarySpec, KmerStream};
+use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionarySpec, SequenceKmerLookup};
 use genuma_flash::{EntryBatch, TableScan};
 use genuma_kmers::encode::{self, Kmer, kmer_mask, reverse_complement_kmer};
-use genuma_work::cost::process_cost;
+use genuma_work::cost::measure_process_cost;
 
 /// Lookups of a measurement.
 const NUM_LOOKUPS: usize = 2_000_000;
@@ -50,9 +50,9 @@ fn measure(name: &str, num_lookups: usize, mut look_up: impl FnMut() -> u64) {
     let mut times: Vec<f64> = Vec::new();
     let mut sum = 0;
     for _ in 0..NUM_ROUNDS {
-        let start = process_cost().cpu_s;
+        let start = measure_process_cost().cpu_s;
         sum = black_box(look_up());
-        times.push((process_cost().cpu_s - start) * 1e9 / num_lookups as f64);
+        times.push((measure_process_cost().cpu_s - start) * 1e9 / num_lookups as f64);
     }
     times.sort_by(f64::total_cmp);
     println!("{name}\t{:.1}\tmin {:.1}\tsum {sum}", times[NUM_ROUNDS / 2], times[0]);
@@ -68,10 +68,10 @@ fn main() -> anyhow::Result<()> {
     let per_kmer = |bytes: u64| bytes as f64 / scan.len() as f64;
     println!("kmers\t{}\ntable_bytes\t{:.3}", scan.len(), per_kmer(scan.file_bytes()));
     for kept in [0, num_samples] {
-        let (start, cpu) = (Instant::now(), process_cost().cpu_s);
+        let (start, cpu) = (Instant::now(), measure_process_cost().cpu_s);
         let dictionary = build(&scan, k, num_samples, kept)?;
         let bytes = dictionary.bytes();
-        let (cpu_s, wall_s) = (process_cost().cpu_s - cpu, start.elapsed().as_secs_f64());
+        let (cpu_s, wall_s) = (measure_process_cost().cpu_s - cpu, start.elapsed().as_secs_f64());
         println!("samples {kept}\tstrings {}\tcpu_s {cpu_s:.2}\twall_s {wall_s:.2}", dictionary.num_strings());
         let [strings, index, counts] = [bytes.strings, bytes.index, bytes.counts].map(per_kmer);
         println!(
@@ -79,7 +79,7 @@ fn main() -> anyhow::Result<()> {
             strings + index + counts
         );
         if kept > 0 {
-            println!("peak_bytes\t{}", process_cost().peak_bytes);
+            println!("peak_bytes\t{}", measure_process_cost().peak_bytes);
             measure_lookups(&dictionary, &scan, args.next().as_deref())?;
         }
     }
@@ -119,7 +119,7 @@ fn measure_lookups(dictionary: &Dictionary, scan: &TableScan, reads: Option<&str
     let num_kmers = sequences.iter().map(|sequence| encode::kmers(sequence, k).count()).sum();
     let mut num_by_index = 0;
     measure("stream with count, ns", num_kmers, || {
-        let mut stream = KmerStream::for_dictionary(dictionary);
+        let mut stream = SequenceKmerLookup::for_dictionary(dictionary);
         let mut sum = 0;
         for sequence in &sequences {
             stream.start_sequence();

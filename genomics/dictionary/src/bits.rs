@@ -1,7 +1,7 @@
 //! Integers of any bit width, packed in an array of 64-bit words from the lowest bit of the first word on.
 
 /// When an array is full it grows by its length divided by this number, so that growing takes little memory.
-const GROWTH_DIVISOR: usize = 8;
+const ARRAY_GROWTH_DIVISOR: usize = 8;
 /// Minimum number of words by which an array grows.
 const MIN_GROWTH_WORDS: usize = 512;
 
@@ -54,7 +54,7 @@ impl BitWriter {
 #[inline]
 pub(crate) fn push_word(words: &mut Vec<u64>, word: u64) {
     if words.len() == words.capacity() {
-        words.reserve_exact((words.len() / GROWTH_DIVISOR).max(MIN_GROWTH_WORDS));
+        words.reserve_exact((words.len() / ARRAY_GROWTH_DIVISOR).max(MIN_GROWTH_WORDS));
     }
     words.push(word);
 }

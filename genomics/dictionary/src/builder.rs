@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::file::{MAX_NOTE_BYTES, MAX_SAMPLES};
 use crate::kmer_set::{KmerSet, reserve};
 use crate::minimizer::{for_each_kmer, minimizer_length};
-use crate::position_index::{BuiltPositionIndex, HashPositionIndex, MAX_POSITIONS, build_index};
-use crate::sequence::Strings;
+use crate::position_index::{BuiltPositionIndex, HashPositionIndex, MAX_POSITIONS_PER_HASH, build_index};
+use crate::sequence::KmerStrings;
 use crate::simplitigs::{JoinedKmers, join_kmers};
 
 /// Minimum memory in bytes for the index entries of one pass over the minimizers.
@@ -134,7 +134,7 @@ impl DictionaryBuilder {
 
 /// Builds the index of minimizers, and the index of k-mers whose minimizers occur at too many positions.
 fn index_strings(
-    strings: &Strings,
+    strings: &KmerStrings,
     k: u32,
     m: u32,
     memory: u64,
@@ -152,7 +152,7 @@ fn index_strings(
         });
     };
     let BuiltPositionIndex { index, frequent_hashes } =
-        build_index(&scan_minimizers, position_bits, MAX_POSITIONS, pass_bytes)?;
+        build_index(&scan_minimizers, position_bits, MAX_POSITIONS_PER_HASH, pass_bytes)?;
     let frequent_hashes: HashSet<u64> = frequent_hashes.into_iter().collect();
     let scan_kmers = |each: &mut dyn FnMut(u64, u64)| {
         let (mut last, mut is_frequent) = (None, false);

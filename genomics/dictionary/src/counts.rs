@@ -17,7 +17,7 @@ const FULL_BITS: u32 = 32;
 /// Header of the counts of one sample in one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BlockHeader {
-    /// Offset in bits of the block in [`Counts`].
+    /// Offset in bits of the block in [`CompressedCounts`].
     offset: u64,
     base_width: u32,
     /// Number of bits of each difference from the base.
@@ -146,18 +146,18 @@ impl DictionaryCountsBuilder {
     }
 
     /// Encodes the last block and returns the compressed counts of all k-mers.
-    pub(crate) fn finish(mut self) -> Counts {
+    pub(crate) fn finish(mut self) -> CompressedCounts {
         if self.block.first().is_some_and(|block| !block.is_empty()) {
             self.write_block();
         }
         let DictionaryCountsBuilder { num_samples, num_kmers, headers, data, .. } = self;
-        Counts { num_samples, num_kmers, headers, data: data.into_words() }
+        CompressedCounts { num_samples, num_kmers, headers, data: data.into_words() }
     }
 }
 
 /// The counts of all k-mers of a dictionary in all samples, compressed.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct CompressedCounts {
     pub(crate) num_samples: usize,
     pub(crate) num_kmers: u64,
     /// Packed [`BlockHeader`]s: one for each sample of each block.
@@ -165,7 +165,7 @@ pub(crate) struct Counts {
     pub(crate) data: Vec<u64>,
 }
 
-impl Counts {
+impl CompressedCounts {
     /// Number of block headers for `num_kmers` k-mers of `num_samples` samples.
     pub(crate) fn num_headers(num_kmers: u64, num_samples: u64) -> u64 {
         num_kmers.div_ceil(KMERS_PER_BLOCK) * num_samples
@@ -210,7 +210,7 @@ mod tests {
             let row = |i: u64| kinds.map(|kind| kind(i));
             (0..num_kmers).for_each(|i| builder.push_counts(&row(i)));
             let counts = builder.finish();
-            assert_eq!(counts.headers.len() as u64, Counts::num_headers(num_kmers, kinds.len() as u64));
+            assert_eq!(counts.headers.len() as u64, CompressedCounts::num_headers(num_kmers, kinds.len() as u64));
             for i in 0..num_kmers {
                 let found: Vec<u32> = (0..kinds.len()).map(|sample| counts.get_count(i, sample)).collect();
                 assert_eq!(found, row(i), "k-mer {i} of {num_kmers}");

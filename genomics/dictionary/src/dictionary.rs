@@ -3,10 +3,10 @@
 use genuma_kmers::encode::Kmer;
 use genuma_work::hash::mix_bits;
 
-use crate::counts::Counts;
+use crate::counts::CompressedCounts;
 use crate::minimizer::{self, find_minimizer};
 use crate::position_index::{HashPositionIndex, IndexEntry};
-use crate::sequence::{StringStretch, Strings};
+use crate::sequence::{KmerStrings, StringRange};
 
 /// A compressed set of k-mers in memory, usually with a count for each sample.
 #[derive(Debug, Default)]
@@ -15,13 +15,13 @@ pub struct Dictionary {
     /// Length of the minimizers in bases.
     pub(crate) m: u32,
     pub(crate) num_kmers: u64,
-    pub(crate) strings: Strings,
+    pub(crate) strings: KmerStrings,
     /// Index from the hash of a minimizer to its positions in the strings.
     pub(crate) minimizers: HashPositionIndex,
     /// Index from the hash of a k-mer to its position, for k-mers whose minimizer is frequent: it has too many
     /// positions to be indexed.
     pub(crate) frequent: HashPositionIndex,
-    pub(crate) counts: Counts,
+    pub(crate) counts: CompressedCounts,
     pub(crate) note: Vec<u8>,
 }
 
@@ -38,11 +38,11 @@ pub struct DictionaryPartSizes {
 
 /// Position of a k-mer in the strings, and its strand.
 #[derive(Debug, Clone, Copy)]
-struct KmerPlace {
+struct KmerPosition {
     start: u64,
     /// Whether the string has the searched k-mer itself; otherwise it has the reverse complement.
     is_forward: bool,
-    stretch: StringStretch,
+    stretch: StringRange,
 }
 
 impl Dictionary {
@@ -110,7 +110,7 @@ impl Dictionary {
     /// Computes the number of a k-mer from its position: the last k − 1 bases of each earlier string begin no k-mer and
     /// are subtracted. `None` only for a damaged file.
     #[inline]
-    fn number_at(&self, place: KmerPlace) -> Option<u64> {
+    fn number_at(&self, place: KmerPosition) -> Option<u64> {
         let number = place.start.checked_sub(place.stretch.string * u64::from(self.k - 1))?;
         (number < self.num_kmers).then_some(number)
     }
@@ -118,7 +118,7 @@ impl Dictionary {
     /// Finds the position of a k-mer by its minimizer. The second value is whether the index has an entry for the
     /// minimizer.
     #[inline]
-    fn find_place(&self, kmer: Kmer, minimizer: minimizer::Minimizer) -> (Option<KmerPlace>, bool) {
+    fn find_place(&self, kmer: Kmer, minimizer: minimizer::Minimizer) -> (Option<KmerPosition>, bool) {
         let (canonical, other) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
         let from_end = u64::from(self.k - self.m) - minimizer.at;
         let (mut place, mut is_frequent, mut has_entry) = (None, false, false);
@@ -152,14 +152,14 @@ impl Dictionary {
     /// Returns `start` with the strand, if the k-mer at this position of the strings equals `stored`; `forward` is the
     /// searched k-mer.
     #[inline]
-    fn kmer_at(&self, start: Option<u64>, stored: u64, forward: u64) -> Option<KmerPlace> {
+    fn kmer_at(&self, start: Option<u64>, stored: u64, forward: u64) -> Option<KmerPosition> {
         let start = start?;
         if self.strings.kmer_at(start, self.k) != stored {
             return None;
         }
-        let stretch = self.strings.stretch_around_base(start)?;
+        let stretch = self.strings.string_range_around(start)?;
         let inside = start >= stretch.from && start + u64::from(self.k) <= stretch.to;
-        inside.then_some(KmerPlace { start, is_forward: stored == forward, stretch })
+        inside.then_some(KmerPosition { start, is_forward: stored == forward, stretch })
     }
 }
 
@@ -172,19 +172,19 @@ pub(crate) fn hash_kmer(canonical: u64) -> u64 {
 /// Looks up consecutive k-mers of a sequence. As long as the sequence continues like the string of the k-mer before,
 /// the index is not needed.
 #[derive(Debug)]
-pub struct KmerStream<'d> {
+pub struct SequenceKmerLookup<'d> {
     dictionary: &'d Dictionary,
     /// Start of the last k-mer that was found, in the sequence, and its position in the strings.
-    last: Option<(usize, KmerPlace)>,
+    last: Option<(usize, KmerPosition)>,
     /// Hash of the last minimizer that the index does not have.
     absent_minimizer: Option<u64>,
     num_index_lookups: u64,
 }
 
-impl<'d> KmerStream<'d> {
+impl<'d> SequenceKmerLookup<'d> {
     /// Creates a stream at the start of a sequence.
-    pub fn for_dictionary(dictionary: &'d Dictionary) -> KmerStream<'d> {
-        KmerStream { dictionary, last: None, absent_minimizer: None, num_index_lookups: 0 }
+    pub fn for_dictionary(dictionary: &'d Dictionary) -> SequenceKmerLookup<'d> {
+        SequenceKmerLookup { dictionary, last: None, absent_minimizer: None, num_index_lookups: 0 }
     }
 
     /// Starts another sequence: the next k-mer does not continue the one before.
@@ -208,7 +208,7 @@ impl<'d> KmerStream<'d> {
     }
 
     #[inline]
-    fn find_by_index(&mut self, kmer: Kmer) -> Option<KmerPlace> {
+    fn find_by_index(&mut self, kmer: Kmer) -> Option<KmerPosition> {
         let Dictionary { k, m, .. } = *self.dictionary;
         let minimizer = find_minimizer(kmer, k, m);
         if self.absent_minimizer == Some(minimizer.hash) {
@@ -225,7 +225,7 @@ impl<'d> KmerStream<'d> {
     /// The position of `kmer`, which begins one base after the k-mer at `place`. `None` if the string does not continue
     /// with the last base of `kmer`.
     #[inline]
-    fn extend(&self, place: KmerPlace, kmer: Kmer) -> Option<KmerPlace> {
+    fn extend(&self, place: KmerPosition, kmer: Kmer) -> Option<KmerPosition> {
         let strings = &self.dictionary.strings;
         let k = u64::from(self.dictionary.k);
         let mut next = place;
@@ -242,7 +242,7 @@ impl<'d> KmerStream<'d> {
         if next.start < next.stretch.from || next.start + k > next.stretch.to {
             // A stretch is a part of its string.
             next.stretch =
-                strings.stretch_around_base(next.start).filter(|found| found.string == place.stretch.string)?;
+                strings.string_range_around(next.start).filter(|found| found.string == place.stretch.string)?;
             if next.start + k > next.stretch.to {
                 return None;
             }

@@ -9,11 +9,11 @@ use bytemuck::{Pod, Zeroable};
 use genuma_work::publish::{AtomicFile, PartialFile};
 use twox_hash::XxHash3_64;
 
-use crate::counts::Counts;
+use crate::counts::CompressedCounts;
 use crate::dictionary::Dictionary;
 use crate::error::Error;
 use crate::position_index::HashPositionIndex;
-use crate::sequence::Strings;
+use crate::sequence::KmerStrings;
 
 #[cfg(target_endian = "big")]
 compile_error!("dictionaries are little-endian and are read without conversion");
@@ -49,7 +49,7 @@ const PART_NAMES: [&str; NUM_PARTS] = [
 /// header.
 const COUNTS_PART: usize = 10;
 /// Limit of all numbers in the header. Below it, bit offsets and file offsets do not overflow.
-const MAX_NUMBER: u64 = 1 << 48;
+const MAX_HEADER_NUMBER: u64 = 1 << 48;
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -83,12 +83,12 @@ impl HeaderFields {
     /// Number of words of each array, computed from the other fields; for the counts as stored in the header.
     fn words_of_parts(&self) -> [u64; NUM_PARTS] {
         let bits = self.position_bits;
-        let [bases, blocks, starts] = Strings::num_words(self.num_bases, self.num_strings);
+        let [bases, blocks, starts] = KmerStrings::num_words(self.num_bases, self.num_strings);
         let [groups, buckets, entries] =
             HashPositionIndex::num_words(self.minimizer_buckets, self.minimizer_entries, bits);
         let [kmer_groups, kmer_buckets, kmer_entries] =
             HashPositionIndex::num_words(self.frequent_buckets, self.frequent_entries, bits);
-        let headers = Counts::num_headers(self.num_kmers, self.num_samples.into());
+        let headers = CompressedCounts::num_headers(self.num_kmers, self.num_samples.into());
         let counts = self.parts[COUNTS_PART].words;
         [bases, blocks, starts, groups, buckets, entries, kmer_groups, kmer_buckets, kmer_entries, headers, counts]
     }
@@ -105,7 +105,7 @@ impl HeaderFields {
             self.frequent_entries,
             self.parts[COUNTS_PART].words,
         ];
-        let in_range = numbers.iter().all(|&number| number < MAX_NUMBER)
+        let in_range = numbers.iter().all(|&number| number < MAX_HEADER_NUMBER)
             && (2..=32).contains(&self.k)
             && (1..=self.k).contains(&self.m)
             && self.num_samples as usize <= MAX_SAMPLES
@@ -201,7 +201,7 @@ fn write_dictionary(dictionary: &Dictionary, path: &Path) -> Result<(PartialFile
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn is_dictionary(path: impl AsRef<Path>) -> Result<bool, Error> {
+pub fn is_dictionary_file(path: impl AsRef<Path>) -> Result<bool, Error> {
     let path = path.as_ref();
     let opened = |source| Error::Open { path: path.to_path_buf(), source };
     let mut magic = [0; MAGIC.len()];
@@ -260,7 +260,7 @@ fn read_dictionary(path: &Path) -> Result<Dictionary, Error> {
     let [bases, blocks, starts, groups, buckets, entries, kmer_groups, kmer_buckets, kmer_entries, headers, data] =
         parts;
     let (num_bases, num_strings, position_bits) = (fields.num_bases, fields.num_strings, fields.position_bits);
-    let strings = Strings { bases, num_bases, starts_before_block: blocks, starts, num_strings };
+    let strings = KmerStrings { bases, num_bases, starts_before_block: blocks, starts, num_strings };
     let minimizers = HashPositionIndex {
         num_buckets: fields.minimizer_buckets,
         num_entries: fields.minimizer_entries,
@@ -278,6 +278,6 @@ fn read_dictionary(path: &Path) -> Result<Dictionary, Error> {
         entries: kmer_entries,
     };
     let (num_kmers, num_samples) = (fields.num_kmers, fields.num_samples as usize);
-    let counts = Counts { num_samples, num_kmers, headers, data };
+    let counts = CompressedCounts { num_samples, num_kmers, headers, data };
     Ok(Dictionary { k: fields.k, m: fields.m, num_kmers, strings, minimizers, frequent, counts, note })
 }

@@ -3,7 +3,7 @@
 //! [`DictionaryBuilder`] joins sorted k-mers to long strings, in which each k-mer occurs once. An index leads from
 //! minimizers to positions of the strings, as in SSHash (Pibiri 2022, <https://doi.org/10.1093/bioinformatics/btac245>).
 //! Counts are stored in the order of the strings, where neighbours are similar. [`Dictionary`] looks k-mers up, and
-//! [`KmerStream`] the k-mers of sequences. `docs/formats/dictionary.md` has the file format.
+//! [`SequenceKmerLookup`] the k-mers of sequences. `docs/formats/dictionary.md` has the file format.
 //!
 //! ```
 //! use genuma_dictionary::{DictionaryBuilder, DictionarySpec, KmerStream};
@@ -42,6 +42,6 @@ mod builder;
 mod file;
 
 pub use builder::{DictionaryBuilder, DictionarySpec};
-pub use dictionary::{Dictionary, DictionaryPartSizes, KmerStream};
+pub use dictionary::{Dictionary, DictionaryPartSizes, SequenceKmerLookup};
 pub use error::Error;
-pub use file::is_dictionary;
+pub use file::is_dictionary_file;

@@ -3,16 +3,16 @@
 
 use genuma_kmers::encode::{Kmer, kmer_mask, reverse_complement_kmer};
 
-use crate::sequence::Strings;
+use crate::sequence::KmerStrings;
 
 /// Multiplier of the m-mer hash: 2^64 divided by the golden ratio, an odd number with well-mixed bits.
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+const MMER_HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// XORed with an m-mer before hashing, so that the m-mer of A only does not have the smallest hash.
-const ORDER_MASK: u64 = 0x5d4c_3b2a_1908_f7e6;
+const MMER_ORDER_MASK: u64 = 0x5d4c_3b2a_1908_f7e6;
 
 /// Mask of the lowest bits of a hash. While hashes are compared, these bits contain the position of the m-mer in its
 /// k-mer.
-const PLACE_MASK: u64 = 31;
+const POSITION_MASK: u64 = 31;
 
 /// The minimizer of a k-mer: its hash and position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) fn minimizer_length(k: u32, num_bases: u64) -> u32 {
 
 #[inline(always)]
 fn hash_mmer(forward: u64, reverse: u64) -> u64 {
-    (forward.min(reverse) ^ ORDER_MASK).wrapping_mul(MULTIPLIER) & !PLACE_MASK
+    (forward.min(reverse) ^ MMER_ORDER_MASK).wrapping_mul(MMER_HASH_MULTIPLIER) & !POSITION_MASK
 }
 
 /// Finds the minimizer of a k-mer. Among equal m-mers, the first on the canonical strand.
@@ -45,12 +45,12 @@ pub(crate) fn find_minimizer(kmer: Kmer, k: u32, m: u32) -> Minimizer {
         let hash = hash_mmer(forward >> (2 * (last - at)) & mmer_mask, reverse >> (2 * at) & mmer_mask);
         least = least.min(hash | u64::from(at));
     }
-    Minimizer { hash: least & !PLACE_MASK, at: least & PLACE_MASK }
+    Minimizer { hash: least & !POSITION_MASK, at: least & POSITION_MASK }
 }
 
 /// Calls `each` for each k-mer of the strings, with its start, the k-mer and its minimizer. Positions are those in the
 /// strings.
-pub(crate) fn for_each_kmer(strings: &Strings, k: u32, m: u32, mut each: impl FnMut(u64, Kmer, Minimizer)) {
+pub(crate) fn for_each_kmer(strings: &KmerStrings, k: u32, m: u32, mut each: impl FnMut(u64, Kmer, Minimizer)) {
     let mut window = MmerWindow::new(k, m);
     let mut start = 0;
     while let Some(end) = string_end(strings, start) {
@@ -67,10 +67,10 @@ pub(crate) fn for_each_kmer(strings: &Strings, k: u32, m: u32, mut each: impl Fn
 }
 
 /// Position after the last base of the string that begins at `start`; `None` if no string begins there.
-fn string_end(strings: &Strings, start: u64) -> Option<u64> {
-    let mut stretch = strings.stretch_around_base(start).filter(|_| start < strings.num_bases)?;
+fn string_end(strings: &KmerStrings, start: u64) -> Option<u64> {
+    let mut stretch = strings.string_range_around(start).filter(|_| start < strings.num_bases)?;
     while stretch.to < strings.num_bases
-        && let Some(next) = strings.stretch_around_base(stretch.to).filter(|next| next.string == stretch.string)
+        && let Some(next) = strings.string_range_around(stretch.to).filter(|next| next.string == stretch.string)
     {
         stretch = next;
     }
@@ -96,7 +96,7 @@ impl MmerWindow {
 
     /// Prepares the window for a string whose first k-mer begins at `start`: hashes all m-mers of this k-mer but the
     /// last.
-    fn start_string(&mut self, strings: &Strings, start: u64) {
+    fn start_string(&mut self, strings: &KmerStrings, start: u64) {
         for at in start..start + u64::from(self.k - self.m) {
             let forward = strings.kmer_at(at, self.m);
             self.hashes[at as usize % 32] = hash_mmer(forward, reverse_complement_kmer(forward, self.m));
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn both_strands_and_the_window_agree() {
         for (k, m) in [(15, 11), (21, 7), (24, 13), (31, 5), (32, 20), (32, 3), (2, 2)] {
-            let mut strings = Strings::default();
+            let mut strings = KmerStrings::default();
             let mut state = 3u64;
             for string in 0..40u64 {
                 strings.begin_string();

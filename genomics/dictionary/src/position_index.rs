@@ -9,12 +9,12 @@ use crate::error::Error;
 use crate::kmer_set::reserve;
 
 /// Number of buckets in a group.
-const GROUP_BUCKETS: u64 = 32;
+const BUCKETS_PER_GROUP: u64 = 32;
 /// Bits of a fingerprint. With 8 bits, one in 256 entries of other hashes in the same bucket is mistaken for an entry
 /// of the searched hash.
 const FINGERPRINT_BITS: u32 = 8;
 /// Maximum number of positions that are stored for a hash. A hash with more positions has one entry without a position.
-pub(crate) const MAX_POSITIONS: usize = 16;
+pub(crate) const MAX_POSITIONS_PER_HASH: usize = 16;
 /// Number of hash ranges whose entries are counted first, so that few passes fill the index.
 const NUM_HASH_RANGES: usize = 1 << 12;
 
@@ -38,7 +38,7 @@ pub(crate) struct HashPositionIndex {
 pub(crate) enum IndexEntry {
     /// One of the positions of the hash in the strings.
     Position(u64),
-    /// The hash has more than [`MAX_POSITIONS`] positions.
+    /// The hash has more than [`MAX_POSITIONS_PER_HASH`] positions.
     ManyPositions,
 }
 
@@ -46,7 +46,7 @@ impl HashPositionIndex {
     /// Number of words of the three arrays: entries before each group, bucket sizes, entries.
     pub(crate) fn num_words(num_buckets: u64, num_entries: u64, position_bits: u32) -> [u64; 3] {
         [
-            num_buckets.div_ceil(GROUP_BUCKETS) + 1,
+            num_buckets.div_ceil(BUCKETS_PER_GROUP) + 1,
             (num_entries + num_buckets).div_ceil(64),
             (num_entries * u64::from(position_bits + FINGERPRINT_BITS)).div_ceil(64),
         ]
@@ -79,12 +79,12 @@ impl HashPositionIndex {
     /// Index of the first entry of a bucket, and number of its entries.
     #[inline]
     fn entries_of_bucket(&self, bucket: u64) -> (u64, u64) {
-        let group = bucket / GROUP_BUCKETS;
+        let group = bucket / BUCKETS_PER_GROUP;
         // The minimum matters only for a damaged file.
         let before = self.entries_before_group.get(group as usize).map_or(0, |&before| before.min(self.num_entries));
-        let group_start = before + group * GROUP_BUCKETS;
+        let group_start = before + group * BUCKETS_PER_GROUP;
         let mut at = group_start;
-        let mut buckets_left = (bucket % GROUP_BUCKETS) as u32;
+        let mut buckets_left = (bucket % BUCKETS_PER_GROUP) as u32;
         while buckets_left > 0 {
             let zeros = !read_bits(&self.bucket_sizes, at, 64);
             let num_zeros = zeros.count_ones();
@@ -96,7 +96,7 @@ impl HashPositionIndex {
                 break;
             }
         }
-        let first = before + (at - group_start) - bucket % GROUP_BUCKETS;
+        let first = before + (at - group_start) - bucket % BUCKETS_PER_GROUP;
         let mut num = 0;
         loop {
             let ones = read_bits(&self.bucket_sizes, at + num, 64).trailing_ones();
@@ -118,7 +118,7 @@ fn bucket_of(hash: u64, num_buckets: u64) -> (u64, u64) {
 /// Function that calls its argument with each hash and its position, in the same order each time.
 pub(crate) type HashScan<'a> = dyn Fn(&mut dyn FnMut(u64, u64)) + 'a;
 
-/// A new index, and the sorted hashes with more than [`MAX_POSITIONS`] positions.
+/// A new index, and the sorted hashes with more than [`MAX_POSITIONS_PER_HASH`] positions.
 #[derive(Debug)]
 pub(crate) struct BuiltPositionIndex {
     pub(crate) index: HashPositionIndex,
@@ -190,7 +190,7 @@ impl IndexWriter {
         while self.bucket < bucket {
             self.sizes.push_bits(0, 1);
             self.bucket += 1;
-            if self.bucket.is_multiple_of(GROUP_BUCKETS) {
+            if self.bucket.is_multiple_of(BUCKETS_PER_GROUP) {
                 self.index.entries_before_group.push(self.index.num_entries);
             }
         }
@@ -220,7 +220,7 @@ impl IndexWriter {
     fn finish(mut self) -> BuiltPositionIndex {
         let num_buckets = self.index.num_buckets;
         self.move_to_bucket(num_buckets);
-        let num_groups = num_buckets.div_ceil(GROUP_BUCKETS) as usize;
+        let num_groups = num_buckets.div_ceil(BUCKETS_PER_GROUP) as usize;
         self.index.entries_before_group.resize(num_groups + 1, self.index.num_entries);
         let IndexWriter { mut index, sizes, entries, frequent_hashes, .. } = self;
         (index.bucket_sizes, index.entries) = (sizes.into_words(), entries.into_words());
@@ -245,7 +245,7 @@ mod tests {
                 }
             };
             let position_bits = HashPositionIndex::position_bits(num_hashes * 20);
-            let built = build_index(&scan, position_bits, MAX_POSITIONS, memory_bytes).expect("memory");
+            let built = build_index(&scan, position_bits, MAX_POSITIONS_PER_HASH, memory_bytes).expect("memory");
             let index = &built.index;
             let words = [&index.entries_before_group, &index.bucket_sizes, &index.entries].map(|w| w.len() as u64);
             assert_eq!(words, HashPositionIndex::num_words(index.num_buckets, index.num_entries, position_bits));

@@ -12,7 +12,7 @@ const START_BITS: u32 = 16;
 
 /// The strings into which the k-mers of a dictionary were joined, at 2 bits a base.
 #[derive(Debug, Default)]
-pub(crate) struct Strings {
+pub(crate) struct KmerStrings {
     /// Bases at 2 bits each, the first in the highest bits of the first word.
     pub(crate) bases: Vec<u64>,
     pub(crate) num_bases: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Strings {
 
 /// A range of bases that all belong to one string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StringStretch {
+pub(crate) struct StringRange {
     /// Number of the string, from 0.
     pub(crate) string: u64,
     /// Position of the first base of the range.
@@ -34,7 +34,7 @@ pub(crate) struct StringStretch {
     pub(crate) to: u64,
 }
 
-impl Strings {
+impl KmerStrings {
     /// Number of words of the three arrays: bases, block counts, string starts.
     pub(crate) fn num_words(num_bases: u64, num_strings: u64) -> [u64; 3] {
         [num_bases.div_ceil(WORD_BASES), num_bases.div_ceil(BLOCK_BASES) + 2, num_strings.div_ceil(4)]
@@ -108,7 +108,7 @@ impl Strings {
     /// least 1,024 bases beyond `at`; its start may be after the start of the string. `None` if no string begins at
     /// `at` or before.
     #[inline]
-    pub(crate) fn stretch_around_base(&self, at: u64) -> Option<StringStretch> {
+    pub(crate) fn string_range_around(&self, at: u64) -> Option<StringRange> {
         let block = at >> BLOCK_BASES_LOG2;
         let (first, end, next_end) =
             (self.starts_before(block), self.starts_before(block + 1), self.starts_before(block + 2));
@@ -127,7 +127,7 @@ impl Strings {
         if next == end && end < next_end {
             to = ((block + 1) << BLOCK_BASES_LOG2) + self.start_in_block(next);
         }
-        Some(StringStretch { string: next.checked_sub(1)?, from, to })
+        Some(StringRange { string: next.checked_sub(1)?, from, to })
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
     fn strings_and_their_stretches_come_back() {
         let lengths: Vec<u64> =
             (0..400).map(|i: u64| 5 + i * i % 97 + u64::from(i.is_multiple_of(50)) * 5000).collect();
-        let mut strings = Strings::default();
+        let mut strings = KmerStrings::default();
         let mut bases = Vec::new();
         for &length in &lengths {
             strings.begin_string();
@@ -151,7 +151,7 @@ mod tests {
         }
         strings.finish();
         let words = [&strings.bases, &strings.starts_before_block, &strings.starts].map(|words| words.len() as u64);
-        assert_eq!(words, Strings::num_words(strings.num_bases, strings.num_strings));
+        assert_eq!(words, KmerStrings::num_words(strings.num_bases, strings.num_strings));
         for at in 0..bases.len() {
             let k = (bases.len() - at).min(31);
             let kmer = bases[at..at + k].iter().fold(0, |kmer, code| kmer << 2 | code);
@@ -160,7 +160,7 @@ mod tests {
         let mut start = 0;
         for (number, length) in lengths.into_iter().enumerate() {
             for at in start..start + length {
-                let found = strings.stretch_around_base(at).expect("a string");
+                let found = strings.string_range_around(at).expect("a string");
                 assert_eq!(found.string, number as u64);
                 assert!(found.from >= start && found.from <= at && found.to <= start + length, "{at}: {found:?}");
                 assert!(found.to == start + length || found.to > at + BLOCK_BASES, "{at}: {found:?}");

@@ -10,16 +10,16 @@ use genuma_kmers::encode::{Kmer, reverse_complement_kmer};
 use crate::counts::DictionaryCountsBuilder;
 use crate::error::Error;
 use crate::kmer_set::KmerSet;
-use crate::sequence::Strings;
+use crate::sequence::KmerStrings;
 
 /// Maximum number of k-mers by which a string is extended to the left; they are kept in memory until the string is
 /// complete.
-const MAX_LEFT_KMERS: usize = 1 << 20;
+const MAX_LEFT_EXTENSION_KMERS: usize = 1 << 20;
 
 /// The strings of a set of k-mers, and the counts in the order of the strings.
 #[derive(Debug)]
 pub(crate) struct JoinedKmers {
-    pub(crate) strings: Strings,
+    pub(crate) strings: KmerStrings,
     pub(crate) counts: DictionaryCountsBuilder,
 }
 
@@ -35,11 +35,12 @@ pub(crate) fn join_kmers(
     num_samples: usize,
     max_bytes: u64,
 ) -> Result<JoinedKmers, Error> {
-    let joined = JoinedKmers { strings: Strings::default(), counts: DictionaryCountsBuilder::for_samples(num_samples) };
+    let joined =
+        JoinedKmers { strings: KmerStrings::default(), counts: DictionaryCountsBuilder::for_samples(num_samples) };
     let mut joiner = Joiner { k, rows, num_samples, joined, left: Vec::new(), num_joined: 0 };
     for seed in 0..set.len() {
         if set.take_kmer(seed) {
-            joiner.join_string(&mut set, seed);
+            joiner.build_string(&mut set, seed);
             joiner.check_memory(set.len() as u64, max_bytes)?;
         }
     }
@@ -61,14 +62,14 @@ struct Joiner<'a> {
 
 impl Joiner<'_> {
     /// Makes the string that contains the k-mer with index `seed`, by extending it in both directions.
-    fn join_string(&mut self, set: &mut KmerSet, seed: usize) {
+    fn build_string(&mut self, set: &mut KmerSet, seed: usize) {
         let forward = set.kmer_at(seed);
         let seed_kmer = Kmer { forward, reverse: reverse_complement_kmer(forward, self.k) };
         // To the left of a k-mer is to the right of its reverse complement.
         let mut leftmost = Kmer { forward: seed_kmer.reverse, reverse: seed_kmer.forward };
         let mut first = seed;
         self.left.clear();
-        while self.left.len() < MAX_LEFT_KMERS
+        while self.left.len() < MAX_LEFT_EXTENSION_KMERS
             && let Some((next, index)) = set.take_successor(leftmost)
         {
             self.left.push((first as u64) << 2 | leftmost.reverse & 3);

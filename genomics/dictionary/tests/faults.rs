@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::{Counts, MEMORY_BYTES, build, count_kmers, mix, random_sequence, row};
-use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionarySpec, Error, KmerStream, is_dictionary};
+use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionarySpec, Error, SequenceKmerLookup, is_dictionary_file};
 use genuma_kmers::encode;
 use twox_hash::XxHash3_64;
 
@@ -19,7 +19,7 @@ fn any_changed_byte_is_noticed() {
     let path = folder.path().join("x.gkd");
     let dictionary = build(&counts(), 31, MEMORY_BYTES).expect("a dictionary");
     dictionary.write_unpublished(&path).expect("written").0.publish().expect("published");
-    assert!(is_dictionary(&path).expect("a file"));
+    assert!(is_dictionary_file(&path).expect("a file"));
     let whole = fs::read(&path).expect("a file");
     let places = (0..300).chain(4080..4200).chain((0..200).map(|i| mix(i) as usize % whole.len()));
     for place in places.chain([whole.len() - 1]) {
@@ -71,7 +71,7 @@ fn wrong_parts_with_valid_checksums_do_no_harm() {
         make_checksums_valid(&mut bytes);
         fs::write(&path, bytes).expect("written");
         let changed = Dictionary::open(&path).expect("its checksums are valid");
-        let mut stream = KmerStream::for_dictionary(&changed);
+        let mut stream = SequenceKmerLookup::for_dictionary(&changed);
         for sequence in &sequences {
             stream.start_sequence();
             for (start, kmer) in encode::kmers(sequence, 31) {
@@ -109,11 +109,11 @@ fn truncated_and_other_files_are_refused() {
     assert!(matches!(Dictionary::open(&path), Err(Error::WrongFileLength { .. })));
     for other in [&b""[..], b"GENUMA", b"GENUMATB and more"] {
         fs::write(&path, other).expect("written");
-        assert!(!is_dictionary(&path).expect("a file"));
+        assert!(!is_dictionary_file(&path).expect("a file"));
         assert!(matches!(Dictionary::open(&path), Err(Error::NotADictionary { .. })));
     }
     fs::remove_file(&path).expect("removed");
-    assert!(matches!(is_dictionary(&path), Err(Error::Open { .. })));
+    assert!(matches!(is_dictionary_file(&path), Err(Error::Open { .. })));
     assert!(matches!(Dictionary::open(&path), Err(Error::Open { .. })));
 }
 

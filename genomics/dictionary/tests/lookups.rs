@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Counts, MEMORY_BYTES, assert_same_kmers, build, count_kmers, mix, random_sequence, row, strand};
-use genuma_dictionary::{Dictionary, KmerStream};
+use genuma_dictionary::{Dictionary, SequenceKmerLookup};
 use genuma_kmers::encode;
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn reopened(dictionary: &Dictionary) -> Dictionary {
 
 /// Asserts that a stream finds what lookups of single k-mers find.
 fn assert_stream_is_correct(dictionary: &Dictionary, counts: &Counts, sequences: &[Vec<u8>]) {
-    let mut stream = KmerStream::for_dictionary(dictionary);
+    let mut stream = SequenceKmerLookup::for_dictionary(dictionary);
     for sequence in sequences {
         stream.start_sequence();
         for (start, kmer) in encode::kmers(sequence, dictionary.k()) {
@@ -82,7 +82,7 @@ fn a_circle_is_one_string() {
     assert_eq!((dictionary.num_strings(), dictionary.len()), (1, 5000));
     assert_same_kmers(&dictionary, &counts);
     // A stream needs the index at its start and where the circle was cut.
-    let mut stream = KmerStream::for_dictionary(&dictionary);
+    let mut stream = SequenceKmerLookup::for_dictionary(&dictionary);
     let found = encode::kmers(&circle, 31).filter(|&(start, kmer)| stream.find_kmer(start, kmer).is_some()).count();
     assert!(found == 5000 && stream.num_index_lookups() <= 2, "{found}, {}", stream.num_index_lookups());
 }

@@ -100,7 +100,7 @@ impl Bins {
     }
 
     /// Number of k-mers in a bin.
-    pub(crate) fn num_kmers_of_bin(&self, bin: usize) -> u64 {
+    pub(crate) fn kmer_count_of_bin(&self, bin: usize) -> u64 {
         self.lock(bin).kmers
     }
 
@@ -203,7 +203,7 @@ impl Bins {
     pub(crate) fn write_consecutively(self, file: &SpillFile) -> Result<SpilledBinIndex, Error> {
         let (mut bins, mut bytes) = (Vec::with_capacity(self.len()), Vec::new());
         for bin in 0..self.len() {
-            let (kmers, mut blocks) = (self.num_kmers_of_bin(bin), Vec::new());
+            let (kmers, mut blocks) = (self.kmer_count_of_bin(bin), Vec::new());
             bytes.clear();
             let mut failed = Ok(());
             self.for_each_extent(bin, |records| {
@@ -248,7 +248,7 @@ pub(crate) trait BinSource: Sync {
     fn len(&self) -> usize;
 
     /// Number of k-mers in a bin.
-    fn num_kmers_of_bin(&self, bin: usize) -> u64;
+    fn kmer_count_of_bin(&self, bin: usize) -> u64;
 
     /// Calls `each` with all records of a bin, those of one extent at a time.
     fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
@@ -262,8 +262,8 @@ impl BinSource for Bins {
         Bins::len(self)
     }
 
-    fn num_kmers_of_bin(&self, bin: usize) -> u64 {
-        Bins::num_kmers_of_bin(self, bin)
+    fn kmer_count_of_bin(&self, bin: usize) -> u64 {
+        Bins::kmer_count_of_bin(self, bin)
     }
 
     fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
@@ -302,7 +302,7 @@ mod tests {
             found.sort_unstable();
             expected.sort_unstable();
             assert!(found == expected);
-            assert_eq!(bins.num_kmers_of_bin(bin), (0..1000).filter(|i| i % 3 == bin as u64).sum::<u64>());
+            assert_eq!(bins.kmer_count_of_bin(bin), (0..1000).filter(|i| i % 3 == bin as u64).sum::<u64>());
             bins.free_bin(bin);
             bins.for_each_extent(bin, |records| assert!(records.is_empty())).expect("readable");
         }

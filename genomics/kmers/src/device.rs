@@ -102,7 +102,7 @@ impl Devices {
     }
 
     /// Creates the lanes of the devices that have not failed; they share `reserved` bytes of host memory.
-    pub(crate) fn usable_lanes(&self, reserved: u64) -> Vec<DeviceLane> {
+    pub(crate) fn create_usable_lanes(&self, reserved: u64) -> Vec<DeviceLane> {
         let each = reserved / self.max_lanes().max(1) as u64;
         let alive = self.devices.iter().filter(|device| !device.is_lost());
         let lanes = alive.flat_map(|device| std::iter::repeat_n(device, LANES));

@@ -49,13 +49,13 @@ pub fn unpack(word: u64, k: u32) -> Vec<u8> {
 }
 
 /// Iterates over all k-mers of `seq` without a base other than A, C, G, T; yields their start and both strands.
-pub fn kmers(seq: &[u8], k: u32) -> Kmers<'_> {
-    Kmers { seq, k: k as usize, mask: kmer_mask(k), top: 2 * (k - 1), end: 0, bases: 0, forward: 0, reverse: 0 }
+pub fn kmers(seq: &[u8], k: u32) -> KmerIterator<'_> {
+    KmerIterator { seq, k: k as usize, mask: kmer_mask(k), top: 2 * (k - 1), end: 0, bases: 0, forward: 0, reverse: 0 }
 }
 
 /// Iterator over the k-mers of a sequence ([`kmers`]).
 #[derive(Debug, Clone)]
-pub struct Kmers<'a> {
+pub struct KmerIterator<'a> {
     seq: &'a [u8],
     k: usize,
     mask: u64,
@@ -68,7 +68,7 @@ pub struct Kmers<'a> {
     reverse: u64,
 }
 
-impl Iterator for Kmers<'_> {
+impl Iterator for KmerIterator<'_> {
     type Item = (usize, Kmer);
 
     #[inline]

@@ -13,7 +13,7 @@ use genuma_machine::placement::{Slab, SlabBuffer as SlabPiece};
 use genuma_work::spill::{LocalObjectRange, SpillBlock, SpillFile};
 
 use crate::Error;
-use crate::node_assignment::{NodeAssignment, NodeShare};
+use crate::node_assignment::{NodeAssignment, NodeUsage};
 
 /// What the spill file contains, for error messages.
 const SPILL_CONTENT: &str = "k-mer";
@@ -142,15 +142,15 @@ impl ExtentPool {
 
     /// Numbers of bytes of the memory that are on each NUMA node; empty if there is only one node or the kernel does
     /// not report it.
-    pub(crate) fn memory_by_node(&self) -> Vec<NodeShare> {
+    pub(crate) fn memory_by_node(&self) -> Vec<NodeUsage> {
         let share = |(node, slab): (usize, &Arc<Slab>)| {
             let (id, found) = (self.nodes.node_id(node)?, slab.query_residence().ok()?);
             let on = |id| found.pages_by_node.get(&id).copied().unwrap_or(0) * found.page_bytes;
             let here = on(id);
             let elsewhere = found.num_resident_pages() * found.page_bytes - here;
-            Some(NodeShare {
+            Some(NodeUsage {
                 node: id,
-                threads: self.nodes.num_threads_of_node(node),
+                threads: self.nodes.thread_count_of_node(node),
                 local_bytes: here,
                 remote_bytes: elsewhere,
             })

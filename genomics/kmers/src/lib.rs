@@ -58,11 +58,11 @@ pub use checkpoint::{BinnedReadsCheckpoint, CountedKmersCheckpoint};
 pub use device::{DeviceTimeGain, Devices, estimate_device_gain};
 pub use genuma_machine::processor::{prefetch, run_with_widest_simd};
 pub use minimizer_filter::{MinimizerFilter, MinimizerFilterScratch};
-pub use node_assignment::NodeShare;
+pub use node_assignment::NodeUsage;
 pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_in_partitions};
 pub use pipeline::{ScatteredReads, count};
 pub use plan::{CountForecast, ExpectedInput, bin_grid_for_kmers, min_memory_bytes, min_memory_for_grid};
-pub use sample_count::{SampleKmers, ScatteredSamples};
+pub use sample_count::{ScatteredSamples, SortedSampleKmers};
 pub use scatter::{ScatterDevice, SimulatedFpga};
 pub use shards::{ShardKmerIndex, count_shards};
 pub use sorted_kmers::SortedKmers;
@@ -103,7 +103,7 @@ pub struct CountParams {
 impl CountParams {
     /// Estimates the number of k-mers of all lanes from their first reads.
     pub fn estimate_input(&self, lanes: &[Lane]) -> ExpectedInput {
-        ExpectedInput::from_read_estimate(&ReadEstimate::from_lanes(lanes), self.k)
+        ExpectedInput::from_read_estimate(&ReadEstimate::estimate_lanes(lanes), self.k)
     }
 
     /// Bytes of the memory that are reserved for device lanes: at most a quarter, and no more than the threads can

@@ -57,7 +57,7 @@ impl NodeAssignment {
     }
 
     /// Number of threads assigned to the node with index `node`.
-    pub(crate) fn num_threads_of_node(&self, node: usize) -> usize {
+    pub(crate) fn thread_count_of_node(&self, node: usize) -> usize {
         self.threads.iter().filter(|&&of| of == node).count()
     }
 
@@ -83,7 +83,7 @@ impl NodeAssignment {
 
 /// Threads and memory of a count on one NUMA node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NodeShare {
+pub struct NodeUsage {
     /// Number of the NUMA node in Linux.
     pub node: u32,
     /// Number of threads pinned to the node.
@@ -109,7 +109,7 @@ mod tests {
     fn bins_are_assigned_to_nodes_like_threads() {
         let nodes = NodeAssignment::for_topology(&machine("2 nodes x 4 cores, 1 GiB"), 5);
         assert_eq!((nodes.num_nodes(), nodes.node_id(0), nodes.node_id(1)), (2, Some(0), Some(1)));
-        assert_eq!([nodes.num_threads_of_node(0), nodes.num_threads_of_node(1)], [3, 2]);
+        assert_eq!([nodes.thread_count_of_node(0), nodes.thread_count_of_node(1)], [3, 2]);
         let bins: Vec<usize> = (0..10).map(|bin| nodes.node_of_bin(bin)).collect();
         assert_eq!(bins, [0, 1, 0, 1, 0, 0, 1, 0, 1, 0]);
     }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn every_thread_of_this_machine_has_a_node() {
         let nodes = NodeAssignment::for_this_machine(5);
-        assert_eq!((0..nodes.num_nodes()).map(|node| nodes.num_threads_of_node(node)).sum::<usize>(), 5);
+        assert_eq!((0..nodes.num_nodes()).map(|node| nodes.thread_count_of_node(node)).sum::<usize>(), 5);
         std::thread::spawn(move || assert!(nodes.pin_thread(4) < nodes.num_nodes())).join().expect("no panic");
     }
 }

@@ -14,7 +14,7 @@ use crate::counter_table::{
 };
 use crate::device::{DeviceLane, Devices};
 use crate::extents::ExtentPool;
-use crate::node_assignment::{NodeAssignment, NodeShare};
+use crate::node_assignment::{NodeAssignment, NodeUsage};
 use crate::partition::BinGrid;
 use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan, min_memory_bytes};
 use crate::scatter::{ScatterThread, ScatterTotals};
@@ -46,7 +46,7 @@ where
 {
     check_params(params)?;
     let kmers = params.estimate_input(lanes).input_per_partition(params.partition.num_partitions()).kmers;
-    let demand = MemoryDemand::of_count::<S>(kmers, params.threads, KmerDelivery::Roots);
+    let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let (scattered, mut prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
     let select = select(&scattered.totals.kmers, &mut prepared);
@@ -63,7 +63,7 @@ pub struct ScatteredReads<const S: usize> {
     pub(crate) threads: usize,
     pub(crate) totals: ScatterTotals<S>,
     /// Memory of the bins by NUMA node; empty with a single node.
-    pub(crate) memory_by_node: Vec<NodeShare>,
+    pub(crate) memory_by_node: Vec<NodeUsage>,
     /// Devices that count in addition to the threads.
     pub(crate) devices: Devices,
     /// Bytes of the memory that are reserved for device lanes.
@@ -105,7 +105,7 @@ impl<const S: usize> ScatteredReads<S> {
     pub(crate) fn plan_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
         check_params(params)?;
         let kmers = params.estimate_input(lanes).input_per_partition(params.partition.num_partitions()).kmers;
-        let demand = MemoryDemand::of_count::<S>(kmers, params.threads, KmerDelivery::SortedKmers);
+        let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::SortedKmers);
         Ok(MemoryPlan::divide_memory(&demand, params.memory_for_threads()))
     }
 
@@ -284,12 +284,12 @@ pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
     let mut queues: Vec<BinQueue> = (0..nodes.num_nodes()).map(|_| BinQueue::default()).collect();
     (0..bins.len()).for_each(|bin| queues[nodes.node_of_bin(bin)].bins.push(bin));
     for queue in &mut queues {
-        queue.bins.sort_by_key(|&bin| std::cmp::Reverse(bins.num_kmers_of_bin(bin)));
+        queue.bins.sort_by_key(|&bin| std::cmp::Reverse(bins.kmer_count_of_bin(bin)));
     }
     let (queues, stop, make) = (&queues, &AtomicBool::new(false), &make);
     let from = |home| {
         let (others, first) = queues.split_at(home);
-        first.iter().chain(others).flat_map(BinQueue::take_all).take_while(|_| !stop.load(Relaxed))
+        first.iter().chain(others).flat_map(BinQueue::take_bins).take_while(|_| !stop.load(Relaxed))
     };
 
     let left = Mutex::new(Vec::new());
@@ -304,7 +304,7 @@ pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
         }
         Ok((counting.totals, harvest))
     };
-    let lanes = devices.usable_lanes(reserved.saturating_sub(lane_buffers(plan, devices)));
+    let lanes = devices.create_usable_lanes(reserved.saturating_sub(lane_buffers(plan, devices)));
     let count_on_device = |lane: &DeviceLane| {
         let mut harvest = make();
         let share = lane.count_bins::<S>(k, bins, from(lane.number % nodes.num_nodes()), &mut harvest, &left)?;
@@ -364,7 +364,7 @@ struct BinQueue {
 
 impl BinQueue {
     /// Removes the remaining bins from the queue one by one. Several threads may take bins at the same time.
-    fn take_all(&self) -> impl Iterator<Item = usize> {
+    fn take_bins(&self) -> impl Iterator<Item = usize> {
         std::iter::from_fn(|| self.bins.get(self.next.fetch_add(1, Relaxed)).copied())
     }
 }
@@ -447,7 +447,7 @@ struct ThreadCounter<const S: usize> {
 impl<const S: usize> ThreadCounter<S> {
     fn new(k: u32, plan: &MemoryPlan) -> Self {
         let (collapse, tally) =
-            (SuperKmerCollapser::with_capacity(k, plan.held_super_kmers), CounterTable::with_max_slots(plan.slots));
+            (SuperKmerCollapser::with_capacity(k, plan.collapser_slots), CounterTable::with_max_slots(plan.slots));
         Self {
             k,
             collapser: collapse,
@@ -468,7 +468,7 @@ impl<const S: usize> ThreadCounter<S> {
     ) -> Result<(), Error> {
         let Self { k, collapser: collapse, keys, table: tally, totals: share, kmers } = self;
         // Assume the same diversity as in the bins before.
-        let seen = bins.num_kmers_of_bin(bin);
+        let seen = bins.kmer_count_of_bin(bin);
         let distinct =
             if *kmers == 0 { seen / 8 } else { (seen as u128 * share.distinct as u128 / *kmers as u128) as u64 };
         while let Some(class) = classes.pop() {

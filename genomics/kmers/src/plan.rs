@@ -33,9 +33,9 @@ const MIN_BUFFER_BYTES: u64 = 256;
 /// Maximum size in bytes of a thread's buffer for one bin.
 const MAX_BUFFER_BYTES: u64 = 512;
 /// Minimum number of slots of the table in which a thread merges equal super-k-mers.
-const MIN_HELD_SUPER_KMERS: usize = 64;
+const MIN_COLLAPSER_SLOTS: usize = 64;
 /// Maximum number of slots of the table in which a thread merges equal super-k-mers.
-const MAX_HELD_SUPER_KMERS: usize = 8192;
+const MAX_COLLAPSER_SLOTS: usize = 8192;
 /// Preferred minimum size of an extent in bytes: the number of bins is reduced before extents become smaller.
 const PREFERRED_EXTENT_BYTES: u64 = 16 * KIB;
 
@@ -53,7 +53,7 @@ impl ExpectedInput {
     /// makes the count slower, but not wrong.
     pub fn from_read_estimate(reads: &ReadEstimate, k: u32) -> Self {
         let k = k.clamp(crate::MIN_K, crate::MAX_K);
-        let kmers = reads.num_kmers_of_length(k);
+        let kmers = reads.estimate_num_kmers(k);
         // A minimizer is the smallest of `window` m-mers; on average a new one comes every (window + 1) / 2 k-mers. A
         // record has a header, the bases that its k-mers share, and unused bits in its last byte.
         let window = u64::from(k - 1 - minimizer_length(k));
@@ -77,7 +77,7 @@ pub(crate) fn partitions_needed<const S: usize>(expected: &ExpectedInput, params
     let fits = |&parts: &u32| {
         let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
         let plan = MemoryPlan::divide_memory(
-            &MemoryDemand::of_count::<S>(kmers, params.threads, KmerDelivery::Roots),
+            &MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots),
             params.memory_for_threads(),
         );
         // One sixteenth is a reserve for a wrong estimate.
@@ -108,7 +108,7 @@ pub fn bin_grid_for_kmers(kmers: u64, num_partitions: u32) -> BinGrid {
 /// Minimum memory in bytes with which `threads` threads can scatter reads into the bins of a grid.
 pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
     let (bins, demand) =
-        (grid.num_bins() as u64, MemoryDemand::of_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers));
+        (grid.num_bins() as u64, MemoryDemand::for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers));
     let threads = threads as u64;
     let bins = (4 * bins * MIN_EXTENT_BYTES).max(8 * bins * threads * MIN_BUFFER_BYTES);
     min_memory_bytes(threads as usize).max(bins + threads * demand.fixed_bytes_per_thread)
@@ -118,7 +118,7 @@ pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
 pub(crate) fn forecast_count<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<CountForecast> {
     let parts = partitions_needed::<S>(expected, params)?;
     let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
-    let demand = MemoryDemand::of_count::<S>(kmers, params.threads, KmerDelivery::Roots);
+    let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let spilled = bytes.saturating_sub(plan.capacity_bytes(0));
     Some(CountForecast {
@@ -139,7 +139,7 @@ pub(crate) struct MemoryDemand {
     /// Bytes of a slot of a counter table.
     slot_bytes: usize,
     /// Bytes of a super-k-mer in the table that merges equal super-k-mers.
-    held_super_kmer_bytes: usize,
+    collapser_slot_bytes: usize,
     /// Bytes that a thread needs apart from buffers and tables: for spectra and the minimizers of a read.
     fixed_bytes_per_thread: u64,
     /// Form in which the counted k-mers are delivered.
@@ -157,13 +157,13 @@ pub(crate) enum KmerDelivery {
 
 impl MemoryDemand {
     /// Memory demand of a count of `kmers` k-mers with counters of `S` samples.
-    pub(crate) fn of_count<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
+    pub(crate) fn for_count<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
         let thread = 32 * KIB + (S * SPECTRUM_SLOTS * size_of::<u64>()) as u64;
         Self {
             kmers,
             threads,
             slot_bytes: slot_bytes::<S>(),
-            held_super_kmer_bytes: counted_super_kmer_bytes::<S>(),
+            collapser_slot_bytes: counted_super_kmer_bytes::<S>(),
             fixed_bytes_per_thread: thread,
             output,
         }
@@ -171,7 +171,7 @@ impl MemoryDemand {
 
     /// Minimum memory in bytes with which the count is possible.
     fn min_bytes(&self) -> u64 {
-        let thread = (2 * MIN_SLOTS * self.slot_bytes + 2 * MIN_HELD_SUPER_KMERS * self.held_super_kmer_bytes) as u64;
+        let thread = (2 * MIN_SLOTS * self.slot_bytes + 2 * MIN_COLLAPSER_SLOTS * self.collapser_slot_bytes) as u64;
         let bins = MIN_BINS + MIN_BINS / BINS_PER_SORT_RANGE;
         2 * bins * MIN_EXTENT_BYTES
             + 2 * (thread + bins * MIN_BUFFER_BYTES + self.fixed_bytes_per_thread) * self.threads as u64
@@ -192,7 +192,7 @@ pub(crate) struct MemoryPlan {
     /// Size of the buffer that each thread has for each bin.
     pub buffer_bytes: usize,
     /// Number of slots of the table in which a thread merges equal super-k-mers.
-    pub held_super_kmers: usize,
+    pub collapser_slots: usize,
     /// Number of slots of a thread's hash table; two tables exist while it grows.
     pub slots: usize,
     /// Bytes of memory in which each thread sorts k-mers, after the counter tables are freed.
@@ -201,7 +201,7 @@ pub(crate) struct MemoryPlan {
 
 /// Minimum memory in bytes in which `threads` threads can count any number of samples.
 pub fn min_memory_bytes(threads: usize) -> u64 {
-    MemoryDemand::of_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers).min_bytes()
+    MemoryDemand::for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers).min_bytes()
 }
 
 impl MemoryPlan {
@@ -249,15 +249,15 @@ impl MemoryPlan {
             if fits { (pool / 16 / own).max(PREFERRED_EXTENT_BYTES).min(pool / 4 / own) } else { pool / 4 / own };
         let extent = extent.clamp(MIN_EXTENT_BYTES, MAX_EXTENT_BYTES) / MIN_EXTENT_BYTES * MIN_EXTENT_BYTES;
         let thread = (tables / threads) as usize;
-        let pieces = (thread / 8 / demand.held_super_kmer_bytes).clamp(MIN_HELD_SUPER_KMERS, MAX_HELD_SUPER_KMERS);
+        let pieces = (thread / 8 / demand.collapser_slot_bytes).clamp(MIN_COLLAPSER_SLOTS, MAX_COLLAPSER_SLOTS);
         Self {
             bins: bins as usize,
             sort_ranges: parts as usize,
             extent_bytes: extent as usize,
             max_extents: (pool / extent - threads) as usize,
             buffer_bytes: private as usize,
-            held_super_kmers: pieces,
-            slots: (thread - pieces * demand.held_super_kmer_bytes) / 2 / demand.slot_bytes,
+            collapser_slots: pieces,
+            slots: (thread - pieces * demand.collapser_slot_bytes) / 2 / demand.slot_bytes,
             sort_bytes: thread,
         }
     }
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     fn holds<const S: usize>(threads: usize, kmers: u64, then: KmerDelivery) {
-        let demand = MemoryDemand::of_count::<S>(kmers, threads, then);
+        let demand = MemoryDemand::for_count::<S>(kmers, threads, then);
         let least = demand.min_bytes();
         assert!(least <= min_memory_bytes(threads));
         for memory in [least, least + 1, 3 * least, 1 << 30, 1 << 34].into_iter().filter(|&m| m >= least) {
@@ -306,7 +306,7 @@ mod tests {
             let pool = (plan.max_extents + threads) * plan.extent_bytes;
             let scatter = plan.buffer_bytes * plan.bins * threads;
             let tables =
-                threads * (2 * plan.slots * demand.slot_bytes + plan.held_super_kmers * demand.held_super_kmer_bytes);
+                threads * (2 * plan.slots * demand.slot_bytes + plan.collapser_slots * demand.collapser_slot_bytes);
             let parts = threads * plan.sort_ranges * MemoryPlan::SORT_BUFFER_BYTES;
             let sorting = threads * plan.sort_bytes;
             let most = pool + scatter.max(tables + parts).max(sorting);

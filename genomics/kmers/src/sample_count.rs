@@ -8,7 +8,7 @@ use std::path::Path;
 use genuma_reads::{Lane, ProgressCounters};
 
 use crate::{
-    BinnedReadsCheckpoint, CountParams, CountStats, CountedKmersCheckpoint, Error, MAX_SAMPLES, NodeShare,
+    BinnedReadsCheckpoint, CountParams, CountStats, CountedKmersCheckpoint, Error, MAX_SAMPLES, NodeUsage,
     ScatteredReads, SortedKmers,
 };
 
@@ -41,7 +41,7 @@ pub struct ScatteredSamples(Box<dyn CountBins>);
 
 /// The counted k-mers of some samples, which can be iterated in sorted order, for a number of samples that is known at
 /// run time only.
-pub struct SampleKmers(Box<dyn VisitKmers>);
+pub struct SortedSampleKmers(Box<dyn VisitKmers>);
 
 impl ScatteredSamples {
     /// Scatters the reads of all lanes of samples 0 to `samples - 1` into bins; `samples` is at most [`MAX_SAMPLES`].
@@ -61,12 +61,12 @@ impl ScatteredSamples {
     ///
     /// # Errors
     /// As [`ScatteredReads::count_and_sort`].
-    pub fn count_and_sort(self, min_count: u32) -> Result<SampleKmers, Error> {
-        Ok(SampleKmers(self.0.count_and_sort(min_count)?))
+    pub fn count_and_sort(self, min_count: u32) -> Result<SortedSampleKmers, Error> {
+        Ok(SortedSampleKmers(self.0.count_and_sort(min_count)?))
     }
 }
 
-impl SampleKmers {
+impl SortedSampleKmers {
     /// Number of k-mers kept.
     pub fn num_kept(&self) -> u64 {
         self.0.num_kept()
@@ -83,7 +83,7 @@ impl SampleKmers {
     }
 
     /// Memory by NUMA node ([`SortedKmers::memory_by_node`]).
-    pub fn memory_by_node(&self) -> &[NodeShare] {
+    pub fn memory_by_node(&self) -> &[NodeUsage] {
         self.0.memory_by_node()
     }
 
@@ -153,8 +153,10 @@ impl CountedKmersCheckpoint {
     ///
     /// # Errors
     /// As [`CountedKmersCheckpoint::open_sorted_kmers`].
-    pub fn open_sample_kmers(self, params: &CountParams, path: &Path) -> Result<SampleKmers, Error> {
-        Ok(with_counters!(self.num_counters(), S => SampleKmers(Box::new(self.open_sorted_kmers::<S>(params, path)?))))
+    pub fn open_sample_kmers(self, params: &CountParams, path: &Path) -> Result<SortedSampleKmers, Error> {
+        Ok(
+            with_counters!(self.num_counters(), S => SortedSampleKmers(Box::new(self.open_sorted_kmers::<S>(params, path)?))),
+        )
     }
 }
 
@@ -166,7 +168,7 @@ trait VisitKmers {
     fn num_kept(&self) -> u64;
     fn count_stats(&self) -> CountStats<MAX_SAMPLES>;
     fn spectra(&self) -> &[Vec<u64>];
-    fn memory_by_node(&self) -> &[NodeShare];
+    fn memory_by_node(&self) -> &[NodeUsage];
     fn shrink_to(&self, bytes: u64) -> Result<(), Error>;
     /// Calls `each` with k-mers and counters until it returns false.
     fn visit_kmers(&self, each: &mut (dyn FnMut(u64, &[u32]) -> bool + Send)) -> Result<(), Error>;
@@ -214,7 +216,7 @@ impl<const S: usize> VisitKmers for SortedKmers<S> {
         &self.spectra
     }
 
-    fn memory_by_node(&self) -> &[NodeShare] {
+    fn memory_by_node(&self) -> &[NodeUsage] {
         &self.memory_by_node
     }
 

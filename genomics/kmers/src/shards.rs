@@ -51,7 +51,7 @@ impl ShardKmerIndex {
     ) -> Result<(ScatteredReads<2>, Vec<R>), Error> {
         check_params(params)?;
         let demand =
-            MemoryDemand::of_count::<2>(params.estimate_input(lanes).kmers, params.threads, KmerDelivery::Roots);
+            MemoryDemand::for_count::<2>(params.estimate_input(lanes).kmers, params.threads, KmerDelivery::Roots);
         let plan = MemoryPlan::for_grid(grid, &demand, params.memory_for_threads()).ok_or_else(|| {
             let least = plan::min_memory_for_grid(grid, params.threads);
             Error::InvalidParams(format!(
@@ -112,8 +112,8 @@ impl BinSource for ShardBins<'_> {
         self.shards.first().map_or(0, Bins::len)
     }
 
-    fn num_kmers_of_bin(&self, bin: usize) -> u64 {
-        self.shards.iter().map(|shard| shard.num_kmers_of_bin(bin)).sum()
+    fn kmer_count_of_bin(&self, bin: usize) -> u64 {
+        self.shards.iter().map(|shard| shard.kmer_count_of_bin(bin)).sum()
     }
 
     fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
@@ -166,7 +166,7 @@ where
         stacked.push(Bins::open_object(bins, nodes.clone(), file)?);
     }
     let plan = MemoryPlan::divide_memory(
-        &MemoryDemand::of_count::<2>(held, threads, KmerDelivery::Roots),
+        &MemoryDemand::for_count::<2>(held, threads, KmerDelivery::Roots),
         params.memory_for_threads(),
     );
     let select = select(&totals.kmers);

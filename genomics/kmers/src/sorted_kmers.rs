@@ -17,7 +17,7 @@ use crate::counter_table::{
 };
 use crate::plan::MemoryPlan;
 use crate::superkmer::canonical_kmer_of_key;
-use crate::{CountStats, Error, MAX_SAMPLES, NodeShare};
+use crate::{CountStats, Error, MAX_SAMPLES, NodeUsage};
 
 /// Maximum size in bytes of a k-mer with counters of `samples` samples.
 const fn max_record_bytes(samples: usize) -> usize {
@@ -250,7 +250,7 @@ pub struct SortedKmers<const S: usize> {
     /// Numbers of the count, without the bytes that the sort ranges spill.
     pub(crate) stats: CountStats<S>,
     /// Memory by NUMA node when all reads were in bins; empty with a single node, or if all bins were in a file.
-    pub memory_by_node: Vec<NodeShare>,
+    pub memory_by_node: Vec<NodeUsage>,
 }
 
 /// State with which the threads output the sort ranges in order: the number of the next range and the callback, which
@@ -325,7 +325,7 @@ impl<const S: usize> SortedKmers<S> {
             if part >= self.ranges.len() {
                 return;
             }
-            let here = self.ranges.num_kmers_of_bin(part);
+            let here = self.ranges.kmer_count_of_bin(part);
             let fits = here <= self.max_kmers_in_memory();
             let sorted = if fits { self.sort_range(part, 0..=u64::MAX, here, &mut sorting) } else { Ok(()) };
             let not_mine = |turn: &mut OutputTurn<W, E>| turn.next_range != part && !turn.is_over;

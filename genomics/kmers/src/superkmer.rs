@@ -138,13 +138,13 @@ pub(crate) struct SuperKmerRecord<'a> {
 
 /// Number of k-mers of a record, decoded from its first byte.
 #[inline]
-pub(crate) fn num_kmers_of_head(head: u8) -> usize {
+pub(crate) fn decode_num_kmers(head: u8) -> usize {
     usize::from(head) % MAX_KMERS_PER_RECORD + 1
 }
 
 /// Number of the sample of a record, decoded from its first byte.
 #[inline]
-pub(crate) fn sample_of_head(head: u8) -> u8 {
+pub(crate) fn decode_sample(head: u8) -> u8 {
     head >> KMER_BITS
 }
 
@@ -153,8 +153,8 @@ pub(crate) fn super_kmer_records(bytes: &[u8], k: u32) -> impl Iterator<Item = S
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (&head, bases) = rest.split_first()?;
-        let kmers = num_kmers_of_head(head);
-        let record = SuperKmerRecord { sample: usize::from(sample_of_head(head)), kmers, bases };
+        let kmers = decode_num_kmers(head);
+        let record = SuperKmerRecord { sample: usize::from(decode_sample(head)), kmers, bases };
         rest = &rest[record_bytes(kmers, k)..];
         Some(record)
     })

@@ -110,7 +110,7 @@ const SMALL: MemoryPlan = MemoryPlan {
     extent_bytes: 4096,
     max_extents: 1,
     buffer_bytes: 256,
-    held_super_kmers: 64,
+    collapser_slots: 64,
     slots: 1024,
     sort_bytes: 4096,
 };

@@ -383,7 +383,7 @@ impl<'a> IndexView<'a> {
         if let (Some(one), Some(two)) = (self.words.get(at as usize / BASES_PER_WORD), self.words.get(last)) {
             genuma_machine::processor::prefetch(one);
             // Prefetching a line again that is being loaded costs time.
-            if !genuma_machine::processor::share_cache_line(one, two) {
+            if !genuma_machine::processor::start_in_same_cache_line(one, two) {
                 genuma_machine::processor::prefetch(two);
             }
         }

@@ -78,15 +78,15 @@ pub struct DeferredList {
 /// seeds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadMappingRanges {
-    /// Range (start, end) of the placements of the read in [`MappedReads::places`].
-    pub places: (u32, u32),
+    /// Range (start, end) of the placements of the read in [`MappedReads::placements`].
+    pub placements: (u32, u32),
     /// Range (start, end) of the deferred lists of the read in [`MappedReads::deferred`].
     pub deferred: (u32, u32),
     /// Range (start, end) of the seeds of the read in [`MappedReads::seeds`].
     pub seeds: (u32, u32),
     /// Number of occurrences in the reference of the read's median seed: about the number of sequences in the reference
     /// that are similar to the read. 0 if the median seed is not frequent.
-    pub copies: u32,
+    pub median_seed_copies: u32,
     /// Number of non-overlapping seeds of the read whose reference positions were all examined. A placement that was
     /// not found must have a mismatch in each of these seeds.
     pub examined_seeds: u16,
@@ -100,10 +100,10 @@ pub struct MappedReads {
     /// The reads of the batch at 2 bits a base, both strands.
     pub packed: PackedReadBatch,
     /// For each read, the ranges of its placements, deferred lists and seeds in the other vectors.
-    pub summary: Vec<ReadMappingRanges>,
+    pub mapping_ranges: Vec<ReadMappingRanges>,
     /// Placements of all reads. Those of a read are sorted: first those in the primary assembly, the best first, then
     /// those on ALT contigs, the best first.
-    pub places: Vec<Placement>,
+    pub placements: Vec<Placement>,
     /// Deferred lists of all reads. Those of a read are sorted by length, the shortest first.
     pub deferred: Vec<DeferredList>,
     /// Start of each seed in its read, in bp, for all reads.
@@ -116,8 +116,8 @@ impl MappedReads {
     /// Removes the results of all reads and keeps the memory.
     pub fn clear(&mut self) {
         self.packed.clear();
-        self.summary.clear();
-        self.places.clear();
+        self.mapping_ranges.clear();
+        self.placements.clear();
         self.deferred.clear();
         self.seeds.clear();
         self.cigars.clear();
@@ -126,19 +126,19 @@ impl MappedReads {
     /// Placements of read number `read`: first those in the primary assembly, the best first, then those on ALT
     /// contigs, the best first.
     pub fn placements_of_read(&self, read: usize) -> &[Placement] {
-        let (from, to) = self.summary[read].places;
-        &self.places[from as usize..to as usize]
+        let (from, to) = self.mapping_ranges[read].placements;
+        &self.placements[from as usize..to as usize]
     }
 
     /// Starts of the seeds of read number `read`, in bp from the start of the read.
-    pub(crate) fn seed_offsets_of(&self, read: usize) -> &[u16] {
-        let (from, to) = self.summary[read].seeds;
+    pub(crate) fn seed_starts_of_read(&self, read: usize) -> &[u16] {
+        let (from, to) = self.mapping_ranges[read].seeds;
         &self.seeds[from as usize..to as usize]
     }
 
     /// Position lists of the frequent seeds of read number `read` that are examined only when mates are paired.
     pub(crate) fn deferred_lists_of_read(&self, read: usize) -> &[DeferredList] {
-        let (from, to) = self.summary[read].deferred;
+        let (from, to) = self.mapping_ranges[read].deferred;
         &self.deferred[from as usize..to as usize]
     }
 }
@@ -167,7 +167,7 @@ pub struct MappingBuffers {
     /// Reusable buffer for the placements of the current read.
     of_one: Vec<Placement>,
     /// Placements of all reads before poor ones are dropped.
-    places: Vec<Placement>,
+    placements: Vec<Placement>,
     jobs: Vec<GappedJob>,
     aligner: GappedAligner,
     ungapped_aligner: UngappedAligner,
@@ -207,11 +207,11 @@ pub(crate) fn for_each_listed_diagonal(
 ) {
     let list = view.position_list(deferred.list);
     for reverse in [false, true] {
-        let places = list.positions_of_hashed_strand(deferred.reverse ^ reverse);
+        let placements = list.positions_of_hashed_strand(deferred.reverse ^ reverse);
         if deferred.examine_alt || !view.has_alt() {
-            places.for_each(|place| each(seed_diagonal(place, deferred.seed_start, length, reverse)));
+            placements.for_each(|place| each(seed_diagonal(place, deferred.seed_start, length, reverse)));
         } else {
-            places
+            placements
                 .filter(|place| !view.is_alt(*place))
                 .for_each(|place| each(seed_diagonal(place, deferred.seed_start, length, reverse)));
         }
@@ -229,7 +229,7 @@ pub fn map_reads<'a>(
     mapped: &mut MappedReads,
 ) {
     mapped.clear();
-    state.places.clear();
+    state.placements.clear();
     vectors.run_at_level(
         #[inline(always)]
         || {
@@ -322,7 +322,7 @@ impl MappingBuffers {
             more.clear();
             more.extend_from_slice(&self.hits[before[1]..ends[1]]);
             before = *ends;
-            let mut summary = ReadMappingRanges::default();
+            let mut mapping_ranges = ReadMappingRanges::default();
             let mut read_lists = 0;
             if !lists.is_empty() {
                 for list in &mut *lists {
@@ -330,7 +330,7 @@ impl MappingBuffers {
                 }
                 lists.sort_unstable_by_key(|list| (list.num_positions, list.seed_start));
                 let frequent = seeds.len() / 2 + lists.len();
-                summary.copies =
+                mapping_ranges.median_seed_copies =
                     frequent.checked_sub(seeds.len()).and_then(|i| lists.get(i)).map_or(0, |list| list.num_positions);
                 let mut sum = 0;
                 for list in &*lists {
@@ -347,11 +347,11 @@ impl MappingBuffers {
             let deferred = &lists[read_lists..];
             let from = mapped.deferred.len() as u32;
             mapped.deferred.extend_from_slice(deferred);
-            summary.deferred = (from, mapped.deferred.len() as u32);
+            mapping_ranges.deferred = (from, mapped.deferred.len() as u32);
             let from = mapped.seeds.len() as u32;
             mapped.seeds.extend(seeds.iter().map(|seed| seed.at));
-            summary.seeds = (from, mapped.seeds.len() as u32);
-            summary.examined_seeds = count_examined_seeds(&mapped.seeds[from as usize..], deferred, 0..length);
+            mapping_ranges.seeds = (from, mapped.seeds.len() as u32);
+            mapping_ranges.examined_seeds = count_examined_seeds(&mapped.seeds[from as usize..], deferred, 0..length);
             more.sort_unstable();
             more.dedup_by(|one, other| one.is_same_diagonal(*other));
             let first = self.diagonals.len();
@@ -359,8 +359,8 @@ impl MappingBuffers {
                 view.prefetch_bases(diagonal.read_start(), length);
                 self.diagonals.push(diagonal);
             }
-            summary.places = (first as u32, self.diagonals.len() as u32);
-            mapped.summary.push(summary);
+            mapping_ranges.placements = (first as u32, self.diagonals.len() as u32);
+            mapped.mapping_ranges.push(mapping_ranges);
         }
     }
 
@@ -375,52 +375,52 @@ impl MappingBuffers {
         reads: Range<usize>,
     ) {
         for read in reads {
-            let (from, to) = mapped.summary[read].places;
-            let first = self.places.len();
+            let (from, to) = mapped.mapping_ranges[read].placements;
+            let first = self.placements.len();
             let diagonals = &self.diagonals[from as usize..to as usize];
-            mapped.summary[read].has_dropped_placements = self.ungapped_aligner.align_candidates(
+            mapped.mapping_ranges[read].has_dropped_placements = self.ungapped_aligner.align_on_diagonals(
                 view,
                 options,
                 &mapped.packed,
                 read,
                 diagonals,
                 None,
-                &mut self.places,
+                &mut self.placements,
             );
             add_gapped_jobs(
                 options,
                 read,
                 mapped.packed.read_length(read),
-                &self.places,
+                &self.placements,
                 first,
                 MAX_RIVAL_SCORE_DEFICIT * options.match_score,
                 &mut self.jobs,
             );
-            mapped.summary[read].places = (first as u32, self.places.len() as u32);
+            mapped.mapping_ranges[read].placements = (first as u32, self.placements.len() as u32);
         }
     }
 
     #[inline(always)]
     fn align_gapped(&mut self, view: &IndexView<'_>, options: &ScoringOptions, mapped: &mut MappedReads) {
-        let (packed, places) = (&mapped.packed, &mut self.places);
+        let (packed, placements) = (&mapped.packed, &mut self.placements);
         let strand = |read, reverse| packed.read_strand(read as usize, reverse);
         self.aligner.align_jobs(view, options, &mut self.jobs, &mut mapped.cigars, strand, |found| {
-            replace_if_better(&mut places[found.place as usize], &found);
+            replace_if_better(&mut placements[found.place as usize], &found);
         });
     }
 
     /// Sorts the placements of each read, drops those with poor scores, and stores the others in `mapped`.
     #[inline(always)]
     fn select_placements(&mut self, options: &ScoringOptions, mapped: &mut MappedReads) {
-        for read in 0..mapped.summary.len() {
-            let (from, to) = mapped.summary[read].places;
+        for read in 0..mapped.mapping_ranges.len() {
+            let (from, to) = mapped.mapping_ranges[read].placements;
             self.of_one.clear();
-            self.of_one.extend_from_slice(&self.places[from as usize..to as usize]);
-            mapped.summary[read].has_dropped_placements |=
-                sort_and_filter(options, mapped.packed.read_length(read), &mut self.of_one);
-            let first = mapped.places.len() as u32;
-            mapped.places.extend_from_slice(&self.of_one);
-            mapped.summary[read].places = (first, mapped.places.len() as u32);
+            self.of_one.extend_from_slice(&self.placements[from as usize..to as usize]);
+            mapped.mapping_ranges[read].has_dropped_placements |=
+                sort_and_filter_placements(options, mapped.packed.read_length(read), &mut self.of_one);
+            let first = mapped.placements.len() as u32;
+            mapped.placements.extend_from_slice(&self.of_one);
+            mapped.mapping_ranges[read].placements = (first, mapped.placements.len() as u32);
         }
     }
 }
@@ -447,10 +447,10 @@ pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bas
 #[inline(always)]
 pub(crate) fn replace_if_better(place: &mut Placement, found: &GappedResult) {
     if found.best.net_score > place.net_score {
-        let Placement { is_rescued, alt, .. } = *place;
-        *place = Placement { is_rescued, alt, is_gapped_form: true, ..found.best };
+        let Placement { is_rescued, is_on_alt, .. } = *place;
+        *place = Placement { is_rescued, is_on_alt, is_gapped_alignment: true, ..found.best };
     }
-    place.gaps_exhausted |= found.covers_all_gaps;
+    place.all_gaps_tried |= found.covers_all_gaps;
 }
 
 /// A diagonal of a read with an upper bound of the ungapped score and the number of mismatches on it.
@@ -475,7 +475,7 @@ impl UngappedAligner {
     /// whether placements were left out because there were too many.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    pub(crate) fn align_candidates(
+    pub(crate) fn align_on_diagonals(
         &mut self,
         view: &IndexView<'_>,
         options: &ScoringOptions,
@@ -483,7 +483,7 @@ impl UngappedAligner {
         read: usize,
         diagonals: &[Diagonal],
         best: Option<i32>,
-        places: &mut Vec<Placement>,
+        placements: &mut Vec<Placement>,
     ) -> bool {
         let UngappedAligner { hits, hits_by_mismatches, masks } = self;
         let strands = [packed.read_strand(read, false), packed.read_strand(read, true)];
@@ -491,7 +491,7 @@ impl UngappedAligner {
         let full = length as i32 * options.match_score;
         let (lost, near) = (options.match_score + options.mismatch_penalty, MAX_SCORE_DEFICIT * options.match_score);
         let limit = (view.words.len() - MAX_READ_WORDS - 2) as u64 * 32;
-        let first = places.len();
+        let first = placements.len();
         // Score of the best diagonal over the whole read: diagonals that cannot come near it need no closer look.
         let mut least = best.unwrap_or(i32::MIN / 2) - near;
         let place = |diagonal: Diagonal| Placement {
@@ -518,7 +518,7 @@ impl UngappedAligner {
                 if diagonals.len() == 1 {
                     let mut place = place(diagonal);
                     place_ungapped(view, masks, strand, &mut place, false, options);
-                    places.push(place);
+                    placements.push(place);
                     return false;
                 }
                 let mut most = full - options.match_score * differing as i32;
@@ -559,9 +559,10 @@ impl UngappedAligner {
             let mut place = place(diagonal);
             // With deferred lists the neighbours of a diagonal are unknown.
             place_ungapped(view, masks, strand, &mut place, neighbour || best.is_some(), options);
-            places.push(place);
+            placements.push(place);
         }
-        places[first..].sort_unstable_by_key(|place| (place.alt, -place.net_score, place.left, place.reverse));
+        placements[first..]
+            .sort_unstable_by_key(|place| (place.is_on_alt, -place.net_score, place.left, place.reverse));
         crowded
     }
 }
@@ -574,28 +575,28 @@ pub(crate) fn add_gapped_jobs(
     options: &ScoringOptions,
     read: usize,
     length: usize,
-    places: &[Placement],
+    placements: &[Placement],
     first: usize,
     behind: i32,
     jobs: &mut Vec<GappedJob>,
 ) {
-    let best = |places: &[Placement]| places.first().map_or(i32::MIN / 2, |place| place.net_score);
-    let best = best(&places[first..]);
+    let best = |placements: &[Placement]| placements.first().map_or(i32::MIN / 2, |place| place.net_score);
+    let best = best(&placements[first..]);
     let bad = best <= length as i32 * options.match_score - POOR_SCORE_DEFICIT * options.match_score;
     let mut n = 0;
-    for (i, place) in places.iter().enumerate().skip(first) {
-        let first_alt = place.alt && i > first && !places[i - 1].alt;
+    for (i, place) in placements.iter().enumerate().skip(first) {
+        let first_alt = place.is_on_alt && i > first && !placements[i - 1].is_on_alt;
         // If even the best placement is poor, any competitor of similar score may be the one that a gap improves.
-        let gaps_exhausted = bad && place.net_score >= best - MAX_RIVAL_SCORE_DEFICIT * options.match_score;
-        let rival = i > first && !first_alt && !gaps_exhausted;
+        let all_gaps_tried = bad && place.net_score >= best - MAX_RIVAL_SCORE_DEFICIT * options.match_score;
+        let rival = i > first && !first_alt && !all_gaps_tried;
         let worth_it = first_alt
-            || gaps_exhausted
+            || all_gaps_tried
             || place.max_gapped_score >= place.net_score + MIN_GAP_GAIN * options.match_score;
-        if i > first && (!gaps_exhausted && place.max_gapped_score < best - behind || !worth_it) {
+        if i > first && (!all_gaps_tried && place.max_gapped_score < best - behind || !worth_it) {
             continue;
         }
         // Another diagonal of the same alignment; the band of the better one contains it.
-        let known = (places[first..i].iter())
+        let known = (placements[first..i].iter())
             .any(|other| other.reverse == place.reverse && other.left.abs_diff(place.left) < 8);
         if known {
             continue;
@@ -612,20 +613,24 @@ pub(crate) fn add_gapped_jobs(
 /// poor scores and placements that share a diagonal with a better one. Returns whether good placements were dropped
 /// because there were too many.
 #[inline(always)]
-pub(crate) fn sort_and_filter(options: &ScoringOptions, length: usize, places: &mut Vec<Placement>) -> bool {
-    if places.len() < 2 {
+pub(crate) fn sort_and_filter_placements(
+    options: &ScoringOptions,
+    length: usize,
+    placements: &mut Vec<Placement>,
+) -> bool {
+    if placements.len() < 2 {
         return false;
     }
-    places.sort_unstable_by_key(|place| (place.alt, -place.score, place.left, place.reverse));
-    let near = places[0].score - MAX_KEPT_SCORE_DEFICIT * options.match_score;
+    placements.sort_unstable_by_key(|place| (place.is_on_alt, -place.score, place.left, place.reverse));
+    let near = placements[0].score - MAX_KEPT_SCORE_DEFICIT * options.match_score;
     let (mut kept, mut gapped, mut crowded) = (0, false, false);
-    for i in 0..places.len() {
-        let place = places[i];
+    for i in 0..placements.len() {
+        let place = placements[i];
         // A placement of other bases of the read is compared with the best placement of these bases.
         let same = |other: &&Placement| !place.covers_different_bases(other, length);
         let matters = place.score >= near
             || place.score >= options.min_score
-                && places[..kept]
+                && placements[..kept]
                     .iter()
                     .find(same)
                     .is_none_or(|best| place.score >= best.score - MAX_KEPT_SCORE_DEFICIT * options.match_score);
@@ -636,15 +641,15 @@ pub(crate) fn sort_and_filter(options: &ScoringOptions, length: usize, places: &
             continue;
         }
         // Seeds give each diagonal only once.
-        let gaps = place.is_gapped_form;
-        let form =
-            (gapped || gaps || place.is_rescued) && places[..kept].iter().any(|other| other.shares_diagonal(&place));
+        let gaps = place.is_gapped_alignment;
+        let form = (gapped || gaps || place.is_rescued)
+            && placements[..kept].iter().any(|other| other.shares_diagonal(&place));
         if !form {
-            places[kept] = place;
+            placements[kept] = place;
             kept += 1;
             gapped |= gaps || place.is_rescued;
         }
     }
-    places.truncate(kept);
+    placements.truncate(kept);
     crowded
 }

@@ -8,15 +8,17 @@ use genuma_machine::processor::SimdLevel;
 use crate::diagonal::Diagonal;
 use crate::gapped::GappedJob;
 use crate::index::IndexView;
-use crate::insert::{InsertSizeModels, five_prime_position};
-use crate::join::{MateCandidates, MateJoiner, num_deferred_lists_for_pair, num_deferred_lists_for_single_read};
+use crate::insert_size::{InsertSizeModels, five_prime_position};
 use crate::mapper::{
     MappedReads, PREFETCH_DISTANCE, ReadMappingRanges, UngappedAligner, add_gapped_jobs, count_examined_seeds,
-    for_each_listed_diagonal, replace_if_better, sort_and_filter,
+    for_each_listed_diagonal, replace_if_better, sort_and_filter_placements,
+};
+use crate::mapping_quality;
+use crate::mate_join::{
+    MateCandidates, MateJoiner, count_lists_to_examine_for_pair, count_lists_to_examine_for_single_read,
 };
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
-use crate::quality;
 use crate::ungapped::{MismatchMasks, count_mismatches, find_best_ungapped_positions, place_ungapped};
 
 pub use read_report::{ReadReport, ReportedSegment};
@@ -59,7 +61,7 @@ const MAX_RESCUE_WINDOW_BP: u64 = 20_000;
 /// the primary assembly, the best first, then those on ALT contigs.
 #[derive(Debug, Default, Clone)]
 struct TemplateRead {
-    places: Vec<Placement>,
+    placements: Vec<Placement>,
     /// Whether the read has position lists that were not examined completely.
     deferred: bool,
     /// Whether gapped alignments of the read are pending. They refer to its placements by number, so the order must not
@@ -74,7 +76,7 @@ struct TemplateRead {
     /// Whether placements with good scores were dropped because there were too many.
     has_dropped_placements: bool,
     /// Results of the mapper for the read; `examined_seeds` is updated when deferred lists are examined.
-    summary: ReadMappingRanges,
+    mapping_ranges: ReadMappingRanges,
     /// Number of non-overlapping seeds whose positions were all examined, at least near positions of the mate's seeds.
     /// It bounds the score of pairs that were not examined.
     joined: u16,
@@ -86,7 +88,7 @@ struct TemplateRead {
 impl TemplateRead {
     #[inline(always)]
     fn sort_placements(&mut self, options: &ScoringOptions) {
-        self.has_dropped_placements |= sort_and_filter(options, self.length, &mut self.places);
+        self.has_dropped_placements |= sort_and_filter_placements(options, self.length, &mut self.placements);
     }
 }
 
@@ -112,7 +114,7 @@ pub struct SkippedReads {
     /// could be the best one.
     pub lists: u64,
     /// Number of reads with more good placements than are kept.
-    pub places: u64,
+    pub placements: u64,
 }
 
 /// Buffers that one worker thread reuses for pairing all its batches.
@@ -164,7 +166,7 @@ pub fn complete_templates<E>(
         || {
             state.load_reads(mapped);
             if paired {
-                for pair in 0..mapped.summary.len() / 2 {
+                for pair in 0..mapped.mapping_ranges.len() / 2 {
                     PairingBuffers::prefetch(&job, mapped, 2 * pair + 4);
                     state.join_mates(&job, mapped, 2 * pair);
                     state.align_pending_if_full(&job, mapped);
@@ -172,7 +174,7 @@ pub fn complete_templates<E>(
                 state.align_pending(&job, mapped);
             }
             let mates = if paired { 2 } else { 1 };
-            for first in (0..mapped.summary.len()).step_by(mates) {
+            for first in (0..mapped.mapping_ranges.len()).step_by(mates) {
                 PairingBuffers::prefetch(&job, mapped, first + 4);
                 if !paired || state.is_unpaired(&job, mapped, first) {
                     (first..first + mates).for_each(|read| state.search_deferred_lists(&job, mapped, read));
@@ -180,27 +182,27 @@ pub fn complete_templates<E>(
                 }
             }
             state.align_pending(&job, mapped);
-            for read in 0..mapped.summary.len() {
+            for read in 0..mapped.mapping_ranges.len() {
                 state.sample_positions(&job, mapped, read);
             }
             state.align_gapped(&job, mapped);
             if paired {
-                for pair in 0..mapped.summary.len() / 2 {
+                for pair in 0..mapped.mapping_ranges.len() / 2 {
                     state.rescue_mates(&job, mapped, 2 * pair);
                 }
                 state.align_gapped(&job, mapped);
             }
         },
     );
-    state.count_skipped(mapped.summary.len());
+    state.count_skipped(mapped.mapping_ranges.len());
     if !paired {
-        for read in 0..mapped.summary.len() {
+        for read in 0..mapped.mapping_ranges.len() {
             state.report_single(&job, mapped, 0, read);
             each(mapped, read, &state.reports[..1], false)?;
         }
         return Ok(());
     }
-    for first in (0..mapped.summary.len()).step_by(2) {
+    for first in (0..mapped.mapping_ranges.len()).step_by(2) {
         let proper = state.report_pair(&job, mapped, first);
         each(mapped, first, &state.reports, proper)?;
     }
@@ -220,25 +222,25 @@ impl PairingBuffers {
             skipped.sampled += u64::from(read.sampled);
             skipped.joined += u64::from(read.has_skipped_mate_positions);
             skipped.lists += u64::from(read.has_skipped_lists);
-            skipped.places += u64::from(read.has_dropped_placements);
+            skipped.placements += u64::from(read.has_dropped_placements);
         }
     }
 
     #[inline(always)]
     fn load_reads(&mut self, mapped: &MappedReads) {
-        let n = mapped.summary.len();
+        let n = mapped.mapping_ranges.len();
         if self.reads.len() < n {
             self.reads.resize_with(n, TemplateRead::default);
         }
         for (i, read) in self.reads[..n].iter_mut().enumerate() {
-            read.places.clear();
-            read.places.extend_from_slice(mapped.placements_of_read(i));
-            read.summary = mapped.summary[i];
-            read.joined = read.summary.examined_seeds;
+            read.placements.clear();
+            read.placements.extend_from_slice(mapped.placements_of_read(i));
+            read.mapping_ranges = mapped.mapping_ranges[i];
+            read.joined = read.mapping_ranges.examined_seeds;
             read.deferred = !mapped.deferred_lists_of_read(i).is_empty();
             (read.has_gapped_jobs, read.sampled, read.has_skipped_mate_positions, read.has_skipped_lists) =
                 (false, false, false, false);
-            read.has_dropped_placements = read.summary.has_dropped_placements;
+            read.has_dropped_placements = read.mapping_ranges.has_dropped_placements;
             read.length = mapped.packed.read_length(i);
             read.number = i;
         }
@@ -253,15 +255,15 @@ impl PairingBuffers {
         let (one, two) = (&reads[first], &reads[first + 1]);
         for (ends, read) in ends.iter_mut().zip([one, two]) {
             ends.clear();
-            ends.extend(read.places.iter().map(|place| five_prime_position(place, read.length)));
+            ends.extend(read.placements.iter().map(|place| five_prime_position(place, read.length)));
         }
         let [one_ends, two_ends] = &*ends;
         let mut add = |x: usize, y: usize| {
-            let (a, b) = (&one.places[x], &two.places[y]);
+            let (a, b) = (&one.placements[x], &two.placements[y]);
             let Some(worth) = job.inserts.insert_size_score([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else {
                 return;
             };
-            if !a.alt && job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
+            if !a.is_on_alt && job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
                 placement_pairs.push(PlacementPair { score: a.score + b.score + worth, which: [x as u16, y as u16] });
             }
         };
@@ -292,11 +294,12 @@ impl PairingBuffers {
             return;
         }
         let options = job.options;
-        let best = |read: &TemplateRead| read.places.first().map_or(0, |place| place.score);
+        let best = |read: &TemplateRead| read.placements.first().map_or(0, |place| place.score);
         let (bests, deferred) = ([best(one), best(two)], [one.deferred, two.deferred]);
         // A position that was not examined has further mismatches.
-        let bounds =
-            [one, two].map(|read| quality::max_unexamined_score(read.summary.examined_seeds + 1, read.length, options));
+        let bounds = [one, two].map(|read| {
+            mapping_quality::max_unexamined_score(read.mapping_ranges.examined_seeds + 1, read.length, options)
+        });
         let full = (one.length + two.length) as i32 * options.match_score;
         let rescuer = MIN_RESCUING_SCORE * options.match_score;
         self.pair_placements(job, first);
@@ -312,16 +315,16 @@ impl PairingBuffers {
         let fitting = top > full - MAX_FITTING_MISMATCHES * (options.match_score + options.mismatch_penalty);
         let lists = [0, 1].map(|mate| {
             let lists = mapped.deferred_lists_of_read(first + mate);
-            lists.split_at(num_deferred_lists_for_pair(lists, fitting))
+            lists.split_at(count_lists_to_examine_for_pair(lists, fitting))
         });
         for (mate, (_, others)) in lists.iter().enumerate() {
             let i = first + mate;
-            self.reads[i].joined = count_examined_seeds(mapped.seed_offsets_of(i), others, 0..self.reads[i].length);
+            self.reads[i].joined = count_examined_seeds(mapped.seed_starts_of_read(i), others, 0..self.reads[i].length);
         }
         let PairingBuffers { reads, joiner, pending, readers, .. } = self;
         let mates = [0, 1].map(|mate| {
             let read = &reads[first + mate];
-            MateCandidates { places: &read.places, lists: lists[mate].0, length: read.length }
+            MateCandidates { placements: &read.placements, lists: lists[mate].0, length: read.length }
         });
         let more = joiner.join_mates(job.view, job.inserts, mates);
         for mate in 0..2 {
@@ -344,7 +347,7 @@ impl PairingBuffers {
             return false;
         }
         self.pair_placements(job, first);
-        let best = |i: usize| self.reads[i].places.first().map_or(0, |place| place.score);
+        let best = |i: usize| self.reads[i].placements.first().map_or(0, |place| place.score);
         let apart = best(first) + best(first + 1) - job.options.unpaired_penalty;
         self.placement_pairs.first().is_none_or(|pair| pair.score <= apart)
     }
@@ -359,8 +362,9 @@ impl PairingBuffers {
         if lists.is_empty() {
             return;
         }
-        let unseen = quality::max_unexamined_score(read.summary.examined_seeds + 1, read.length, job.options);
-        let wanted = match &read.places[..] {
+        let unseen =
+            mapping_quality::max_unexamined_score(read.mapping_ranges.examined_seeds + 1, read.length, job.options);
+        let wanted = match &read.placements[..] {
             [] => true,
             // Two placements that equal the reference.
             [best, next, ..] if best.score == next.score && best.score > unseen => false,
@@ -369,14 +373,15 @@ impl PairingBuffers {
         if !wanted {
             return;
         }
-        let n = num_deferred_lists_for_single_read(lists);
+        let n = count_lists_to_examine_for_single_read(lists);
         read.has_skipped_lists = n < lists.len();
         if n == 0 {
             return;
         }
-        read.summary.examined_seeds = count_examined_seeds(mapped.seed_offsets_of(i), &lists[n..], 0..read.length);
+        read.mapping_ranges.examined_seeds =
+            count_examined_seeds(mapped.seed_starts_of_read(i), &lists[n..], 0..read.length);
         read.deferred = read.has_skipped_lists;
-        let mate = MateCandidates { places: &read.places, lists: &lists[..n], length: read.length };
+        let mate = MateCandidates { placements: &read.placements, lists: &lists[..n], length: read.length };
         joiner.collect_unplaced_diagonals(job.view, mate);
         let found = joiner.joined_diagonals(0);
         for diagonal in found.iter().take(PREFETCH_DISTANCE) {
@@ -411,7 +416,7 @@ impl PairingBuffers {
     /// Prefetches the first position lists of the reads `first` and `first` + 1.
     #[inline(always)]
     fn prefetch(job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
-        for read in first..(first + 2).min(mapped.summary.len()) {
+        for read in first..(first + 2).min(mapped.mapping_ranges.len()) {
             for list in mapped.deferred_lists_of_read(read).iter().take(PREFETCHED_LISTS) {
                 job.view.prefetch_list(list.list);
             }
@@ -422,7 +427,7 @@ impl PairingBuffers {
     /// rarest seed.
     #[inline(always)]
     fn sample_positions(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, i: usize) {
-        if !self.reads[i].places.is_empty() {
+        if !self.reads[i].placements.is_empty() {
             return;
         }
         let Some(list) = mapped.deferred_lists_of_read(i).first() else { return };
@@ -445,23 +450,23 @@ impl PairingBuffers {
     #[inline(always)]
     fn align_diagonals(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, i: usize) {
         let read = &mut self.reads[i];
-        let best = read.places.first().map_or(i32::MIN / 2, |place| place.score);
-        let first = read.places.len();
+        let best = read.placements.first().map_or(i32::MIN / 2, |place| place.score);
+        let first = read.placements.len();
         let (packed, diagonals) = (&mapped.packed, &self.diagonals);
-        read.has_dropped_placements |= self.ungapped_aligner.align_candidates(
+        read.has_dropped_placements |= self.ungapped_aligner.align_on_diagonals(
             job.view,
             job.options,
             packed,
             i,
             diagonals,
             Some(best),
-            &mut read.places,
+            &mut read.placements,
         );
         add_gapped_jobs(
             job.options,
             i,
             read.length,
-            &read.places,
+            &read.placements,
             first,
             MAX_JOINED_SCORE_DEFICIT * job.options.match_score,
             &mut self.jobs,
@@ -485,12 +490,12 @@ impl PairingBuffers {
         let packed = &mapped.packed;
         let strand = |read: u32, reverse| packed.read_strand(read as usize, reverse);
         aligner.align_jobs(job.view, job.options, jobs, &mut mapped.cigars, strand, |found| {
-            replace_if_better(&mut reads[found.read as usize].places[found.place as usize], &found);
+            replace_if_better(&mut reads[found.read as usize].placements[found.place as usize], &found);
         });
         for i in touched {
             let read = &mut reads[i as usize];
             read.has_gapped_jobs = false;
-            read.places.retain(|place| !place.is_rescued || place.score >= job.options.min_score);
+            read.placements.retain(|place| !place.is_rescued || place.score >= job.options.min_score);
             read.sort_placements(job.options);
         }
     }
@@ -499,26 +504,26 @@ impl PairingBuffers {
     #[inline(always)]
     fn rescue_mates(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
         self.pair_placements(job, first);
-        let mending = self.request_gapped(job, first);
+        let mending = self.request_gapped_alignments(job, first);
         let options = job.options;
         let top = self.placement_pairs.first().map_or(i32::MIN / 2, |pair| pair.score);
         let step = options.match_score + options.mismatch_penalty;
         for mate in 0..2 {
             let (x, y) = (first + mate, first + 1 - mate);
             let (best, other) = (
-                self.reads[x].places.first().map_or(0, |place| place.score),
-                self.reads[y].places.first().map_or(0, |place| place.score),
+                self.reads[x].placements.first().map_or(0, |place| place.score),
+                self.reads[y].placements.first().map_or(0, |place| place.score),
             );
             if best < MIN_RESCUING_SCORE * options.match_score {
                 continue;
             }
             let length = self.reads[y].length;
             let full = length as i32 * options.match_score;
-            let most = full - step * i32::from(self.reads[y].summary.examined_seeds.min(6));
+            let most = full - step * i32::from(self.reads[y].mapping_ranges.examined_seeds.min(6));
             let begun = self.jobs.len();
-            let known = self.reads[y].places.len();
-            for i in 0..self.reads[x].places.len().min(MAX_RESCUING_PLACEMENTS) {
-                let place = self.reads[x].places[i];
+            let known = self.reads[y].placements.len();
+            for i in 0..self.reads[x].placements.len().min(MAX_RESCUING_PLACEMENTS) {
+                let place = self.reads[x].placements[i];
                 if place.score < best - options.unpaired_penalty {
                     break;
                 }
@@ -527,7 +532,7 @@ impl PairingBuffers {
                 }
                 let end = five_prime_position(&place, self.reads[x].length);
                 let enough = (full - 2 * step).min(other) - 2 * step;
-                let there = self.reads[y].places[..known].iter().any(|found| {
+                let there = self.reads[y].placements[..known].iter().any(|found| {
                     let ends = [end, five_prime_position(found, length)];
                     let worth = job.inserts.insert_size_score(ends, [place.reverse, found.reverse]);
                     worth.is_some_and(|worth| found.score + worth >= enough)
@@ -537,8 +542,8 @@ impl PairingBuffers {
                 }
             }
             let has_gapped_jobs = mending[1 - mate] || self.jobs.len() > begun;
-            if !has_gapped_jobs && self.reads[y].places.len() > known {
-                self.reads[y].places.retain(|place| !place.is_rescued || place.score >= options.min_score);
+            if !has_gapped_jobs && self.reads[y].placements.len() > known {
+                self.reads[y].placements.retain(|place| !place.is_rescued || place.score >= options.min_score);
                 self.reads[y].sort_placements(options);
             }
         }
@@ -547,14 +552,14 @@ impl PairingBuffers {
     /// Requests gapped alignments of the placements of the best pair, if not all gaps have been tried. Returns for each
     /// mate whether an alignment was requested.
     #[inline(always)]
-    fn request_gapped(&mut self, job: &PairingContext<'_>, first: usize) -> [bool; 2] {
+    fn request_gapped_alignments(&mut self, job: &PairingContext<'_>, first: usize) -> [bool; 2] {
         let Some(pair) = self.placement_pairs.first() else { return [false; 2] };
         let options = job.options;
         [0, 1].map(|mate| {
             let (read, which) = (&self.reads[first + mate], usize::from(pair.which[mate]));
-            let place = &read.places[which];
+            let place = &read.placements[which];
             let full = read.length as i32 * options.match_score;
-            if place.gaps_exhausted || place.net_score > full - MIN_LOST_SCORE_FOR_GAPS * options.match_score {
+            if place.all_gaps_tried || place.net_score > full - MIN_LOST_SCORE_FOR_GAPS * options.match_score {
                 return false;
             }
             let has_gapped_jobs =
@@ -610,19 +615,19 @@ impl PairingBuffers {
                     };
                     count_mismatches(job.view.words, left, strand, &mut self.masks);
                     place_ungapped(job.view, &self.masks, strand, &mut place, true, job.options);
-                    let places = &mut self.reads[y].places;
-                    if places.iter().any(|other| other.left == left && other.reverse == reverse) {
+                    let placements = &mut self.reads[y].placements;
+                    if placements.iter().any(|other| other.left == left && other.reverse == reverse) {
                         continue;
                     }
                     self.jobs.extend(GappedJob::for_placement(
                         y as u32,
-                        places.len() as u32,
+                        placements.len() as u32,
                         &place,
                         length,
                         false,
                         job.options,
                     ));
-                    places.push(place);
+                    placements.push(place);
                 }
             }
         }
@@ -631,10 +636,10 @@ impl PairingBuffers {
     /// Fills report number `report` for read number `read`, independently of its mate.
     fn report_single(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, report: usize, read: usize) {
         let report = &mut self.reports[report];
-        report.places.clear();
-        report.places.extend_from_slice(&self.reads[read].places);
+        report.placements.clear();
+        report.placements.extend_from_slice(&self.reads[read].placements);
         let read = &self.reads[read];
-        let primary = (!read.places.is_empty()).then(|| (0, single_read_mapq(mapped, read, 0, job.options)));
+        let primary = (!read.placements.is_empty()).then(|| (0, single_read_mapq(mapped, read, 0, job.options)));
         report.choose_reported_segments(mapped, read, primary, false, job.options);
     }
 
@@ -643,7 +648,7 @@ impl PairingBuffers {
         self.pair_placements(job, first);
         let options = job.options;
         let reads = [&self.reads[first], &self.reads[first + 1]];
-        let best = |read: &TemplateRead| read.places.first().map_or(0, |place| place.score);
+        let best = |read: &TemplateRead| read.placements.first().map_or(0, |place| place.score);
         let apart = best(reads[0]) + best(reads[1]) - options.unpaired_penalty;
         // As in bwa: a split read is placed where most of it aligns, independent of its mate.
         let whole = reads.iter().all(|read| !is_split(read, options));
@@ -661,23 +666,28 @@ impl PairingBuffers {
         if reads[0].deferred && reads[1].deferred {
             for mate in 0..2 {
                 let (this, other) = (reads[mate], reads[1 - mate]);
-                let rivals = quality::find_rival_placements(
-                    &other.places,
+                let rivals = mapping_quality::find_rival_placements(
+                    &other.placements,
                     usize::from(pair.which[1 - mate]),
                     other.length,
                     options,
                 );
-                let unseen = quality::likely_unexamined_score(this.joined, this.summary.copies, this.length, options);
+                let unseen = mapping_quality::likely_unexamined_score(
+                    this.joined,
+                    this.mapping_ranges.median_seed_copies,
+                    this.length,
+                    options,
+                );
                 next = next.max(unseen + rivals.best.unwrap_or(0));
             }
         }
         // Copies that both mates have.
         let copied = reads
-            .map(|read| quality::tied_placements_penalty(read.summary.copies))
+            .map(|read| mapping_quality::tied_placements_penalty(read.mapping_ranges.median_seed_copies))
             .into_iter()
             .fold(f64::MAX, f64::min)
             * COPIES_PENALTY_SHARE;
-        let of_pair = quality::pair_mapq(pair.score - next, near as u32, copied, options);
+        let of_pair = mapping_quality::pair_mapq(pair.score - next, near as u32, copied, options);
         for (mate, read) in reads.into_iter().enumerate() {
             let which = usize::from(pair.which[mate]);
             let own = single_read_mapq(mapped, read, which, options);
@@ -685,8 +695,8 @@ impl PairingBuffers {
             let quality = if own > of_pair { own } else { of_pair.min(own + 40) };
             let quality = quality.min(segment_mapq_upper_bound(read, which, options));
             let report = &mut self.reports[mate];
-            report.places.clear();
-            report.places.extend_from_slice(&read.places);
+            report.placements.clear();
+            report.placements.extend_from_slice(&read.placements);
             report.choose_reported_segments(mapped, read, Some((which, quality)), true, options);
         }
         self.is_proper_pair(job, first)
@@ -694,7 +704,7 @@ impl PairingBuffers {
 
     /// Whether both mates have a primary placement, and these form a proper pair on one sequence.
     fn is_proper_pair(&self, job: &PairingContext<'_>, first: usize) -> bool {
-        let primary = |report: &ReadReport| report.segments.first().map(|piece| report.places[piece.place]);
+        let primary = |report: &ReadReport| report.segments.first().map(|piece| report.placements[piece.place]);
         let [Some(a), Some(b)] = self.reports.each_ref().map(primary) else { return false };
         let ends =
             [five_prime_position(&a, self.reads[first].length), five_prime_position(&b, self.reads[first + 1].length)];

@@ -13,7 +13,7 @@ pub struct Placement {
     /// Whether the reverse complement of the read is aligned.
     pub reverse: bool,
     /// Whether the placement is on an ALT contig.
-    pub alt: bool,
+    pub is_on_alt: bool,
     /// Number of the first aligned base of the oriented read.
     pub from: u16,
     /// End (exclusive) of the aligned bases of the oriented read.
@@ -29,10 +29,10 @@ pub struct Placement {
     /// Whether the placement was found by mate rescue instead of a seed.
     pub is_rescued: bool,
     /// Whether an alignment with all gaps that could raise the score has been tried.
-    pub gaps_exhausted: bool,
+    pub all_gaps_tried: bool,
     /// Whether the placement is the result of a gapped alignment; `left` and `right` may then differ from the seed's
     /// diagonal.
-    pub is_gapped_form: bool,
+    pub is_gapped_alignment: bool,
     /// Index of the first CIGAR operation in the list of the operations of all placements, if there are gaps.
     pub cigar_start: u32,
     /// Number of CIGAR operations; 0 if the alignment has no gaps.
@@ -55,11 +55,11 @@ impl Placement {
     /// Whether the placements align different bases of the read: they have less than half of the bases of the shorter
     /// one in common.
     pub fn covers_different_bases(&self, other: &Placement, length: usize) -> bool {
-        2 * self.num_shared_bases(other, length) < self.num_aligned_bases().min(other.num_aligned_bases())
+        2 * self.count_shared_bases(other, length) < self.num_aligned_bases().min(other.num_aligned_bases())
     }
 
     /// Number of bases of a read of `length` bases that both placements align, at any positions.
-    pub fn num_shared_bases(&self, other: &Placement, length: usize) -> usize {
+    pub fn count_shared_bases(&self, other: &Placement, length: usize) -> usize {
         let (a, b) = (self.aligned_range_as_sequenced(length), other.aligned_range_as_sequenced(length));
         a.1.min(b.1).saturating_sub(a.0.max(b.0))
     }

@@ -10,7 +10,7 @@ use crate::syncmers::SEED_BP;
 pub const MAX_READ_WORDS: usize = MAX_READ_BP.div_ceil(BASES_PER_WORD);
 
 /// Number of words of a short read, which are compared at once.
-const LINE_WORDS: usize = 8;
+const SHORT_READ_WORDS: usize = 8;
 
 /// Mismatches of a read at a position of the reference: words in which the lower of the two bits is set for each
 /// mismatching base.
@@ -29,7 +29,7 @@ impl Default for MismatchMasks {
 pub fn count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mut MismatchMasks) -> u32 {
     let n = read.words.len();
     let (first, shift) = (at as usize / BASES_PER_WORD, 2 * (at as usize % BASES_PER_WORD) as u32);
-    if n <= LINE_WORDS
+    if n <= SHORT_READ_WORDS
         && read.ambiguous.is_empty()
         && let Some(bases) = read.words_to_end.first_chunk()
         && let Some(reference) = words[first..].first_chunk()
@@ -61,14 +61,14 @@ pub fn count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mu
 /// word of the read are masked.
 #[inline(always)]
 fn count_mismatches_in_line(
-    reference: &[u64; LINE_WORDS + 1],
+    reference: &[u64; SHORT_READ_WORDS + 1],
     shift: u32,
-    bases: &[u64; LINE_WORDS],
+    bases: &[u64; SHORT_READ_WORDS],
     length: usize,
-    masks: &mut [u64; LINE_WORDS],
+    masks: &mut [u64; SHORT_READ_WORDS],
 ) -> u32 {
-    let mut counts = [0; LINE_WORDS];
-    for i in 0..LINE_WORDS {
+    let mut counts = [0; SHORT_READ_WORDS];
+    for i in 0..SHORT_READ_WORDS {
         let here = (reference[i] >> shift) | (reference[i + 1] << 1 << (63 - shift));
         let other = here ^ bases[i];
         let inside = (length as u64).saturating_sub((BASES_PER_WORD * i) as u64).min(BASES_PER_WORD as u64);
@@ -183,7 +183,7 @@ pub fn place_ungapped(
     (place.net_score, place.score) = (total, score);
     (place.from, place.to) = (from as u16, to as u16);
     (place.right, place.num_cigar_ops) = (place.left, 0);
-    place.alt = view.is_alt(place.left + u64::from(place.anchor));
+    place.is_on_alt = view.is_alt(place.left + u64::from(place.anchor));
     place.max_gapped_score = total + max_gap_gain(masks, read.length, place, neighbour, options);
 }
 

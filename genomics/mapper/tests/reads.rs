@@ -11,7 +11,7 @@ use genuma_machine::processor::SimdLevel;
 use genuma_mapper::bases::{BASE_LETTERS, is_base};
 use genuma_mapper::gapped::{CIGAR_DELETION, CIGAR_INSERTION, CIGAR_MATCH};
 use genuma_mapper::index::{Error, Index, IndexView, ReferenceBuilder, build_index};
-use genuma_mapper::insert::{self, InsertSizeModels, InsertSizesByOrientation};
+use genuma_mapper::insert_size::{self, InsertSizeModels, InsertSizesByOrientation};
 use genuma_mapper::mapper::{self, MappedReads};
 use genuma_mapper::options::{AMBIGUOUS_BASE_SCORE, MAX_READ_BP, ScoringOptions};
 use genuma_mapper::pairs::{self, ReportedSegment};
@@ -191,7 +191,7 @@ fn told(
         if paired {
             (0..some.len())
                 .step_by(2)
-                .for_each(|first| insert::record_insert_size(&mut insert_sizes, &view, &mapped, first, options));
+                .for_each(|first| insert_size::record_insert_size(&mut insert_sizes, &view, &mapped, first, options));
         }
         drafts.push(mapped);
     }
@@ -213,7 +213,7 @@ fn told(
             |mapped, first, answers, proper| {
                 assert_eq!((answers.len(), first % answers.len()), (if paired { 2 } else { 1 }, 0));
                 let told = |answer: &pairs::ReadReport| {
-                    (answer.places.iter().map(|place| whole(mapped, place)).collect(), answer.segments.clone())
+                    (answer.placements.iter().map(|place| whole(mapped, place)).collect(), answer.segments.clone())
                 };
                 all.push((answers.iter().map(told).collect(), proper));
                 Ok::<(), ()>(())
@@ -267,15 +267,15 @@ fn true_of(view: &IndexView<'_>, options: &ScoringOptions, read: &[u8], place: &
 
 /// Asserts that the reports of a template are consistent.
 fn check(view: &IndexView<'_>, options: &ScoringOptions, reads: &[Vec<u8>], (told, proper): &(Vec<Told>, bool)) {
-    for (read, (places, pieces)) in reads.iter().zip(told) {
-        places.iter().for_each(|(place, operations)| true_of(view, options, read, place, operations));
+    for (read, (placements, pieces)) in reads.iter().zip(told) {
+        placements.iter().for_each(|(place, operations)| true_of(view, options, read, place, operations));
         for (i, piece) in pieces.iter().enumerate() {
-            assert!(piece.mapq <= 60 && places[piece.place].0.score >= options.min_score);
+            assert!(piece.mapq <= 60 && placements[piece.place].0.score >= options.min_score);
             assert!(pieces[..i].iter().all(|other| other.place != piece.place) && piece.mapq <= pieces[0].mapq);
         }
     }
     if *proper {
-        let first = told.iter().map(|(places, pieces)| view.contig_at(places[pieces[0].place].0.start()));
+        let first = told.iter().map(|(placements, pieces)| view.contig_at(placements[pieces[0].place].0.start()));
         let first: Vec<usize> = first.collect();
         assert_eq!(first[0], first[1], "mates lie on one sequence");
     }
@@ -330,7 +330,7 @@ fn what_is_told_of_reads_is_true_and_the_same_however_they_come() {
 
 #[test]
 fn reads_that_stand_in_one_place_are_found_there_for_sure() {
-    let (mut dice, mut reads, mut places) = (Dice(9), Vec::new(), Vec::new());
+    let (mut dice, mut reads, mut placements) = (Dice(9), Vec::new(), Vec::new());
     let contig = &REFERENCE.contigs[1];
     let start = REFERENCE.index.contigs()[1].start;
     for _ in 0..2000 {
@@ -345,14 +345,14 @@ fn reads_that_stand_in_one_place_are_found_there_for_sure() {
         mates.rotate_left(dice.roll(2));
         for (read, at, reverse) in mates {
             reads.push(read);
-            places.push((start + at as u64, reverse));
+            placements.push((start + at as u64, reverse));
         }
     }
     for paired in [true, false] {
         let all = told(&reads, paired, &ScoringOptions::default(), SimdLevel::widest_available(), BLOCK);
         assert!(all.iter().all(|(_, proper)| *proper == paired));
         let told: Vec<&Told> = all.iter().flat_map(|(told, _)| told).collect();
-        for ((found, pieces), (expected, read)) in told.into_iter().zip(places.iter().zip(&reads)) {
+        for ((found, pieces), (expected, read)) in told.into_iter().zip(placements.iter().zip(&reads)) {
             assert_eq!(pieces.len(), 1);
             let (place, operations) = &found[pieces[0].place];
             assert_eq!((place.start(), place.reverse), *expected);
@@ -368,6 +368,11 @@ fn no_reads_at_all_are_mapped() {
         assert_eq!(told(&[], paired, &ScoringOptions::default(), SimdLevel::widest_available(), 5), []);
         let empty =
             told(&[Vec::new(), Vec::new()], paired, &ScoringOptions::default(), SimdLevel::widest_available(), 5);
-        assert!(empty.iter().flat_map(|(told, _)| told).all(|(places, pieces)| places.is_empty() && pieces.is_empty()));
+        assert!(
+            empty
+                .iter()
+                .flat_map(|(told, _)| told)
+                .all(|(placements, pieces)| placements.is_empty() && pieces.is_empty())
+        );
     }
 }

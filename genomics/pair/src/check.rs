@@ -3,7 +3,7 @@
 use genuma_reads::{Error, Lane, ProgressCounters, ReadEstimate, TrimCounts, Trimmer, for_each_batch};
 
 use crate::library::metrics::SamplePairLibraryMetrics;
-use crate::library::{LibraryObserver, LibraryTally, TrimmedPair};
+use crate::library::{LibraryTally, LibraryTallyCollector, RawAndTrimmedPair};
 use crate::pair_summary::SamplePairEvidence;
 use crate::sketch::{KmerSketch, SketchParams};
 use crate::sketches_per_tumour::{SketchBuilders, SketchWriters};
@@ -22,7 +22,7 @@ pub struct SamplePairCheck {
 /// Trimmers, library tallies and sketch writers of one reader thread.
 struct ReaderState<'a> {
     trimmers: Vec<Trimmer>,
-    observer: LibraryObserver,
+    observer: LibraryTallyCollector,
     samplers: SketchWriters<'a>,
 }
 
@@ -45,18 +45,20 @@ pub fn compare_normal_with_tumours(
     meter: &ProgressCounters,
 ) -> Result<Vec<SamplePairCheck>, Error> {
     let (samplings, samples) = (SketchBuilders::empty_for_tumours(params, tumours), tumours + 1);
-    let expected = expected_pairs_per_sample(&ReadEstimate::from_lanes_by_sample(lanes), samples);
+    let expected = expected_pairs_per_sample(&ReadEstimate::estimate_lanes_by_sample(lanes), samples);
     let start = || ReaderState {
         trimmers: (0..samples).map(|_| Trimmer::default()).collect(),
-        observer: LibraryObserver::with_expected_pairs(&expected),
+        observer: LibraryTallyCollector::with_expected_pairs(&expected),
         samplers: samplings.new_writers(),
     };
     let looks = for_each_batch(lanes, threads, meter, start, |look, batch| {
         let trimmer = &mut look.trimmers[usize::from(batch.sample)];
         for raw in batch.iter() {
             let cut = trimmer.trim_pair(raw);
-            look.observer
-                .add_pair(&TrimmedPair { raw, trimmed: cut, packed: trimmer.packed_untrimmed_mates() }, batch.sample);
+            look.observer.add_pair(
+                &RawAndTrimmedPair { raw, trimmed: cut, packed: trimmer.packed_untrimmed_mates() },
+                batch.sample,
+            );
             look.samplers.add_pair(cut, trimmer.packed_untrimmed_mates(), batch.sample);
         }
         Ok::<(), Error>(())

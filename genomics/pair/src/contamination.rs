@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::{Estimate, MIN_PROBABILITY_FOR_LOG, MIN_SHARE_FOR_LOG, log_factorials};
+use crate::confidence_interval::{Estimate, MIN_PROBABILITY_FOR_LOG, MIN_SHARE_FOR_LOG, log_factorials};
 use crate::site_tally::{NUM_DEPTH_CLASSES, NUM_MINOR_ALLELE_COUNT_CLASSES, SiteTally};
 use crate::sketch::molecule_count_matrix;
 
@@ -65,11 +65,11 @@ pub(crate) struct ContaminationModelParams {
     pub(crate) somatic_fraction_grid: [f64; 8],
     /// Shares of the somatic changes that are subclonal, as tried (formula 9). Unit: share of somatic changes. Source:
     /// empirical; not fitted. If higher: more of the alleles with few reads may be subclonal changes.
-    pub(crate) subclonal_part_grid: [f64; 3],
+    pub(crate) subclonal_change_share_grid: [f64; 3],
     /// Number of read fractions, equally spaced up to that of clonal changes, over which subclonal changes are averaged
     /// (formula 9). Unit: read fractions. Source: empirical; not fitted. If higher: finer average, more computation.
-    pub(crate) num_subclonal_parts: usize,
-    /// Negative logarithm of the prior of each value of `subclonal_part_grid` (formula 10). Unit: natural-log units.
+    pub(crate) num_subclonal_read_fractions: usize,
+    /// Negative logarithm of the prior of each value of `subclonal_change_share_grid` (formula 10). Unit: natural-log units.
     /// Source: chosen (more subclonal changes are less likely). If higher: fewer alleles are attributed to subclonal
     /// changes.
     pub(crate) subclonal_log_penalties: [f64; 3],
@@ -171,8 +171,8 @@ pub(crate) const CONTAMINATION_PARAMS: ContaminationModelParams = ContaminationM
     share_prior_scale: 0.02,
     somatic_density_grid: [0.003, 0.01, 0.03, 0.07, 0.14, 0.28, 0.5, 0.9],
     somatic_fraction_grid: [0.08, 0.12, 0.17, 0.22, 0.28, 0.35, 0.42, 0.49],
-    subclonal_part_grid: [0.0, 0.3, 0.6],
-    num_subclonal_parts: 12,
+    subclonal_change_share_grid: [0.0, 0.3, 0.6],
+    num_subclonal_read_fractions: 12,
     subclonal_log_penalties: [0.0, 0.5, 1.5],
     transition_share_grid: [0.6, 0.45, 0.8],
     somatic_density_prior_scale: 2e-5,
@@ -203,7 +203,7 @@ pub(crate) const CONTAMINATION_PARAMS: ContaminationModelParams = ContaminationM
 /// Number of combinations of a read fraction of clonal changes with a share of subclonal changes: shapes of a somatic
 /// spectrum.
 const NUM_SPECTRUM_SHAPES: usize =
-    CONTAMINATION_PARAMS.somatic_fraction_grid.len() * CONTAMINATION_PARAMS.subclonal_part_grid.len();
+    CONTAMINATION_PARAMS.somatic_fraction_grid.len() * CONTAMINATION_PARAMS.subclonal_change_share_grid.len();
 
 /// A hypothesis about the somatic changes of a sample: their density, and the fractions of the reads that show them.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -211,8 +211,8 @@ struct SomaticSpectrum {
     /// Expected number of somatic changes per examined site. `transition_share` is the share of transitions among them.
     density: f64,
     /// Index of the combination of read fraction and subclonal share: index in
-    /// `CONTAMINATION_PARAMS.somatic_fraction_grid` × length of `subclonal_part_grid` + index in
-    /// `CONTAMINATION_PARAMS.subclonal_part_grid`.
+    /// `CONTAMINATION_PARAMS.somatic_fraction_grid` × length of `subclonal_change_share_grid` + index in
+    /// `CONTAMINATION_PARAMS.subclonal_change_share_grid`.
     shape: usize,
     transition_share: f64,
     /// Natural logarithm of the prior probability of this spectrum.
@@ -340,11 +340,13 @@ fn somatic_spectra(heterozygosity: f64, is_normal: bool) -> Vec<SomaticSpectrum>
     for sites in CONTAMINATION_PARAMS.somatic_density_grid.map(|of| of * heterozygosity) {
         for kind in 0..NUM_SPECTRUM_SHAPES {
             let few = f64::from(u8::from(
-                CONTAMINATION_PARAMS.somatic_fraction_grid[kind / CONTAMINATION_PARAMS.subclonal_part_grid.len()]
+                CONTAMINATION_PARAMS.somatic_fraction_grid
+                    [kind / CONTAMINATION_PARAMS.subclonal_change_share_grid.len()]
                     < CONTAMINATION_PARAMS.low_fraction_limit,
             ));
             let few = few
-                + CONTAMINATION_PARAMS.subclonal_log_penalties[kind % CONTAMINATION_PARAMS.subclonal_part_grid.len()]
+                + CONTAMINATION_PARAMS.subclonal_log_penalties
+                    [kind % CONTAMINATION_PARAMS.subclonal_change_share_grid.len()]
                 + if is_normal { CONTAMINATION_PARAMS.normal_somatic_log_penalty } else { 0.0 };
             // docs/model/contamination.md (10)
             let prior = -(1.0 + sites / CONTAMINATION_PARAMS.somatic_density_prior_scale).ln() / 2.0 - few;
@@ -472,7 +474,7 @@ struct MinorCountProbabilities {
 impl MinorCountProbabilities {
     fn at_depth(n: usize, logs: &[f64]) -> MinorCountProbabilities {
         // Subclonal changes have any share of the reads up to that of clonal ones with equal probability.
-        const PARTS: usize = CONTAMINATION_PARAMS.num_subclonal_parts;
+        const PARTS: usize = CONTAMINATION_PARAMS.num_subclonal_read_fractions;
         let each = CONTAMINATION_PARAMS.somatic_fraction_grid.map(|share| {
             let mut some = [0.0; NUM_MINOR_ALLELE_COUNT_CLASSES];
             for i in 0..PARTS {
@@ -483,8 +485,9 @@ impl MinorCountProbabilities {
         });
         let kind = |m: usize, kind: usize| {
             let (both, partly) = (
-                &each[kind / CONTAMINATION_PARAMS.subclonal_part_grid.len()],
-                CONTAMINATION_PARAMS.subclonal_part_grid[kind % CONTAMINATION_PARAMS.subclonal_part_grid.len()],
+                &each[kind / CONTAMINATION_PARAMS.subclonal_change_share_grid.len()],
+                CONTAMINATION_PARAMS.subclonal_change_share_grid
+                    [kind % CONTAMINATION_PARAMS.subclonal_change_share_grid.len()],
             );
             // docs/model/contamination.md (9)
             (1.0 - partly) * both[0][m] + partly * both[1][m]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG};
+use crate::confidence_interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
 use crate::segments::{NUM_MINOR_SHARE_STEPS, Segment, Segmentation};
 
@@ -71,7 +71,7 @@ impl CopyNumberProfile {
 
 /// Returns the minor allele share with the highest likelihood.
 fn likeliest_minor_share(segment: &Segment) -> f64 {
-    let logs = segment.minor_share_logs.iter().enumerate();
+    let logs = segment.minor_share_log_likelihoods.iter().enumerate();
     let (step, _) = logs.max_by(|a, b| a.1.total_cmp(b.1)).unwrap_or((NUM_MINOR_SHARE_STEPS, &0.0));
     round_for_json(step as f64 / (2 * NUM_MINOR_SHARE_STEPS) as f64)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::MIN_DIVISOR;
+use crate::confidence_interval::MIN_DIVISOR;
 use crate::modal_depth::estimate_modal_depth;
 use crate::site_tally::{GcDepthSum, NUM_DEPTH_CLASSES, NUM_GC_CLASSES, SiteTally};
 

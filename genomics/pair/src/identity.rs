@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::{Estimate, MIN_DIVISOR, Z_SCORE_95_PERCENT};
+use crate::confidence_interval::{Estimate, MIN_DIVISOR, Z_SCORE_95_PERCENT};
 use crate::site_tally::{GenotypeCounts, ReadComparisonCounts, SiteTally};
 
 /// Relationship of the two people from whom the samples are.

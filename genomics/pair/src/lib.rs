@@ -4,7 +4,7 @@
 //! The modules are listed in the order of the data flow. Each thread, or each partition of the k-mers, fills its own
 //! tally (a set of counts) while reads are counted; the tallies are then added up. Estimates are computed from a tally
 //! and have a 95 % confidence interval.
-pub mod interval;
+pub mod confidence_interval;
 mod nucleosomes;
 pub mod library;
 pub mod marker_kmers;

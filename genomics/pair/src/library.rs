@@ -27,7 +27,7 @@ pub use metrics::LibraryMetrics;
 /// Maximum number of pairs that are examined base by base in one sampling level.
 const MAX_PAIRS_PER_LEVEL: u64 = 1 << 14;
 /// Number of sampling levels; each has half as many pairs as the level before it.
-const NUM_LEVELS: usize = 32;
+const NUM_SAMPLING_LEVELS: usize = 32;
 /// Largest read length that is counted separately, in bases; longer reads are counted as this length.
 const MAX_TRACKED_LENGTH: usize = 1024;
 
@@ -75,20 +75,20 @@ impl SampledDetails {
     /// from the start.
     fn with_expected_pairs(pairs: u64) -> SampledDetails {
         let too_many = |level: &usize| pairs >> (level + 1) > MAX_PAIRS_PER_LEVEL + MAX_PAIRS_PER_LEVEL / 2;
-        SampledDetails { min_level: (0..NUM_LEVELS - 1).take_while(too_many).count(), levels: Vec::new() }
+        SampledDetails { min_level: (0..NUM_SAMPLING_LEVELS - 1).take_while(too_many).count(), levels: Vec::new() }
     }
 
     /// Returns the counts to which a pair with this hash is added, or `None` if the pair is not sampled.
     #[inline]
     fn tally_for(&mut self, hash: u64) -> Option<&mut DetailTally> {
-        let level = (hash.trailing_zeros() as usize).min(NUM_LEVELS - 1);
+        let level = (hash.trailing_zeros() as usize).min(NUM_SAMPLING_LEVELS - 1);
         if level < self.min_level {
             return None;
         }
         if self.levels.len() <= level {
             self.levels.resize(level + 1, DetailTally::default());
         }
-        if self.levels[level].pairs >= MAX_PAIRS_PER_LEVEL && level + 1 < NUM_LEVELS {
+        if self.levels[level].pairs >= MAX_PAIRS_PER_LEVEL && level + 1 < NUM_SAMPLING_LEVELS {
             self.drop_levels(level);
             return None;
         }
@@ -105,7 +105,8 @@ impl SampledDetails {
         self.levels.resize(self.levels.len().max(other.levels.len()), DetailTally::default());
         self.levels.iter_mut().zip(&other.levels).for_each(|(sum, detail)| sum.add(detail));
         self.min_level = self.min_level.max(other.min_level);
-        let full = self.levels.iter().take(NUM_LEVELS - 1).rposition(|detail| detail.pairs > MAX_PAIRS_PER_LEVEL);
+        let full =
+            self.levels.iter().take(NUM_SAMPLING_LEVELS - 1).rposition(|detail| detail.pairs > MAX_PAIRS_PER_LEVEL);
         let forgotten = self.min_level.checked_sub(1).max(full);
         forgotten.into_iter().for_each(|level| self.drop_levels(level));
     }
@@ -176,7 +177,7 @@ impl LibraryTally {
 
 /// A read pair before and after trimming.
 #[derive(Debug, Clone, Copy)]
-pub struct TrimmedPair<'a> {
+pub struct RawAndTrimmedPair<'a> {
     /// The read pair before trimming.
     pub raw: ReadPair<'a>,
     /// The read pair after trimming.
@@ -187,22 +188,22 @@ pub struct TrimmedPair<'a> {
 
 /// Counts the read pairs that one thread reads, for all samples.
 #[derive(Debug)]
-pub struct LibraryObserver {
+pub struct LibraryTallyCollector {
     samples: Vec<LibraryTally>,
     codes: [BaseCodes; 2],
     error_probabilities: ErrorProbabilities,
 }
 
-impl LibraryObserver {
+impl LibraryTallyCollector {
     /// Creates empty counts for as many samples as `pairs` has entries. `pairs` are the expected numbers of pairs of
     /// each sample over all threads, 0 if unknown; they avoid the examination of pairs that would be dropped later. If
     /// a sample has far fewer pairs than expected, fewer pairs are examined base by base.
-    pub fn with_expected_pairs(pairs: &[u64]) -> LibraryObserver {
+    pub fn with_expected_pairs(pairs: &[u64]) -> LibraryTallyCollector {
         let of = |pairs: &u64| LibraryTally {
             details: SampledDetails::with_expected_pairs(*pairs),
             ..LibraryTally::default()
         };
-        LibraryObserver {
+        LibraryTallyCollector {
             samples: pairs.iter().map(of).collect(),
             codes: Default::default(),
             error_probabilities: ErrorProbabilities::default(),
@@ -211,8 +212,8 @@ impl LibraryObserver {
 
     /// Counts a read pair of a sample (0: normal, 1: first tumour, …).
     #[inline]
-    pub fn add_pair(&mut self, pair: &TrimmedPair<'_>, sample: u8) {
-        let TrimmedPair { raw, trimmed: cut, packed } = *pair;
+    pub fn add_pair(&mut self, pair: &RawAndTrimmedPair<'_>, sample: u8) {
+        let RawAndTrimmedPair { raw, trimmed: cut, packed } = *pair;
         let tally = &mut self.samples[usize::from(sample)];
         tally.num_pairs += 1;
         for (lengths, mate) in tally.lengths.iter_mut().zip(raw.mates) {

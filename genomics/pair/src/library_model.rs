@@ -54,7 +54,11 @@ const MIN_ERROR_RATE: f64 = 1e-6;
 impl LibraryModel {
     /// Computes the properties of the libraries of a normal and a tumour from their library tallies and their common
     /// k-mer sketch. `context` is what is known about the assay besides the reads.
-    pub fn from_reads(tallies: [&LibraryTally; 2], sketch: &KmerSketch, context: &AssayHints) -> LibraryModel {
+    pub fn from_tallies_and_sketch(
+        tallies: [&LibraryTally; 2],
+        sketch: &KmerSketch,
+        context: &AssayHints,
+    ) -> LibraryModel {
         let [normal, tumour] = [0, 1].map(|sample| {
             let (depth, tally) = (median_depth(sketch, sample), tallies[sample]);
             let pairs_per_fragment = tally.median_pairs_per_fragment();
@@ -209,7 +213,7 @@ mod tests {
         let mut random = Random(7);
         let genome: Vec<u8> = (0..600).map(|_| b"ACGT"[random.below(4) as usize]).collect();
         let builder = SketchBuilder::empty(PARAMS);
-        let mut observer = crate::library::LibraryObserver::with_expected_pairs(&[0, 0]);
+        let mut observer = crate::library::LibraryTallyCollector::with_expected_pairs(&[0, 0]);
         let mut writer = builder.new_writer();
         for pair in 0..2 * pairs {
             let starts = start(&mut random);
@@ -230,11 +234,15 @@ mod tests {
             };
             let sample = (pair % 2) as u8;
             writer.add_pair(pair_of, packed, sample);
-            observer.add_pair(&crate::library::TrimmedPair { raw: pair_of, trimmed: pair_of, packed }, sample);
+            observer.add_pair(&crate::library::RawAndTrimmedPair { raw: pair_of, trimmed: pair_of, packed }, sample);
         }
         drop(writer);
         let tallies = observer.into_tallies();
-        LibraryModel::from_reads([&tallies[0], &tallies[1]], &builder.take_sketch(), &AssayHints::default())
+        LibraryModel::from_tallies_and_sketch(
+            [&tallies[0], &tallies[1]],
+            &builder.take_sketch(),
+            &AssayHints::default(),
+        )
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Model of apparent somatic changes that are not somatic: germline alleles that the normal does not show by chance,
 //! and alleles of a contaminant.
 
+use crate::confidence_interval::{Estimate, MIN_DIVISOR, MIN_SHARE_FOR_LOG};
 use crate::contamination;
-use crate::interval::{Estimate, MIN_DIVISOR, MIN_SHARE_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
 
 /// Properties of a sample pair from which the expected number of non-somatic alleles among apparent somatic changes is
 /// computed.
 #[derive(Debug, Clone, Copy)]
-pub struct SamplePairProperties<'a> {
+pub struct NonSomaticModelInputs<'a> {
     /// Number of homozygous and of heterozygous sites of the normal, by depth of the normal, at which changes were
     /// searched. Empty if the changes come from a call, which has already removed germline alleles.
     pub(crate) zygosity_counts: &'a [[f64; 2]],
@@ -36,7 +36,7 @@ pub struct NonSomaticModel {
 impl NonSomaticModel {
     /// Builds the model for changes with at least `PURITY_PARAMS.min_change_reads` molecules in the tumour and none in
     /// the normal. `normal_depths` is the depth of the normal at each change.
-    pub fn build(normal_depths: &[u32], context: &SamplePairProperties<'_>) -> NonSomaticModel {
+    pub fn build(normal_depths: &[u32], context: &NonSomaticModelInputs<'_>) -> NonSomaticModel {
         // The last entry is for this depth and more.
         let last = context.zygosity_counts.len().saturating_sub(1);
         let depths = || normal_depths.iter().map(|depth| (*depth as usize).min(last));
@@ -77,7 +77,7 @@ fn germline_probabilities(changes: usize, zygosities: &[[f64; 2]]) -> Vec<f64> {
 
 /// Model of the contaminant's alleles. Their expected number follows from
 /// `CONTAMINATION_PARAMS.foreign_sites_per_het_site`.
-fn foreign_model(changes: usize, zygosities: &[[f64; 2]], context: &SamplePairProperties<'_>) -> NonSomaticModel {
+fn foreign_model(changes: usize, zygosities: &[[f64; 2]], context: &NonSomaticModelInputs<'_>) -> NonSomaticModel {
     let none = NonSomaticModel {
         germline_by_depth: Vec::new(),
         foreign_alleles: [(0.0, 0.0); 2],
@@ -134,8 +134,8 @@ pub fn allele_detection_probability(n: u32, share: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const NONE: SamplePairProperties<'_> =
-        SamplePairProperties { zygosity_counts: &[], heterozygosity: 0.001, contamination: None, tumour_depths: &[] };
+    const NONE: NonSomaticModelInputs<'_> =
+        NonSomaticModelInputs { zygosity_counts: &[], heterozygosity: 0.001, contamination: None, tumour_depths: &[] };
 
     #[test]
     fn unseen_germline_alleles_are_expected_by_depth() {
@@ -145,7 +145,7 @@ mod tests {
             zygosities[depth] = [sites, 1_024.0];
         }
         let all: Vec<u32> = (0..40).map(|i| if i < 16 { 8 } else { 12 }).collect();
-        let others = NonSomaticModel::build(&all, &SamplePairProperties { zygosity_counts: &zygosities, ..NONE });
+        let others = NonSomaticModel::build(&all, &NonSomaticModelInputs { zygosity_counts: &zygosities, ..NONE });
         // Of 40 changes 8.5 are expected to be inherited, so 31.5 are somatic, a quarter of them at depth 8.
         let chances = [8, 12, 15, 20].map(|depth| others.missed_germline_probability(depth));
         let expected = [8.0 / (8.0 + 31.5 / 4.0), 0.5 / (0.5 + 31.5 * 0.75), 0.0, 0.0];
@@ -161,7 +161,7 @@ mod tests {
         let (zygosities, depths) = ([[0.0, 0.0], [0.0, 0.0], [1e6, 0.0]], [40; 3]);
         let all = vec![2; 600];
         let foreign = Some(Estimate { value: 0.1, low: 0.09, high: 0.11 });
-        let context = SamplePairProperties {
+        let context = NonSomaticModelInputs {
             zygosity_counts: &zygosities,
             contamination: foreign,
             tumour_depths: &depths,
@@ -178,7 +178,7 @@ mod tests {
         assert!((likeliest.0 - (half + whole) / 600.0).abs() < 1e-4, "{likeliest:?}");
         // The number of sites that a call examined is unknown: any share is possible.
         assert_eq!(
-            NonSomaticModel::build(&all, &SamplePairProperties { zygosity_counts: &[], ..context })
+            NonSomaticModel::build(&all, &NonSomaticModelInputs { zygosity_counts: &[], ..context })
                 .foreign_share_priors
                 .len(),
             PURITY_PARAMS.foreign_share_grid.len()

@@ -3,12 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::confidence_interval::Estimate;
 use crate::contamination::{self, ContaminationEstimate, ContaminationInput, estimate_contamination};
 use crate::coverage::CoverageMetrics;
 use crate::identity::Identity;
-use crate::interval::Estimate;
 use crate::modal_depth::estimate_modal_depth;
-use crate::non_somatic::SamplePairProperties;
+use crate::non_somatic::NonSomaticModelInputs;
 use crate::purity::{self, PurityEstimate};
 use crate::purity_params;
 use crate::root_depths::{RootDepth, select_single_copy_roots};
@@ -213,13 +213,13 @@ impl SamplePairEvidence {
             het_sites: &het,
             root_depths: &deep,
             changes: changes.unwrap_or(&changed),
-            context: SamplePairProperties {
+            context: NonSomaticModelInputs {
                 zygosity_counts: if changes.is_some() { &[] } else { &self.zygosity_counts },
                 heterozygosity: self.heterozygosity,
                 contamination: self.summary.contamination[1].map(|found| found.share),
                 tumour_depths: &depths,
             },
-            modal_depth: normal_depth,
+            mean_normal_depth: normal_depth,
             root_bases: self.sketch_shape.root_bases,
             contig_names,
         };

@@ -8,9 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::confidence_interval::Estimate;
 use crate::copy_number::CopyNumberProfile;
-use crate::interval::Estimate;
-use crate::non_somatic::SamplePairProperties;
+use crate::non_somatic::NonSomaticModelInputs;
 use crate::purity_fit::{PurityFit, PurityModel};
 use crate::purity_params::PURITY_PARAMS;
 use crate::root_depths::RootDepth;
@@ -67,9 +67,9 @@ pub struct PurityEvidence<'a> {
     /// Somatic changes with their molecule counts and positions, from a call or from the sketch.
     pub changes: &'a [SomaticChange],
     /// Properties of the pair from which the number of non-somatic alleles among the changes is computed.
-    pub context: SamplePairProperties<'a>,
+    pub context: NonSomaticModelInputs<'a>,
     /// Mean depth of the normal at single-copy roots, in molecules; used as its modal depth.
-    pub modal_depth: f64,
+    pub mean_normal_depth: f64,
     /// Length of a root in bases, k−2.
     pub root_bases: u32,
     /// Names of the contigs, by the contig index of the positions.
@@ -81,8 +81,8 @@ pub struct PurityEvidence<'a> {
 pub fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityEstimate {
     let fits = |(site, _): &&(AlleleSite, OptionalGenomePosition)| {
         let depth = f64::from(site.normal[0] + site.normal[1]);
-        depth >= PURITY_PARAMS.het_depth_range[0] * evidence.modal_depth
-            && depth <= PURITY_PARAMS.het_depth_range[1] * evidence.modal_depth
+        depth >= PURITY_PARAMS.het_depth_range[0] * evidence.mean_normal_depth
+            && depth <= PURITY_PARAMS.het_depth_range[1] * evidence.mean_normal_depth
             && site.tumour[0] + site.tumour[1] > 0
     };
     let het: Vec<(AlleleSite, OptionalGenomePosition)> = evidence.het_sites.iter().filter(fits).copied().collect();
@@ -97,7 +97,7 @@ pub fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityEstimate {
         segments: 0,
         profile: CopyNumberProfile::default(),
     };
-    if evidence.modal_depth < PURITY_PARAMS.min_normal_depth {
+    if evidence.mean_normal_depth < PURITY_PARAMS.min_normal_depth {
         return none("depth too low");
     }
     if evidence.root_depths.iter().filter(|(_, place)| place.is_some()).count() < PURITY_PARAMS.min_placed_roots {
@@ -284,7 +284,7 @@ mod tests {
     fn estimate(made: &Made) -> PurityEstimate {
         estimate_in_context(
             made,
-            SamplePairProperties {
+            NonSomaticModelInputs {
                 zygosity_counts: &[],
                 heterozygosity: 0.001,
                 contamination: None,
@@ -293,14 +293,14 @@ mod tests {
         )
     }
 
-    fn estimate_in_context(made: &Made, context: SamplePairProperties<'_>) -> PurityEstimate {
+    fn estimate_in_context(made: &Made, context: NonSomaticModelInputs<'_>) -> PurityEstimate {
         let Made { het, deep, changes } = made;
         estimate_purity_ploidy(&PurityEvidence {
             het_sites: het,
             root_depths: deep,
             changes,
             context,
-            modal_depth: 14.0,
+            mean_normal_depth: 14.0,
             root_bases: 29,
             contig_names: &["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "c11"],
         })
@@ -409,7 +409,7 @@ mod tests {
             }
             made
         };
-        let none = SamplePairProperties {
+        let none = NonSomaticModelInputs {
             zygosity_counts: &[],
             heterozygosity: 0.001,
             contamination: None,
@@ -417,11 +417,11 @@ mod tests {
         };
         let foreign = with([0.1, 0.2], 14, &mut random);
         let share = Estimate { value: 0.2, low: 0.18, high: 0.22 };
-        let context = SamplePairProperties { contamination: Some(share), tumour_depths: &[14], ..none };
+        let context = NonSomaticModelInputs { contamination: Some(share), tumour_depths: &[14], ..none };
         let inherited = with([0.5, 0.5], 8, &mut random);
         let mut zygosities = [[0.0; 2]; 15];
         (zygosities[8], zygosities[14]) = ([20_000.0, 240.0 * 128.0], [1_000_000.0, 1_000.0]);
-        let unseen = SamplePairProperties { zygosity_counts: &zygosities, ..none };
+        let unseen = NonSomaticModelInputs { zygosity_counts: &zygosities, ..none };
         for (what, made, context) in [("foreign", foreign, context), ("inherited", inherited, unseen)] {
             let off = |found: &PurityEstimate| found.purity.map_or(1.0, |purity| (purity.value - 0.7).abs());
             let (known, unknown) = (estimate_in_context(&made, context), estimate(&made));

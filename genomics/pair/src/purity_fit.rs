@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
+use crate::confidence_interval::MIN_DIVISOR;
 use crate::copy_states::{
     CopyState, list_clonal_copy_states, list_copy_states_by_subclone_fraction, list_subclonal_copy_states,
 };
-use crate::interval::MIN_DIVISOR;
 use crate::purity_params::PURITY_PARAMS;
 use crate::segments::{MinorShareLogLikelihoods, NUM_MINOR_SHARE_STEPS, Segment};
 use crate::somatic_changes::SomaticChangeModel;
@@ -141,8 +141,8 @@ impl<'a> PurityModel<'a> {
         let mut logs: Vec<f64> = vec![0.0; self.states.len()];
         for segment in self.segments {
             for (log, &(at, part, ratio)) in logs.iter_mut().zip(&expected) {
-                *log = segment.minor_share_logs[at] * (1.0 - part)
-                    + segment.minor_share_logs[at + 1] * part
+                *log = segment.minor_share_log_likelihoods[at] * (1.0 - part)
+                    + segment.minor_share_log_likelihoods[at + 1] * part
                     + self.depth_log_likelihood(segment, ratio, depth_error);
             }
             let of = |range: &Range<usize>, doubled: usize| {
@@ -223,7 +223,7 @@ impl<'a> PurityModel<'a> {
     /// Log-likelihood of a segment in no known state, in which any depth ratio and any allelic balance are equally
     /// likely.
     fn unexplained_log_likelihood(&self, segment: &Segment) -> f64 {
-        PURITY_PARAMS.unexplained_segment_prior.ln() + log_mean_exp(&segment.minor_share_logs)
+        PURITY_PARAMS.unexplained_segment_prior.ln() + log_mean_exp(&segment.minor_share_log_likelihoods)
             - (PURITY_PARAMS.unexplained_ratio_range * self.mean_ratio).max(MIN_DIVISOR).ln()
     }
 

@@ -58,13 +58,13 @@ pub(crate) struct PurityModelParams {
     pub(crate) breakpoint_penalty: f64,
     /// Step of the minor allele share in the segmentation. Unit: 0.5 / `NUM_MINOR_SHARE_STEPS`. Source: chosen (for
     /// speed). If higher: faster and less precise.
-    pub(crate) coarse_step: usize,
+    pub(crate) coarse_minor_share_step: usize,
     /// Share of the sites that are not heterozygous, or have wrong counts; their minor allele share is uniform (formula
     /// 3). Unit: share of sites. Source: empirical; not fitted. If higher: more robust, less sensitive.
     pub(crate) outlier_site_share: f64,
     /// Smallest and largest allele share in the beta-binomial distribution (formula 4). Unit: share of reads. Source:
     /// chosen (a base may be wrong). If higher: reads of an absent allele weigh less.
-    pub(crate) share_limits: [f64; 2],
+    pub(crate) allele_share_limits: [f64; 2],
     /// First value and step of the 61 overdispersions that are tried (formula 5). Unit: variance over the largest
     /// possible variance. Source: chosen (covers 0 to 0.24). If higher: coarser grid.
     pub(crate) overdispersion_grid: [f64; 2],
@@ -89,7 +89,7 @@ pub(crate) struct PurityModelParams {
     /// Weights with which the likelihood of a minor allele share is mixed with its neighbours at distances of 0 to 3
     /// steps of half a percent. Unit: weight. Source: chosen (a normal distribution with a standard deviation of half
     /// a percent, for model error). If higher: broader likelihood, wider intervals.
-    pub(crate) balance_blur: [f64; 4],
+    pub(crate) minor_share_smoothing_weights: [f64; 4],
     /// Major and minor copy number of the clonal states, with their prior in a genome that changed step by step, and in
     /// one that was doubled as a whole (formula 9). Unit: copies; probability. Source: empirical; not fitted. If
     /// higher: the state wins more often where depth and balance leave it open.
@@ -214,7 +214,7 @@ pub(crate) struct PurityModelParams {
     /// Share of the changes that are false, or are in segments with wrong copy numbers; for these all read fractions
     /// are equally likely (formula 13). Unit: share of changes. Source: empirical; not fitted. If higher: more robust,
     /// less sensitive.
-    pub(crate) uniform_share: f64,
+    pub(crate) outlier_change_share: f64,
     /// Number of cell fractions that subclonal changes may have (formula 12). Unit: cell fractions. Source: empirical;
     /// not fitted. If higher: finer grid.
     pub(crate) num_cell_fractions: usize,
@@ -306,9 +306,9 @@ pub(crate) const PURITY_PARAMS: PurityModelParams = PurityModelParams {
     min_bases_per_bin: 4_000.0,
     min_roots_per_bin: 25,
     breakpoint_penalty: 13.0,
-    coarse_step: 4,
+    coarse_minor_share_step: 4,
     outlier_site_share: 0.01,
-    share_limits: [0.002, 0.998],
+    allele_share_limits: [0.002, 0.998],
     overdispersion_grid: [1e-4, 0.004],
     repeat_site_share_grid: [0.0, 0.03, 0.06, 0.1, 0.15],
     read_sharing_bases: 120.0,
@@ -316,7 +316,7 @@ pub(crate) const PURITY_PARAMS: PurityModelParams = PurityModelParams {
     min_bin_pairs: 8,
     few_bins_variance_factor: 3.0,
     median_squared_deviate: 0.455,
-    balance_blur: [0.383, 0.242, 0.0606, 0.006],
+    minor_share_smoothing_weights: [0.383, 0.242, 0.0606, 0.006],
     clonal_state_priors: [
         ([1, 1], [0.50, 0.04]),
         ([1, 0], [0.13, 0.03]),
@@ -380,7 +380,7 @@ pub(crate) const PURITY_PARAMS: PurityModelParams = PurityModelParams {
     early_share_grid: [0.02, 0.25, 0.5, 0.75, 0.98],
     early_share_exponent: 2.0,
     early_share_scale: 4.0,
-    uniform_share: 0.03,
+    outlier_change_share: 0.03,
     num_cell_fractions: 8,
     cell_fraction_offset: 0.7,
     several_copies_limit: 1.5,

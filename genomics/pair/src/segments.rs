@@ -4,7 +4,7 @@
 //! Each contig is divided into bins with about the same number of roots. Of all ways to join neighbouring bins to
 //! segments the likeliest one is chosen, with a fixed penalty per breakpoint (optimal partitioning, Jackson 2005).
 
-use crate::interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG, log_factorials};
+use crate::confidence_interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG, log_factorials};
 use crate::purity_params::PURITY_PARAMS;
 use crate::root_depths::RootDepth;
 use crate::site_tally::AlleleSite;
@@ -30,7 +30,7 @@ pub struct Segment {
     /// whole genome.
     pub ratio_variance: f64,
     /// Natural-log likelihood of each minor allele share of the grid from 0 to one half.
-    pub minor_share_logs: MinorShareLogLikelihoods,
+    pub minor_share_log_likelihoods: MinorShareLogLikelihoods,
     /// Number of heterozygous sites; a genome position that two roots show counts once.
     pub het_sites: f64,
 }
@@ -94,7 +94,7 @@ impl BetaBinomial {
         // Clamped, as a base may be wrong. The last entry normalises the others.
         let share = |i: usize| {
             (i as f64 / (2 * NUM_MINOR_SHARE_STEPS) as f64)
-                .clamp(PURITY_PARAMS.share_limits[0], PURITY_PARAMS.share_limits[1])
+                .clamp(PURITY_PARAMS.allele_share_limits[0], PURITY_PARAMS.allele_share_limits[1])
         };
         let sums = (0..=2 * NUM_MINOR_SHARE_STEPS).map(|i| sums_of(share(i))).chain([sums_of(1.0)]).collect();
         BetaBinomial { max_n, log_factorials: log_factorials(max_n), rising_log_sums: sums }
@@ -154,7 +154,7 @@ struct DepthBin {
     end: u32,
     roots: f64,
     depth: [f64; 2],
-    minor_share_logs: MinorShareLogLikelihoods,
+    minor_share_log_likelihoods: MinorShareLogLikelihoods,
     het_sites: f64,
 }
 
@@ -200,7 +200,7 @@ pub fn segment_genome(
         for (site, weight) in sites[from..to].iter().zip(&weights[from..to]) {
             let at = bins.partition_point(|bin| bin.end < site.1).min(bins.len() - 1);
             let bin = &mut bins[at];
-            bin.minor_share_logs
+            bin.minor_share_log_likelihoods
                 .iter_mut()
                 .zip(share_table.logs_for(site.2))
                 .for_each(|(sum, log)| *sum += weight * log);
@@ -286,7 +286,7 @@ impl DepthBin {
             end: roots[roots.len() - 1].1,
             roots: roots.len() as f64,
             depth: [depth(0), depth(1)],
-            minor_share_logs: [0.0; NUM_MINOR_SHARE_STEPS + 1],
+            minor_share_log_likelihoods: [0.0; NUM_MINOR_SHARE_STEPS + 1],
             het_sites: 0.0,
         }
     }
@@ -294,7 +294,7 @@ impl DepthBin {
 
 /// Finds the likeliest segmentation of one contig.
 fn segment_contig(contig: u32, bins: &[DepthBin], chance: &DepthNoise) -> Vec<Segment> {
-    const NUM_COARSE_STEPS: usize = NUM_MINOR_SHARE_STEPS / PURITY_PARAMS.coarse_step + 1;
+    const NUM_COARSE_STEPS: usize = NUM_MINOR_SHARE_STEPS / PURITY_PARAMS.coarse_minor_share_step + 1;
     // Prefix sums: of weights, of weighted ratios, of their squares, and of balances.
     let mut sums: Vec<([f64; 3], [f64; NUM_COARSE_STEPS])> = vec![([0.0; 3], [0.0; NUM_COARSE_STEPS])];
     for bin in bins {
@@ -302,7 +302,10 @@ fn segment_contig(contig: u32, bins: &[DepthBin], chance: &DepthNoise) -> Vec<Se
         let weight = bin.roots / chance.root_variance;
         let (mut depth, mut balance) = sums[sums.len() - 1];
         depth.iter_mut().zip([weight, weight * ratio, weight * ratio * ratio]).for_each(|(sum, x)| *sum += x);
-        balance.iter_mut().enumerate().for_each(|(i, sum)| *sum += bin.minor_share_logs[i * PURITY_PARAMS.coarse_step]);
+        balance
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, sum)| *sum += bin.minor_share_log_likelihoods[i * PURITY_PARAMS.coarse_minor_share_step]);
         sums.push((depth, balance));
     }
     // docs/model/purity_ploidy.md (6)
@@ -331,19 +334,20 @@ fn merge_bins(contig: u32, bins: &[DepthBin], chance: &DepthNoise) -> Segment {
     let sum = |of: fn(&DepthBin) -> f64| bins.iter().map(of).sum::<f64>();
     let (weight, depth) = (sum(|bin| bin.roots), [sum(|bin| bin.depth[0]), sum(|bin| bin.depth[1])]);
     let mut balance = [0.0; NUM_MINOR_SHARE_STEPS + 1];
-    bins.iter().for_each(|bin| balance.iter_mut().zip(bin.minor_share_logs).for_each(|(sum, log)| *sum += log));
+    bins.iter()
+        .for_each(|bin| balance.iter_mut().zip(bin.minor_share_log_likelihoods).for_each(|(sum, log)| *sum += log));
     Segment {
         span: (contig, bins[0].start, bins[bins.len() - 1].end),
         weight,
         depth_ratio: depth[1] / depth[0].max(1.0),
         ratio_variance: chance.root_variance / weight,
-        minor_share_logs: blur(&balance),
+        minor_share_log_likelihoods: smooth_minor_share_likelihood(&balance),
         het_sites: sum(|bin| bin.het_sites),
     }
 }
 
 /// Smooths the likelihood of minor allele shares with a standard deviation of half a percent, to allow for model error.
-fn blur(balance: &MinorShareLogLikelihoods) -> MinorShareLogLikelihoods {
+fn smooth_minor_share_likelihood(balance: &MinorShareLogLikelihoods) -> MinorShareLogLikelihoods {
     let most = balance.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     std::array::from_fn(|i| {
         // Beyond 0 and one half the share mirrors, as the other allele becomes the minor one.
@@ -353,9 +357,9 @@ fn blur(balance: &MinorShareLogLikelihoods) -> MinorShareLogLikelihoods {
         };
         let i = i as isize;
         let both_sides = |by: usize| at(i - by as isize) + at(i + by as isize);
-        let sum = PURITY_PARAMS.balance_blur[0] * at(i)
-            + (1..PURITY_PARAMS.balance_blur.len())
-                .map(|by| PURITY_PARAMS.balance_blur[by] * both_sides(by))
+        let sum = PURITY_PARAMS.minor_share_smoothing_weights[0] * at(i)
+            + (1..PURITY_PARAMS.minor_share_smoothing_weights.len())
+                .map(|by| PURITY_PARAMS.minor_share_smoothing_weights[by] * both_sides(by))
                 .sum::<f64>();
         sum.max(MIN_PROBABILITY_FOR_LOG).ln() + most
     })

@@ -12,8 +12,8 @@ use genuma_kmers::encode::reverse_complement_kmer;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
+use crate::confidence_interval::log_factorials;
 use crate::error_threshold::min_count_above_errors_at_depth;
-use crate::interval::log_factorials;
 use crate::modal_depth::estimate_modal_depth;
 use crate::sketch::KmerSketch;
 
@@ -29,13 +29,13 @@ pub const READ_COMPARISON_DEPTH_LIMIT: u32 = 48;
 pub const MIN_SITE_DEPTH: u32 = 8;
 /// Twice the sampling interval of the single-copy test: one site in 64, chosen by hash, is tested for being in
 /// single-copy sequence. Chosen: the test is slow.
-const SINGLE_COPY_CHECK_INTERVAL: u64 = 128;
+const SINGLE_COPY_CHECK_HASH_MODULUS: u64 = 128;
 /// Maximum number of sites of one kind (heterozygous or somatic) that are kept in a list: those with the smallest
 /// hashes. Chosen: enough for purity and segmentation, at bounded memory.
 pub const MAX_LISTED_SITES: usize = 100_000;
 /// Minimum ratio of all reads to reads of other alleles at a homozygous site. Chosen: sequencing errors and
 /// contamination give fewer reads of other alleles.
-const HOM_READS_PER_OTHER: u32 = 8;
+const MIN_HOM_DEPTH_PER_OTHER_READ: u32 = 8;
 /// Number of GC classes of roots: 0 to 32 bases that are G or C.
 pub const NUM_GC_CLASSES: usize = 33;
 
@@ -402,7 +402,7 @@ impl SiteTally {
                 // Share of the tumour's reads with other alleles, without alleles that are rare enough to be errors
                 // or from few cells.
                 let other = (0..4).filter(|&b| b != normal.first_base).map(|b| bases[b][1]);
-                let often: u32 = other.filter(|&c| c * FOREIGN_READS_DIVISOR >= depth[1]).sum();
+                let often: u32 = other.filter(|&c| c * MIN_FOREIGN_SHARE_DIVISOR >= depth[1]).sum();
                 at.foreign_share_sum += u64::from(often) * 65_536 / u64::from(depth[1]);
             }
         }
@@ -414,7 +414,7 @@ impl SiteTally {
             }
             let known = self.single_copy_depths[o];
             let single = || (known.0..=known.1).contains(&other.depth) && is_single_copy();
-            if hash % SINGLE_COPY_CHECK_INTERVAL < 2 {
+            if hash % SINGLE_COPY_CHECK_HASH_MODULUS < 2 {
                 let [could, all] = &mut self.single_copy_checks[s];
                 (*could, *all) = (*could + u64::from(single()), *all + 1);
             }
@@ -529,7 +529,7 @@ impl SiteTally {
 
 /// Minimum share of the tumour's reads that a foreign allele has, as a divisor of the depth (5: a fifth). Rarer alleles
 /// may be errors or come from few cells. Chosen; a higher value admits rarer alleles.
-const FOREIGN_READS_DIVISOR: u32 = 5;
+const MIN_FOREIGN_SHARE_DIVISOR: u32 = 5;
 /// Minimum number of tumour reads of an allele that only the tumour has. Chosen; with a higher value more rare changes
 /// are lost and fewer errors are admitted.
 const MIN_SOMATIC_READS: u32 = 4;
@@ -576,8 +576,8 @@ impl TopAlleles {
 
     fn zygosity(&self) -> Zygosity {
         let [first, second] = self.counts;
-        if second * HOM_READS_PER_OTHER <= self.depth
-            && first * HOM_READS_PER_OTHER >= self.depth * (HOM_READS_PER_OTHER - 1)
+        if second * MIN_HOM_DEPTH_PER_OTHER_READ <= self.depth
+            && first * MIN_HOM_DEPTH_PER_OTHER_READ >= self.depth * (MIN_HOM_DEPTH_PER_OTHER_READ - 1)
         {
             Zygosity::Homozygous
         } else if is_heterozygous(self.counts, self.depth) {

@@ -511,7 +511,7 @@ struct PatternScan {
 }
 
 /// Number of 64-bit words that are processed together (SIMD lanes).
-const LANES: usize = 8;
+const SIMD_LANES: usize = 8;
 
 impl PatternScan {
     /// Searches two mates with the given numbers of bases; the packed bases may be longer. The results are in
@@ -550,26 +550,26 @@ fn scan_pattern(
     strong: &mut Vec<u64>,
     matches: &mut Vec<u64>,
 ) {
-    words.resize(words.len().next_multiple_of(2 * LANES), 0);
+    words.resize(words.len().next_multiple_of(2 * SIMD_LANES), 0);
     let all = words.len() / 2;
     strong.resize(all + 1, 0);
     matches.resize(all, 0);
     strong[all] = 0;
-    let lanes = strong.as_chunks_mut::<LANES>().0.iter_mut().zip(words.as_chunks::<{ 2 * LANES }>().0);
+    let lanes = strong.as_chunks_mut::<SIMD_LANES>().0.iter_mut().zip(words.as_chunks::<{ 2 * SIMD_LANES }>().0);
     for (strong, words) in lanes {
-        for i in 0..LANES {
+        for i in 0..SIMD_LANES {
             strong[i] = strong_bits(words[2 * i]) << 32 | strong_bits(words[2 * i + 1]);
         }
     }
-    for (at, matches) in matches.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-        let (mut here, mut next) = ([0; LANES], [0; LANES]);
-        here.copy_from_slice(&strong[at * LANES..][..LANES]);
-        next.copy_from_slice(&strong[at * LANES + 1..][..LANES]);
-        let mut fits = [u64::MAX; LANES];
+    for (at, matches) in matches.as_chunks_mut::<SIMD_LANES>().0.iter_mut().enumerate() {
+        let (mut here, mut next) = ([0; SIMD_LANES], [0; SIMD_LANES]);
+        here.copy_from_slice(&strong[at * SIMD_LANES..][..SIMD_LANES]);
+        next.copy_from_slice(&strong[at * SIMD_LANES + 1..][..SIMD_LANES]);
+        let mut fits = [u64::MAX; SIMD_LANES];
         for i in 0..level.min(PATTERN_BITS).min(root_bases as u32 / 2) {
             let (one, other) = (offset + root_bases as u32 / 2 - 1 - i, offset + (root_bases as u32).div_ceil(2) + i);
             let flip = if STRENGTH_PATTERN >> i & 1 == 1 { 0 } else { u64::MAX };
-            for lane in 0..LANES {
+            for lane in 0..SIMD_LANES {
                 // A shift by 64 bits is undefined, so the second word is shifted in two steps.
                 let at = |from: u32| (here[lane] << from) | (next[lane] >> 1 >> (63 - from));
                 fits[lane] &= at(one) ^ at(other) ^ flip;
@@ -591,7 +591,7 @@ pub struct SketchRootSampling {
 
 impl SketchRootSampling {
     /// Describes a sketch that contains all roots of `bases` bases.
-    pub fn without_sampling(bases: u32) -> SketchRootSampling {
+    pub fn for_all_roots(bases: u32) -> SketchRootSampling {
         SketchRootSampling { root_bases: bases, pattern_level: 0 }
     }
 
@@ -797,7 +797,7 @@ impl KmerSketch {
 
     /// From now on counts each read pair of a sample as a molecule of its own. This is for libraries with fixed
     /// fragment ends, in which different molecules start alike.
-    pub fn count_pairs_as_molecules(&mut self, sample: usize) {
+    pub fn treat_pairs_as_molecules(&mut self, sample: usize) {
         for (_, seen) in &mut self.counts {
             // As many bits as pairs.
             let counts = &mut seen[sample];

@@ -1,9 +1,9 @@
 //! Likelihood of the read fractions (variant allele fractions) of somatic changes, as a function of purity and copy
 //! numbers.
 
+use crate::confidence_interval::MIN_DIVISOR;
 use crate::copy_states::CopyState;
-use crate::interval::MIN_DIVISOR;
-use crate::non_somatic::{NonSomaticModel, SamplePairProperties, allele_detection_probability};
+use crate::non_somatic::{NonSomaticModel, NonSomaticModelInputs, allele_detection_probability};
 use crate::purity_params::PURITY_PARAMS;
 use crate::segments::{self, BetaBinomial, OptionalGenomePosition, Segment};
 
@@ -53,7 +53,7 @@ impl SomaticChangeModel {
     /// variance of the read fractions beyond binomial, as a fraction of the largest possible variance.
     pub fn build(
         changes: &[SomaticChange],
-        context: &SamplePairProperties<'_>,
+        context: &NonSomaticModelInputs<'_>,
         segments: &[Segment],
         bases: u32,
         overdispersion: f64,
@@ -168,8 +168,8 @@ impl SomaticChangeModel {
                             let clonal = old * older + (1.0 - old) * later;
                             let chance = (1.0 - part) * clonal + part * partly;
                             *product *= own_share
-                                * ((1.0 - PURITY_PARAMS.uniform_share) * chance
-                                    + PURITY_PARAMS.uniform_share * own.uniform_probability)
+                                * ((1.0 - PURITY_PARAMS.outlier_change_share) * chance
+                                    + PURITY_PARAMS.outlier_change_share * own.uniform_probability)
                                 + other;
                             if !(PURITY_PARAMS.min_product..1.0 / PURITY_PARAMS.min_product).contains(product) {
                                 *sum += weight * product.ln();

@@ -47,13 +47,13 @@ impl ReadEstimate {
     /// extrapolates by the compressed size. The result for a file that is sampled completely is exact. Pipes count as
     /// empty. A file without a whole record in its sample is assumed to have two bases per byte of gzip or two fifths
     /// per byte of plain text, and reads of 150 bases.
-    pub fn from_lanes(lanes: &[Lane]) -> ReadEstimate {
-        ReadEstimate::from_lanes_by_sample(lanes).into_iter().sum()
+    pub fn estimate_lanes(lanes: &[Lane]) -> ReadEstimate {
+        ReadEstimate::estimate_lanes_by_sample(lanes).into_iter().sum()
     }
 
-    /// Estimates the contents of the lanes of each sample, as [`ReadEstimate::from_lanes`] does for all lanes. The
+    /// Estimates the contents of the lanes of each sample, as [`ReadEstimate::estimate_lanes`] does for all lanes. The
     /// index is the sample number.
-    pub fn from_lanes_by_sample(lanes: &[Lane]) -> Vec<ReadEstimate> {
+    pub fn estimate_lanes_by_sample(lanes: &[Lane]) -> Vec<ReadEstimate> {
         let files = lanes.iter().map(|lane| lane.paths_with_spans().count()).sum::<usize>();
         let look = (MAX_TOTAL_SAMPLE_BYTES / files.max(1) as u64).clamp(MIN_FILE_SAMPLE_BYTES, MAX_FILE_SAMPLE_BYTES);
         let mut each: Vec<ReadEstimate> = Vec::new();
@@ -73,7 +73,7 @@ impl ReadEstimate {
     }
 
     /// Estimated number of k-mers with `k` bases in the reads.
-    pub fn num_kmers_of_length(&self, k: u32) -> u64 {
+    pub fn estimate_num_kmers(&self, k: u32) -> u64 {
         self.bases.saturating_sub(self.reads * u64::from(k.saturating_sub(1)))
     }
 }
@@ -102,7 +102,7 @@ fn estimate_reference(path: &Path) -> ReadEstimate {
     // A file that cannot be read is reported when its reads are.
     let size = path.metadata().map_or(0, |meta| meta.len());
     let sequence = if is_gzip().unwrap_or(false) { size * GZIP_BASES_PER_BYTE } else { size };
-    let [reads, bases] = reference_reads::count_reads_of_sequence(sequence);
+    let [reads, bases] = reference_reads::count_artificial_reads(sequence);
     let held = ReadEstimate { bases, reads, packed_bytes: 0 };
     ReadEstimate { packed_bytes: max_packed_bytes(held), ..held }
 }
@@ -317,7 +317,7 @@ mod tests {
     }
 
     fn estimate_file(path: PathBuf) -> ReadEstimate {
-        ReadEstimate::from_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(path))])
+        ReadEstimate::estimate_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(path))])
     }
 
     #[test]
@@ -348,8 +348,8 @@ mod tests {
                 }
             }
         }
-        assert_eq!(ReadEstimate { bases: 1500, reads: 10, packed_bytes: 0 }.num_kmers_of_length(31), 1200);
-        assert_eq!(ReadEstimate { bases: 100, reads: 10, packed_bytes: 0 }.num_kmers_of_length(31), 0);
+        assert_eq!(ReadEstimate { bases: 1500, reads: 10, packed_bytes: 0 }.estimate_num_kmers(31), 1200);
+        assert_eq!(ReadEstimate { bases: 100, reads: 10, packed_bytes: 0 }.estimate_num_kmers(31), 0);
     }
 
     #[test]

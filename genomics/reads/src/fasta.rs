@@ -9,7 +9,7 @@ use genuma_work::publish::AtomicFile;
 
 use crate::error::{ByteForDisplay, Error, FastaLineFault, FileFault, NameFault};
 use crate::fastq::{detect_unsupported_content, is_iupac};
-use crate::inflate::{DecompressError, Decompressor, FileAccess};
+use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
 
 /// Number of bytes per read call.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -176,7 +176,7 @@ impl<'a> FastaReader<'a> {
     /// # Errors
     /// The file cannot be opened.
     pub(crate) fn open(path: &'a Path, progress: &'a ProgressCounters) -> Result<FastaReader<'a>, Error> {
-        let inflate = Decompressor::open(path, progress, &FileAccess::default())?;
+        let inflate = Decompressor::open(path, progress, &FileReadOptions::default())?;
         let parser = Parser { path, line_number: 1, headers: Vec::new(), names: HashMap::new(), has_bases: false };
         Ok(FastaReader { inflate, parser, chunk: vec![0; CHUNK_BYTES], kept: 0, is_start: true })
     }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{ByteForDisplay, Error, FileFault, RecordFault};
 use crate::file_span::FileSpan;
-use crate::inflate::{DecompressError, Decompressor, FileAccess};
+use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
 use genuma_work::ProgressCounters;
 
 pub(crate) use block::FastqBlock;
@@ -30,7 +30,7 @@ const INFLATE_CHUNK_BYTES: usize = 128 << 10;
 /// Maximum number of records per block: about 350 KiB per file for reads of 150 bp.
 const MAX_BLOCK_RECORDS: usize = 1024;
 /// Target size of a block in bytes. Blocks of long records have fewer records, so that they stay near this size.
-pub(crate) const BLOCK_BYTES: usize = 512 << 10;
+pub(crate) const TARGET_BLOCK_BYTES: usize = 512 << 10;
 /// Maximum size in bytes of a record of a read pair. A block thus stays below 1.2 GB for any input.
 const MAX_PAIRED_RECORD_BYTES: usize = 1 << 20;
 /// Maximum size in bytes of any record, more than the longest human chromosome. So a file without line ends is refused
@@ -41,7 +41,7 @@ const MAX_RECORD_BYTES: usize = 256 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct FastqOptions {
     /// How to open the file.
-    pub(crate) access: FileAccess,
+    pub(crate) access: FileReadOptions,
     /// Whether FASTA (reads without qualities) is accepted.
     pub(crate) allow_fasta: bool,
     /// Maximum size of a record in bytes.
@@ -54,7 +54,7 @@ impl FastqOptions {
     /// Options for read pairs with qualities, from a regular file or a span of a regular file.
     pub(crate) fn for_pairs(span: Option<FileSpan>) -> Self {
         FastqOptions {
-            access: FileAccess { span, ..FileAccess::default() },
+            access: FileReadOptions { span, ..FileReadOptions::default() },
             allow_fasta: false,
             max_record_bytes: MAX_PAIRED_RECORD_BYTES,
             chunk_bytes: INFLATE_CHUNK_BYTES,
@@ -62,7 +62,7 @@ impl FastqOptions {
     }
 
     /// Options for reads of any length, from FASTQ or FASTA.
-    pub(crate) fn for_reads(access: FileAccess) -> Self {
+    pub(crate) fn for_reads(access: FileReadOptions) -> Self {
         FastqOptions { access, allow_fasta: true, max_record_bytes: MAX_RECORD_BYTES, chunk_bytes: INFLATE_CHUNK_BYTES }
     }
 }
@@ -132,17 +132,18 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
         })
     }
 
-    /// An even number of records that makes blocks of about [`BLOCK_BYTES`], estimated from the first record.
+    /// An even number of records that makes blocks of about [`TARGET_BLOCK_BYTES`], estimated from the first record.
     pub(crate) fn target_block_records(&self) -> usize {
-        let first = memchr::memchr_iter(b'\n', &self.carry_over).nth(LINES_PER_RECORD - 1).unwrap_or(BLOCK_BYTES) + 1;
-        (BLOCK_BYTES / first).clamp(2, MAX_BLOCK_RECORDS) & !1
+        let first =
+            memchr::memchr_iter(b'\n', &self.carry_over).nth(LINES_PER_RECORD - 1).unwrap_or(TARGET_BLOCK_BYTES) + 1;
+        (TARGET_BLOCK_BYTES / first).clamp(2, MAX_BLOCK_RECORDS) & !1
     }
 
     /// Moves the next records into `block`. Their number is even, unless the file ends or an error occurs. An error is
     /// stored in the block instead of being returned, so that errors in earlier records are reported first.
     pub(crate) fn fill_block(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
         if self.header_mark == b'>' {
-            self.fill_block_fasta(block, limit);
+            self.fill_fasta_block(block, limit);
         } else {
             self.fill_block_fastq(block, limit);
         }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read};
 use flate2::bufread::GzDecoder;
 
 /// Reads the uncompressed content of a gzip file with one or more members.
-pub(crate) struct GzipMembers<R> {
+pub(crate) struct MultiMemberGzipReader<R> {
     state: MemberState<R>,
 }
 
@@ -17,15 +17,15 @@ enum MemberState<R> {
     Moved,
 }
 
-impl<R: BufRead> GzipMembers<R> {
+impl<R: BufRead> MultiMemberGzipReader<R> {
     /// Creates a reader of a stream that starts with a gzip member.
-    pub(crate) fn new(compressed: R) -> GzipMembers<R> {
-        GzipMembers { state: MemberState::Inside(Box::new(GzDecoder::new(compressed))) }
+    pub(crate) fn new(compressed: R) -> MultiMemberGzipReader<R> {
+        MultiMemberGzipReader { state: MemberState::Inside(Box::new(GzDecoder::new(compressed))) }
     }
 
     /// Creates a reader of the rest of a stream after a gzip member: further members or padding.
-    pub(crate) fn after_member(compressed: R) -> GzipMembers<R> {
-        GzipMembers { state: MemberState::Between(compressed) }
+    pub(crate) fn after_member(compressed: R) -> MultiMemberGzipReader<R> {
+        MultiMemberGzipReader { state: MemberState::Between(compressed) }
     }
 
     /// Returns the compressed input, positioned after the bytes that were read.
@@ -38,7 +38,7 @@ impl<R: BufRead> GzipMembers<R> {
     }
 }
 
-impl<R: BufRead> Read for GzipMembers<R> {
+impl<R: BufRead> Read for MultiMemberGzipReader<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if buf.is_empty() {
             return Ok(0);

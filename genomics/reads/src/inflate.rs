@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::bgzf::{self, BgzfReader};
 use crate::error::{Error, FileFault};
 use crate::file_span::{FileSpan, VirtualOffset};
-use crate::gzip_members::GzipMembers;
+use crate::gzip_members::MultiMemberGzipReader;
 use crate::input_file::RawInputFile;
 use genuma_work::ProgressCounters;
 
@@ -23,7 +23,7 @@ type BufferedInput<M> = Chain<Cursor<Vec<u8>>, BufReader<RawInputFile<M>>>;
 
 /// How to open and read a file.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FileAccess {
+pub(crate) struct FileReadOptions {
     /// Number of threads that decompress BGZF in addition to the reading thread; with 0, the reading thread
     /// decompresses.
     pub(crate) inflate_threads: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Decompressor<M> {
 
 enum InputStream<M> {
     Plain(BufferedInput<M>),
-    Gzip(Box<GzipMembers<BufferedInput<M>>>),
+    Gzip(Box<MultiMemberGzipReader<BufferedInput<M>>>),
     Bgzf(Box<BgzfReader<BufferedInput<M>>>),
     /// The uncompressed bytes before the end of the span, of the block in which the span ends.
     LastBlock(Cursor<Vec<u8>>),
@@ -60,7 +60,7 @@ enum InputStream<M> {
 
 impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     /// Opens a file that must have at least one byte, or a span of a file.
-    pub(crate) fn open(path: &Path, progress: M, access: &FileAccess) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, progress: M, access: &FileReadOptions) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
         let source = RawInputFile::open(path, access.span, progress, access.pipe_stop.as_ref())?
             .require_pipe_end(access.required_end);
@@ -87,7 +87,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         let packed = Cursor::new(head).chain(disk);
         let stream = match (gzip, blocks) {
             (_, true) => InputStream::Bgzf(Box::new(BgzfReader::new(packed, access.inflate_threads))),
-            (true, false) => InputStream::Gzip(Box::new(GzipMembers::new(packed))),
+            (true, false) => InputStream::Gzip(Box::new(MultiMemberGzipReader::new(packed))),
             (false, false) => InputStream::Plain(packed),
         };
         Ok(Decompressor {
@@ -143,7 +143,9 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
                 let (begun, packed) = blocks.into_unread_input();
                 if !begun.is_empty() {
                     let (_, disk) = packed.into_inner();
-                    return Ok(InputStream::Gzip(Box::new(GzipMembers::after_member(Cursor::new(begun).chain(disk)))));
+                    return Ok(InputStream::Gzip(Box::new(MultiMemberGzipReader::after_member(
+                        Cursor::new(begun).chain(disk),
+                    ))));
                 }
                 packed
             }

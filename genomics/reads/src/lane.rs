@@ -98,14 +98,14 @@ impl Lane {
         let mut lanes = Vec::new();
         let mut files = files.iter();
         while let Some(file) = files.next() {
-            let lane_files = if AlignedInput::is_aligned_file(file)? {
+            let lane_files = if AlignedInput::is_bam_cram_or_binseq(file)? {
                 LaneFiles::Aligned(AlignedInput::new(file, options.clone()))
             } else {
                 match layout {
                     MateLayout::Interleaved => LaneFiles::Interleaved(file.clone()),
                     MateLayout::Single => LaneFiles::Single(file.clone()),
                     MateLayout::Pairs => match files.next() {
-                        Some(mates) if !AlignedInput::is_aligned_file(mates)? => {
+                        Some(mates) if !AlignedInput::is_bam_cram_or_binseq(mates)? => {
                             LaneFiles::Pair(file.clone(), mates.clone())
                         }
                         _ => {

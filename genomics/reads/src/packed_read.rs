@@ -70,7 +70,7 @@ impl OwnedRead {
 pub struct PackedRead(Box<[u8]>);
 
 /// Maximum number of distinct qualities that are stored as indices.
-const MAX_NUMBERED_QUALITIES: usize = 16;
+const MAX_INDEXED_QUALITIES: usize = 16;
 /// Number of bytes of a packed read before the distinct qualities.
 const HEADER_BYTES: usize = 5;
 /// Number of bytes of an exception: position and letter of a base other than A, C, G or T.
@@ -91,7 +91,7 @@ fn bits_per_quality(n: usize) -> usize {
 /// Size in bytes of a packed read with this number of bases, of exceptions (bases other than A, C, G and T), and of
 /// distinct qualities.
 pub(crate) fn packed_read_bytes(letters: u64, num_exceptions: u64, num_qualities: usize) -> u64 {
-    let kinds = if num_qualities > MAX_NUMBERED_QUALITIES { 0 } else { num_qualities };
+    let kinds = if num_qualities > MAX_INDEXED_QUALITIES { 0 } else { num_qualities };
     let quals = (letters * bits_per_quality(kinds) as u64).div_ceil(8);
     (HEADER_BYTES + kinds) as u64 + letters.div_ceil(4) + quals + EXCEPTION_BYTES as u64 * num_exceptions
 }
@@ -103,7 +103,7 @@ fn is_base(letter: u8) -> bool {
 }
 
 /// Number of bases that are packed in one step.
-const LANE_BYTES: usize = 64;
+const BYTES_PER_STEP: usize = 64;
 
 /// Packs reads. The memory is reused for all reads.
 #[derive(Debug, Default)]
@@ -113,9 +113,9 @@ pub struct ReadPacker {
     quals: PaddedBytes,
 }
 
-/// Bytes that are padded to a multiple of [`LANE_BYTES`].
+/// Bytes that are padded to a multiple of [`BYTES_PER_STEP`].
 #[derive(Debug, Default)]
-struct PaddedBytes(Vec<[u8; LANE_BYTES]>);
+struct PaddedBytes(Vec<[u8; BYTES_PER_STEP]>);
 
 impl ReadPacker {
     /// Appends a packed read to `out`. Any letters and qualities are accepted.
@@ -142,7 +142,7 @@ impl ReadPacker {
                 *code = ((letter >> 1) ^ (letter >> 2)) & 3;
             }
         });
-        let number = |quals: &[u8; LANE_BYTES], numbers: &mut [u8; LANE_BYTES]| {
+        let number = |quals: &[u8; BYTES_PER_STEP], numbers: &mut [u8; BYTES_PER_STEP]| {
             for &kind in &kinds[1..n] {
                 for (number, &qual) in numbers.iter_mut().zip(quals) {
                     *number += u8::from(qual >= kind);
@@ -172,7 +172,7 @@ impl PaddedBytes {
         self.0.clear();
         self.0.extend_from_slice(chunks);
         if !rest.is_empty() {
-            let mut last = [filled; LANE_BYTES];
+            let mut last = [filled; BYTES_PER_STEP];
             last[..rest.len()].copy_from_slice(rest);
             self.0.push(last);
         }
@@ -184,16 +184,16 @@ impl PaddedBytes {
         &self,
         values: usize,
         out: &mut Vec<u8>,
-        number: impl Fn(&[u8; LANE_BYTES], &mut [u8; LANE_BYTES]),
+        number: impl Fn(&[u8; BYTES_PER_STEP], &mut [u8; BYTES_PER_STEP]),
     ) {
         let end = out.len() + (values * BITS).div_ceil(8);
         for values in &self.0 {
-            let (mut numbers, mut packed) = ([0; LANE_BYTES], [0; LANE_BYTES]);
+            let (mut numbers, mut packed) = ([0; BYTES_PER_STEP], [0; BYTES_PER_STEP]);
             number(values, &mut numbers);
             for (to, eight) in packed.chunks_exact_mut(BITS).zip(numbers.as_chunks().0) {
                 to.copy_from_slice(&squeeze_bits::<BITS>(*eight).to_le_bytes()[..BITS]);
             }
-            out.extend_from_slice(&packed[..LANE_BYTES * BITS / 8]);
+            out.extend_from_slice(&packed[..BYTES_PER_STEP * BITS / 8]);
         }
         out.truncate(end);
     }
@@ -202,7 +202,7 @@ impl PaddedBytes {
 /// The distinct qualities in ascending order, and their number; the number is 0 if they are too many to be stored as
 /// indices.
 #[inline(always)]
-fn distinct_qualities(quals: &[u8]) -> ([u8; MAX_NUMBERED_QUALITIES], usize) {
+fn distinct_qualities(quals: &[u8]) -> ([u8; MAX_INDEXED_QUALITIES], usize) {
     /// Lowest quality byte (Phred + 33).
     const LOWEST_QUALITY_BYTE: u8 = 33;
     let (mut present, mut any, mut beyond) = (0u64, 0, 0);
@@ -217,8 +217,8 @@ fn distinct_qualities(quals: &[u8]) -> ([u8; MAX_NUMBERED_QUALITIES], usize) {
         () if beyond < 64 => LOWEST_QUALITY_BYTE,
         () => return distinct_qualities_of_any_byte(quals),
     };
-    let (mut kinds, n) = ([0; MAX_NUMBERED_QUALITIES], present.count_ones() as usize);
-    if n > MAX_NUMBERED_QUALITIES {
+    let (mut kinds, n) = ([0; MAX_INDEXED_QUALITIES], present.count_ones() as usize);
+    if n > MAX_INDEXED_QUALITIES {
         return (kinds, 0);
     }
     let mut present = present.rotate_right(first.into());
@@ -231,10 +231,10 @@ fn distinct_qualities(quals: &[u8]) -> ([u8; MAX_NUMBERED_QUALITIES], usize) {
 
 /// Like [`distinct_qualities`], for quality bytes outside the range that sequencers write.
 #[cold]
-fn distinct_qualities_of_any_byte(quals: &[u8]) -> ([u8; MAX_NUMBERED_QUALITIES], usize) {
+fn distinct_qualities_of_any_byte(quals: &[u8]) -> ([u8; MAX_INDEXED_QUALITIES], usize) {
     let mut present = [false; 256];
     quals.iter().for_each(|&qual| present[usize::from(qual)] = true);
-    let (mut kinds, mut n) = ([0; MAX_NUMBERED_QUALITIES], 0);
+    let (mut kinds, mut n) = ([0; MAX_INDEXED_QUALITIES], 0);
     for kind in (0..=255).filter(|&kind: &u8| present[usize::from(kind)]) {
         let Some(next) = kinds.get_mut(n) else { return (kinds, 0) };
         *next = kind;
@@ -307,7 +307,7 @@ impl<'a> PackedReadRef<'a> {
         let packed =
             PackedReadRef { len, qualities: kinds, packed_bases: letters, packed_quals: quals, exceptions: unknown };
         let is_valid = unknown.len().is_multiple_of(EXCEPTION_BYTES);
-        (n <= MAX_NUMBERED_QUALITIES && is_valid && packed.exceptions().all(|(at, _)| at < len)).then_some(packed)
+        (n <= MAX_INDEXED_QUALITIES && is_valid && packed.exceptions().all(|(at, _)| at < len)).then_some(packed)
     }
 
     /// Positions and letters of the exceptions (bases other than A, C, G and T).

@@ -18,7 +18,7 @@ use crate::fastq::{
     append_single_reads,
 };
 use crate::file_span::FileSpan;
-use crate::inflate::FileAccess;
+use crate::inflate::FileReadOptions;
 use crate::inline_umi::UmiExtractor;
 use crate::lane::{Lane, LaneFiles};
 use crate::pair_batch::PairBatch;
@@ -81,7 +81,7 @@ where
     match lock(&failure).take() {
         Some(failure) => Err(failure.error),
         None => {
-            sources.into_iter().for_each(LaneReader::publish_counts);
+            sources.into_iter().for_each(LaneReader::store_record_counts);
             Ok(states)
         }
     }
@@ -169,7 +169,7 @@ impl<'a> LaneReader<'a> {
             _ => None,
         };
         let reference = match &lane.files {
-            LaneFiles::Reference(path) => Some(ReferenceReads::of_fasta_file(path, lane.sample, progress)),
+            LaneFiles::Reference(path) => Some(ReferenceReads::from_fasta_file(path, lane.sample, progress)),
             _ => None,
         };
         let (first, second) = (Mutex::new(FirstFile::Unopened), Mutex::new(None));
@@ -187,9 +187,9 @@ impl<'a> LaneReader<'a> {
     }
 
     /// Stores the record counts in the lane. Called when the workers have read the lane to its end.
-    fn publish_counts(self) {
+    fn store_record_counts(self) {
         if let Some(aligned) = self.aligned {
-            aligned.publish_record_counts();
+            aligned.store_record_counts();
         } else if let Some(umis) = &self.lane.umis {
             umis.counts.set(lock(&self.counts).clone());
         }
@@ -197,7 +197,7 @@ impl<'a> LaneReader<'a> {
 
     fn fastq_options(&self, span: Option<FileSpan>) -> FastqOptions {
         FastqOptions {
-            access: FileAccess { pipe_stop: self.pipe_stop.clone(), span, ..FileAccess::default() },
+            access: FileReadOptions { pipe_stop: self.pipe_stop.clone(), span, ..FileReadOptions::default() },
             ..FastqOptions::for_pairs(None)
         }
     }

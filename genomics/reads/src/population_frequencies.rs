@@ -68,7 +68,7 @@ impl SmallVariant {
 pub struct PopulationFrequencies {
     by_variant: HashMap<SmallVariant, f64>,
     /// Number of variants whose record has no frequency. [`DEFAULT_POPULATION_FREQUENCY`] is assumed for them.
-    pub num_without_frequency: u64,
+    pub num_variants_without_frequency: u64,
 }
 
 /// Frequency that is assumed for a variant whose record has none. Chosen: most records without a frequency, for
@@ -200,7 +200,7 @@ impl FrequencyReader<'_> {
                 SmallVariant::from_untrimmed_alleles(contig, pos - 1, reference.as_bytes(), alternative.as_bytes());
             for variant in variant.substitutions().into_iter().filter(|variant| self.wanted.contains(variant)) {
                 let frequency = allele_frequency(info, number);
-                self.found.num_without_frequency += u64::from(frequency.is_none());
+                self.found.num_variants_without_frequency += u64::from(frequency.is_none());
                 let frequency = frequency.unwrap_or(DEFAULT_POPULATION_FREQUENCY);
                 let known = self.found.by_variant.entry(variant).or_insert(frequency);
                 *known = known.max(frequency);
@@ -279,7 +279,7 @@ mod tests {
         let frequencies = wanted.each_ref().map(|variant| found.frequency_of_variant(variant));
         let expected = [Some(0.25), Some(0.5), Some(0.25), Some(DEFAULT_POPULATION_FREQUENCY), Some(0.1), None, None];
         assert_eq!(frequencies, expected);
-        assert_eq!(found.num_without_frequency, 1);
+        assert_eq!(found.num_variants_without_frequency, 1);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const STEP_BASES: usize = 284;
 const BASE_QUALITY: u8 = b'I';
 
 /// Number of artificial reads of a sequence of `bases` bases, and total number of bases of these reads.
-pub(crate) fn count_reads_of_sequence(bases: u64) -> [u64; 2] {
+pub(crate) fn count_artificial_reads(bases: u64) -> [u64; 2] {
     let reads = bases / STEP_BASES as u64;
     [reads, reads * READ_BASES as u64]
 }
@@ -43,7 +43,7 @@ enum State<'a> {
 impl<'a> ReferenceReads<'a> {
     /// Creates a reader of the artificial reads of a FASTA file, which count as reads of `sample`. The file is opened
     /// when the first batch is read.
-    pub(crate) fn of_fasta_file(path: &'a Path, sample: u8, progress: &'a ProgressCounters) -> ReferenceReads<'a> {
+    pub(crate) fn from_fasta_file(path: &'a Path, sample: u8, progress: &'a ProgressCounters) -> ReferenceReads<'a> {
         ReferenceReads { path, sample, progress, state: Mutex::new(State::Unopened) }
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let path = folder.path().join("genome.fa");
         std::fs::write(&path, text).unwrap();
         let progress = ProgressCounters::default();
-        let (reads, mut batch) = (ReferenceReads::of_fasta_file(&path, 0, &progress), PairBatch::default());
+        let (reads, mut batch) = (ReferenceReads::from_fasta_file(&path, 0, &progress), PairBatch::default());
         let (mut counts, mut names): (HashMap<Vec<u8>, usize>, Vec<Vec<u8>>) = Default::default();
         while reads.next_batch(&mut batch).unwrap() {
             for pair in batch.iter() {
@@ -203,7 +203,7 @@ mod tests {
         let path = folder.path().join("genome.fa");
         std::fs::write(&path, ">a\nAC-GT\n").unwrap();
         let progress = ProgressCounters::default();
-        let (reads, mut batch) = (ReferenceReads::of_fasta_file(&path, 0, &progress), PairBatch::default());
+        let (reads, mut batch) = (ReferenceReads::from_fasta_file(&path, 0, &progress), PairBatch::default());
         assert!(reads.next_batch(&mut batch).is_err());
         assert!(!reads.next_batch(&mut batch).unwrap());
     }

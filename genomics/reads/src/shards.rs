@@ -24,7 +24,7 @@ use crate::file_span::{FileSpan, VirtualOffset};
 use crate::lane::{Lane, LaneFiles, LaneSlice};
 use crate::pipe::is_regular_file;
 
-use text::CuttableFile;
+use text::RandomAccessText;
 
 /// Minimum size in bytes of a slice in each file: the maximum size of a BGZF block.
 const MIN_SLICE_BYTES: u64 = 64 << 10;
@@ -205,7 +205,7 @@ fn slice_lane(lane: &Lane, n: usize) -> Result<(Vec<Lane>, Option<SplitObstacle>
     }
     let mut parts = Vec::new();
     for (path, span) in lane.paths_with_spans() {
-        match open_cuttable(path, span)? {
+        match open_random_access_text(path, span)? {
             Ok(part) => parts.push(part),
             Err(why) => return whole(Some(why)),
         }
@@ -217,19 +217,22 @@ fn slice_lane(lane: &Lane, n: usize) -> Result<(Vec<Lane>, Option<SplitObstacle>
     if cuts.is_empty() { whole(why) } else { Ok((lanes_between_cuts(lane, &parts, &cuts), why)) }
 }
 
-fn open_cuttable(path: &Path, span: Option<FileSpan>) -> Result<Result<CuttableFile, SplitObstacle>, Error> {
+fn open_random_access_text(
+    path: &Path,
+    span: Option<FileSpan>,
+) -> Result<Result<RandomAccessText, SplitObstacle>, Error> {
     let unreadable = |source| Error::Read { path: path.into(), source };
     if !is_regular_file(path).map_err(unreadable)? {
         return Ok(Err(SplitObstacle::NotRegular));
     }
-    CuttableFile::open(path, span).map_err(unreadable)
+    RandomAccessText::open(path, span).map_err(unreadable)
 }
 
 /// Finds the positions, in each file of a lane, that cut the lane into `slices` slices. Returns fewer positions, with
 /// the reason, if some cannot be found.
 fn find_cuts(
     lane: &Lane,
-    parts: &[CuttableFile],
+    parts: &[RandomAccessText],
     slices: u64,
 ) -> Result<(Vec<Vec<VirtualOffset>>, Option<SplitObstacle>), Error> {
     let (mut cuts, mut failed): (Vec<Vec<VirtualOffset>>, Vec<SplitObstacle>) = (Vec::new(), Vec::new());
@@ -250,7 +253,7 @@ fn find_cuts(
 /// Finds the position of cut number `cut` in each file, after the cut `last`.
 fn find_cut(
     lane: &Lane,
-    parts: &[CuttableFile],
+    parts: &[RandomAccessText],
     last: &[VirtualOffset],
     cut: f64,
     slices: f64,
@@ -260,7 +263,7 @@ fn find_cut(
         let share = (cut + aside) / slices;
         match find_cut_near(lane, parts, last, share)? {
             Ok(places) => {
-                let behind = |((place, last), part): ((&VirtualOffset, &VirtualOffset), &CuttableFile)| {
+                let behind = |((place, last), part): ((&VirtualOffset, &VirtualOffset), &RandomAccessText)| {
                     place > last && part.contains(*place)
                 };
                 if places.iter().zip(last).zip(parts).all(behind) {
@@ -277,7 +280,7 @@ fn find_cut(
 /// Finds a position in each file for a cut near the fraction `share` of the first file.
 fn find_cut_near(
     lane: &Lane,
-    parts: &[CuttableFile],
+    parts: &[RandomAccessText],
     last: &[VirtualOffset],
     share: f64,
 ) -> Result<Result<Vec<VirtualOffset>, SplitObstacle>, Error> {
@@ -285,23 +288,27 @@ fn find_cut_near(
         let path = lane.paths().next().unwrap_or(Path::new("")).into();
         Error::Read { path, source }
     };
-    let near = |part: &CuttableFile| part.span().start.file_offset + (part.span().len_bytes() as f64 * share) as u64;
+    let near =
+        |part: &RandomAccessText| part.span().start.file_offset + (part.span().len_bytes() as f64 * share) as u64;
     let found = match (&lane.files, parts) {
         (LaneFiles::Pair(..), [one, two]) => {
             let last = [last[0], last[1]];
-            cut_points::find_pair_cut([one, two], near(one), last).map(|found| found.map(|places| places.to_vec()))
+            cut_points::find_cut_in_mate_files([one, two], near(one), last)
+                .map(|found| found.map(|places| places.to_vec()))
         }
         (LaneFiles::Interleaved(_), [one, ..]) => {
-            cut_points::find_interleaved_cut(one, near(one)).map(|found| found.map(|place| vec![place]))
+            cut_points::find_cut_between_interleaved_pairs(one, near(one)).map(|found| found.map(|place| vec![place]))
         }
-        (_, [one, ..]) => cut_points::find_single_cut(one, near(one)).map(|found| found.map(|place| vec![place])),
+        (_, [one, ..]) => {
+            cut_points::find_cut_between_unpaired_reads(one, near(one)).map(|found| found.map(|place| vec![place]))
+        }
         (_, []) => return Ok(Err(SplitObstacle::TooSmall)),
     };
     found.map_err(unreadable)
 }
 
 /// Divides a lane at its cuts, of which there is at least one, into slices.
-fn lanes_between_cuts(lane: &Lane, parts: &[CuttableFile], cuts: &[Vec<VirtualOffset>]) -> Vec<Lane> {
+fn lanes_between_cuts(lane: &Lane, parts: &[RandomAccessText], cuts: &[Vec<VirtualOffset>]) -> Vec<Lane> {
     let span = |file: usize, slice: usize| {
         let whole = parts.get(file)?.span();
         let from = slice.checked_sub(1).map_or(whole.start, |before| cuts[before][file]);

@@ -21,9 +21,10 @@ use crate::aligned::{self, AlignedInput, ReadResources, TemplateReads};
 use crate::check::check_no_duplicates;
 use crate::error::{Error, RecordFault};
 use crate::fastq::{
-    BLOCK_BYTES, BlockLimits, FastqBlock, FastqOptions, FastqReader, FastqRecord, FastqRecordPosition, check_mates,
+    BlockLimits, FastqBlock, FastqOptions, FastqReader, FastqRecord, FastqRecordPosition, TARGET_BLOCK_BYTES,
+    check_mates,
 };
-use crate::inflate::FileAccess;
+use crate::inflate::FileReadOptions;
 use crate::pair_batch::Mate;
 use crate::pipe::{is_regular_file, is_stdin};
 use crate::read_batch::{ReadBatch, ReadRef};
@@ -113,7 +114,7 @@ pub struct StreamOptions {
     pub inflate_threads: usize,
     /// Whether the name of a read is its whole header line without `@` or `>`, instead of the first word. Then the
     /// comment is empty.
-    pub whole_headers: bool,
+    pub uses_whole_header_as_name: bool,
     /// The tags of BAM and CRAM records that are delivered with the reads ([`ReadRef::tags`]); `None` for no tags.
     pub carried_tags: Option<Arc<CarriedTags>>,
     /// Counts the bytes, reads and pairs that have been read. The expected number of bytes stays 0 if one of the files
@@ -129,7 +130,7 @@ impl StreamOptions {
             batch_limit: cut,
             batches_ahead: 2,
             inflate_threads: 1,
-            whole_headers: false,
+            uses_whole_header_as_name: false,
             carried_tags: None,
             progress: Arc::default(),
         }
@@ -176,7 +177,7 @@ impl ReadStream {
     /// name, as a link, or as a copy. Errors in pipes are reported by [`ReadStream::fill_batch`].
     pub fn open(lanes: &[StreamLane], options: StreamOptions) -> Result<Self, Error> {
         let (wake, stop) = io::pipe().map_err(Error::Io)?;
-        let access = FileAccess { pipe_stop: Some(Arc::new(wake)), ..FileAccess::default() };
+        let access = FileReadOptions { pipe_stop: Some(Arc::new(wake)), ..FileReadOptions::default() };
         check_inputs(lanes, &access, &options.progress)?;
 
         let ahead = options.batches_ahead.max(1);
@@ -249,7 +250,7 @@ impl Drop for ReadStream {
 }
 
 /// Checks all that can be checked without reading bytes of a pipe, and sets the expected number of bytes.
-fn check_inputs(lanes: &[StreamLane], access: &FileAccess, progress: &ProgressCounters) -> Result<(), Error> {
+fn check_inputs(lanes: &[StreamLane], access: &FileReadOptions, progress: &ProgressCounters) -> Result<(), Error> {
     let paths = || lanes.iter().flat_map(StreamLane::paths);
     let aligned: Vec<&AlignedInput> = (lanes.iter())
         .filter_map(|lane| if let StreamLane::Aligned(aligned) = lane { Some(aligned) } else { None })
@@ -296,7 +297,7 @@ impl From<Error> for StopReason {
 /// Data of the thread that pairs the reads of each lane and fills batches.
 struct PairingThread {
     options: StreamOptions,
-    access: FileAccess,
+    access: FileReadOptions,
     full_batches: SyncSender<Result<ReadBatch, Error>>,
     empty_batches: Receiver<ReadBatch>,
 }
@@ -315,7 +316,7 @@ impl PairingThread {
             let made = reader.map_err(StopReason::Failed).and_then(|reader| self.read_aligned_lane(number, reader));
             return made.map_err(|halt| self.send_failure(halt));
         }
-        let terms = FastqOptions::for_reads(FileAccess { inflate_threads: inflaters, ..self.access.clone() });
+        let terms = FastqOptions::for_reads(FileReadOptions { inflate_threads: inflaters, ..self.access.clone() });
         let mut output = BatchWriter::new(self, number, !matches!(lane, StreamLane::Single(_)), &before)?;
         thread::scope(|scope| {
             let open = |path| {
@@ -405,7 +406,7 @@ fn read_blocks(
             return;
         }
     };
-    let limit = BlockLimits { records: stream.target_block_records(), bytes: BLOCK_BYTES };
+    let limit = BlockLimits { records: stream.target_block_records(), bytes: TARGET_BLOCK_BYTES };
     while let Ok(mut block) = used.recv() {
         stream.fill_block(&mut block, limit);
         block.check_records(path);
@@ -434,7 +435,7 @@ impl<'a> RecordReader<'a> {
         for _ in 1..BLOCKS_PER_FILE {
             used.send(FastqBlock::default()).expect("its other end is here");
         }
-        let block = FastqBlock::empty_before_first();
+        let block = FastqBlock::new_before_first_block();
         (RecordReader { path, blocks, used_blocks: used, block, next: 0 }, filled, emptied)
     }
 
@@ -522,7 +523,8 @@ impl<'a> BatchWriter<'a> {
 
     fn push_record(&mut self, name: &[u8], record: &FastqRecord<'_>) {
         let FastqRecord { header, comment, mate, .. } = *record;
-        let (name, comment) = if self.pairing.options.whole_headers { (header, &b""[..]) } else { (name, comment) };
+        let (name, comment) =
+            if self.pairing.options.uses_whole_header_as_name { (header, &b""[..]) } else { (name, comment) };
         self.batch.push(ReadRef { name, comment, tags: b"", seq: mate.seq, qual: mate.qual });
     }
 

@@ -199,7 +199,7 @@ impl CarriedTags {
     /// # Errors
     /// A tag is in both lists, is not carried, or is a tag of base modifications, whose value is the same on both
     /// strands.
-    pub fn with_base_order_tags(
+    pub fn with_strand_dependent_tags(
         self,
         reversed: Vec<[u8; 2]>,
         complemented: Vec<[u8; 2]>,
@@ -391,7 +391,7 @@ mod tests {
     fn lists_of_reversed_tags_must_agree() {
         let lists = |list: &str, reversed: &[&[u8; 2]], complemented: &[&[u8; 2]]| {
             let names = |tags: &[&[u8; 2]]| tags.iter().map(|tag| **tag).collect();
-            CarriedTags::parse(list).unwrap().with_base_order_tags(names(reversed), names(complemented))
+            CarriedTags::parse(list).unwrap().with_strand_dependent_tags(names(reversed), names(complemented))
         };
         assert!(lists("xx,xy", &[b"xx"], &[b"xy"]).is_ok());
         assert!(lists("all", &[b"xx"], &[b"xy"]).is_ok());
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn values_follow_the_bases() {
-        let carried = CarriedTags::all().with_base_order_tags(vec![*b"xx"], vec![*b"xy"]).unwrap();
+        let carried = CarriedTags::all().with_strand_dependent_tags(vec![*b"xx"], vec![*b"xy"]).unwrap();
         let of_record = |tags: &[u8], length, bases, reverse| {
             let mut out = Vec::new();
             carried.append_for_record(tags, length, bases, reverse, &mut out);

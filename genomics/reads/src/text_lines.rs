@@ -5,7 +5,7 @@ use std::path::Path;
 use genuma_work::ProgressCounters;
 
 use crate::error::{Error, FileFault};
-use crate::inflate::{DecompressError, Decompressor, FileAccess};
+use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
 
 /// Number of bytes per read call.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -21,7 +21,7 @@ pub(crate) fn for_each_line(
     damaged_gzip: impl Fn(u64, String) -> Error,
 ) -> Result<(), Error> {
     let progress = ProgressCounters::default();
-    let mut inflate = Decompressor::open(path, &progress, &FileAccess::default())?;
+    let mut inflate = Decompressor::open(path, &progress, &FileReadOptions::default())?;
     let (mut text, mut line_number) = (Vec::new(), 1);
     loop {
         let kept = text.len();

@@ -83,7 +83,7 @@ impl TrimCounts {
     /// counting, Whang et al. 1990). A hairpin of the genome is one site however deep it is sequenced, but artefacts
     /// of a library are all at different sites. If there are too many sites for an estimate, the number of fold-back
     /// reads.
-    pub fn fold_back_sites(&self) -> f64 {
+    pub fn estimate_fold_back_sites(&self) -> f64 {
         let unused: u32 = self.fold_back_turns.iter().map(|turns| turns.count_zeros()).sum();
         let reads = self.fold_back_mates as f64;
         if unused < MIN_UNUSED_HASHES {
@@ -93,9 +93,9 @@ impl TrimCounts {
         (hashes * (hashes / f64::from(unused)).ln()).min(reads)
     }
 
-    /// Estimated number of fold-back sites divided by the number of mates (see [`TrimCounts::fold_back_sites`]).
-    pub fn fold_back_sites_per_mate(&self) -> f64 {
-        self.fold_back_sites() / (2 * self.pairs).max(1) as f64
+    /// Estimated number of fold-back sites divided by the number of mates (see [`TrimCounts::estimate_fold_back_sites`]).
+    pub fn estimate_fold_back_sites_per_mate(&self) -> f64 {
+        self.estimate_fold_back_sites() / (2 * self.pairs).max(1) as f64
     }
 
     /// Total number of bases that trimming has removed.

@@ -267,8 +267,9 @@ fn several_lanes_of_both_samples_are_divided() {
         assert_ne!(with(&gzipped), with(&tiny), "each went where there was least");
         assert!(bytes.iter().all(|b| *b <= least + gzipped.disk_bytes().unwrap() + (256 << 10)), "{bytes:?}");
         // The estimates of all shards add up to the estimate of the lanes.
-        let whole = ReadEstimate::from_lanes(&lanes);
-        let parts: Vec<ReadEstimate> = sharding.shards.iter().map(|lanes| ReadEstimate::from_lanes(lanes)).collect();
+        let whole = ReadEstimate::estimate_lanes(&lanes);
+        let parts: Vec<ReadEstimate> =
+            sharding.shards.iter().map(|lanes| ReadEstimate::estimate_lanes(lanes)).collect();
         let sum: u64 = parts.iter().map(|part| part.bases).sum();
         assert!(sum.abs_diff(whole.bases) < whole.bases / 50, "{sum} {whole:?}");
     }

@@ -344,7 +344,8 @@ fn whole_headers_are_delivered_if_requested() {
         |mate: u32| ["a/N BC:Z:x", "b/N\tM:N:0:ACGT  two words ", "c"].map(|h| h.replace('N', &mate.to_string()));
     let text = |mate: u32| headers(mate).map(|h| format!("@{h}\nACG\n+\nFFF\n")).concat();
     let lane = StreamLane::Pair(folder.write("1", text(1)), folder.write("2", text(2)));
-    let options = StreamOptions { whole_headers: true, ..StreamOptions::new(BatchLimits::with_num_reads(100)) };
+    let options =
+        StreamOptions { uses_whole_header_as_name: true, ..StreamOptions::new(BatchLimits::with_num_reads(100)) };
     let (batches, error) = pull(&[lane], options);
     assert!(error.is_none());
     let names: Vec<&[u8]> = batches[0].3.iter().map(|[name, ..]| name.as_slice()).collect();

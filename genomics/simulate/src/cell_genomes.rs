@@ -104,7 +104,7 @@ impl<'a> CellGenomes<'a> {
     }
 
     /// Records for each chromosome which of the nuclear variants it has, so that the table of molecules can list them.
-    pub(crate) fn note_carried_variants(&mut self, genome: &Genome, variants: &[&SequenceEdit]) {
+    pub(crate) fn record_carried_variants(&mut self, genome: &Genome, variants: &[&SequenceEdit]) {
         // An indel at the first base has no base before it.
         let mut variants: Vec<&SequenceEdit> = variants.iter().copied().filter(|v| v.position.pos > 0).collect();
         variants.sort_by_key(|variant| variant.position);
@@ -221,7 +221,7 @@ pub(crate) fn haplotype_edits<'a>(
     let Some(population) = population else { return edits };
     let carried =
         |p: &&PlacedVariant<SequenceEdit>| p.haplotype == haplotype && (p.clone == 0 || p.clone == population);
-    for p in tumour.small.iter().chain(&tumour.amplicon_deletions).filter(carried) {
+    for p in tumour.small.iter().chain(&tumour.amplified_span_deletions).filter(carried) {
         edits.late[p.variant.position.contig].push(&p.variant);
         if p.carriers == CarrierCopies::All {
             edits.early[p.variant.position.contig].push(&p.variant);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use genuma_reads::dna;
 
-use crate::position_index::ItemEndIndex;
+use crate::item_end_index::ItemEndIndex;
 use crate::variant::{ContigSpan, SequenceEdit};
 
 /// The sequence of one derived chromosome: slices of reference, inserted and novel bases in chromosome order.

@@ -62,7 +62,7 @@ const AMPLIFIED_BP: (usize, usize, usize) = (10_000, 40_000, 10);
 /// Minimum and maximum length of a large deletion, bp, and the divisor of the longest contig's length that limits both.
 const LOST_BP: (usize, usize, usize) = (20_000, 200_000, 8);
 /// Small variants that are placed in each amplified span, in addition to one deletion.
-const AMPLICON_VARIANTS: [SmallVariantKind; 5] = [
+const AMPLIFIED_SPAN_VARIANTS: [SmallVariantKind; 5] = [
     SmallVariantKind::Snv,
     SmallVariantKind::Snv,
     SmallVariantKind::Snv,
@@ -70,9 +70,9 @@ const AMPLICON_VARIANTS: [SmallVariantKind; 5] = [
     SmallVariantKind::Indel,
 ];
 /// Maximum number of attempts to find a position for a variant within an amplified span.
-const MAX_AMPLICON_TRIES: usize = 40_000;
+const MAX_AMPLIFIED_SPAN_TRIES: usize = 40_000;
 /// Minimum and maximum length of the deletion within an amplified span, bp.
-const AMPLICON_DELETION_BP: (usize, usize) = (MIN_SV_BP, 300);
+const AMPLIFIED_SPAN_DELETION_BP: (usize, usize) = (MIN_SV_BP, 300);
 
 /// Sets the copy numbers of a tumour that has no variants yet, and places amplifications and large deletions. Each
 /// amplified span gets three SNVs, two indels and one deletion.
@@ -90,8 +90,8 @@ pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &Cop
         let amplicon = (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| amplify_random_span(placer, copies, i))
             .ok_or_else(|| no_space_error("amplifications", i, wanted))?;
-        let inside = AMPLICON_VARIANTS.len() + 1;
-        place_amplicon_variants(placer, maker, &amplicon)
+        let inside = AMPLIFIED_SPAN_VARIANTS.len() + 1;
+        place_amplified_span_variants(placer, maker, &amplicon)
             .ok_or_else(|| no_space_error("small variants inside amplifications", i * inside, wanted * inside))?;
     }
     for i in 0..params.losses {
@@ -179,7 +179,7 @@ fn random_span(placer: &mut VariantPlacer, (low, high, part): (usize, usize, usi
 
 /// Amplifies a random span on one haplotype, so that a tumour cell has about `copies` copies of it; `None` if the span
 /// is not free.
-fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize) -> Option<Amplicon> {
+fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize) -> Option<AmplifiedSpan> {
     let span = random_span(placer, AMPLIFIED_BP)?;
     let haplotype = placer.rng.draw_below(2);
     let chromosomes = |haplotype: usize| placer.tumour.karyotypes[0][haplotype].chromosome_copies()[span.contig];
@@ -187,17 +187,17 @@ fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize)
     let tandem = copies.saturating_sub(other).checked_div(own)?.max(2);
     let variant = StructuralVariant::Amplification { span, copies: tandem };
     let done = placer.can_place_structural_variant(&variant) && placer.apply_to_haplotype(haplotype, 0, &variant);
-    done.then_some(Amplicon { span, haplotype, index: number })
+    done.then_some(AmplifiedSpan { span, haplotype, index: number })
 }
 
-struct Amplicon {
+struct AmplifiedSpan {
     span: ContigSpan,
     haplotype: usize,
     /// Number of the amplification, from 0.
     index: usize,
 }
 
-impl Amplicon {
+impl AmplifiedSpan {
     /// Draws a position within the amplified span. The first half of the attempts returns `None` for positions outside
     /// the allowed spans (such as capture targets).
     fn draw_position(&self, placer: &mut VariantPlacer, attempt: usize) -> Option<GenomePosition> {
@@ -205,7 +205,7 @@ impl Amplicon {
             contig: self.span.contig,
             pos: self.span.start + placer.rng.draw_below(self.span.length_bp()),
         };
-        (attempt >= MAX_AMPLICON_TRIES / 2 || placer.occupied.is_position_allowed(at)).then_some(at)
+        (attempt >= MAX_AMPLIFIED_SPAN_TRIES / 2 || placer.occupied.is_position_allowed(at)).then_some(at)
     }
 
     /// Returns whether a span is within the amplified span and far enough from its ends and from other variants.
@@ -219,16 +219,16 @@ impl Amplicon {
 
 /// Places small variants and a deletion in an amplified span. They are alternately on all copies and on half of the
 /// copies of the span. `None` if they do not fit.
-fn place_amplicon_variants(
+fn place_amplified_span_variants(
     placer: &mut VariantPlacer,
     maker: &SmallVariantGenerator,
-    amplicon: &Amplicon,
+    amplicon: &AmplifiedSpan,
 ) -> Option<()> {
     let carriers = |i: usize| if i.is_multiple_of(2) { CarrierCopies::All } else { CarrierCopies::Half };
     let placed =
         |edit, i| PlacedVariant { carriers: carriers(i), ..PlacedVariant::on_all_copies(edit, amplicon.haplotype, 0) };
-    for (i, kind) in AMPLICON_VARIANTS.into_iter().enumerate() {
-        let made = (0..MAX_AMPLICON_TRIES).find_map(|attempt| {
+    for (i, kind) in AMPLIFIED_SPAN_VARIANTS.into_iter().enumerate() {
+        let made = (0..MAX_AMPLIFIED_SPAN_TRIES).find_map(|attempt| {
             let at = amplicon.draw_position(placer, attempt)?;
             let made = maker.propose_variant_at(at, placer.occupied, placer.rng, kind, MAX_INDEL_BP)?;
             amplicon.can_hold(placer, made.reserved).then_some(made)
@@ -236,11 +236,11 @@ fn place_amplicon_variants(
         placer.occupied.occupy_span(made.reserved);
         placer.tumour.small.push(placed(made.edit, i));
     }
-    let (edit, reserved) = (0..MAX_AMPLICON_TRIES).find_map(|attempt| {
+    let (edit, reserved) = (0..MAX_AMPLIFIED_SPAN_TRIES).find_map(|attempt| {
         let at = amplicon.draw_position(placer, attempt)?;
         let length = placer.rng.draw_log_uniform(
-            AMPLICON_DELETION_BP.0,
-            AMPLICON_DELETION_BP.1.min(amplicon.span.length_bp() / 10).max(AMPLICON_DELETION_BP.0),
+            AMPLIFIED_SPAN_DELETION_BP.0,
+            AMPLIFIED_SPAN_DELETION_BP.1.min(amplicon.span.length_bp() / 10).max(AMPLIFIED_SPAN_DELETION_BP.0),
         );
         let seq = &placer.genome.seqs[at.contig];
         let removed = seq.get(at.pos..at.pos + length)?.to_vec();
@@ -254,6 +254,6 @@ fn place_amplicon_variants(
         amplicon.can_hold(placer, reserved).then_some((edit, reserved))
     })?;
     placer.occupied.occupy_span(reserved);
-    placer.tumour.amplicon_deletions.push(placed(edit, amplicon.index));
+    placer.tumour.amplified_span_deletions.push(placed(edit, amplicon.index));
     Some(())
 }

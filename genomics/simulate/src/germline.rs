@@ -77,7 +77,7 @@ pub(crate) fn place_germline_variants(
                 maker.propose_random_variant(occupied, rng, SmallVariantKind::Snv, 1).map(|m| (m.edit, m.reserved))
             } else {
                 let kind = if rng.draw_bernoulli(params.tandem_share) {
-                    SmallVariantKind::Tandem
+                    SmallVariantKind::RepeatLengthChange
                 } else {
                     SmallVariantKind::Indel
                 };

@@ -70,7 +70,7 @@ pub struct SameChromosomeError;
 
 impl Karyotype {
     /// Creates a haplotype without variants: one chromosome per contig of the reference.
-    pub fn equal_to_reference(genome: &Genome) -> Self {
+    pub fn from_reference(genome: &Genome) -> Self {
         let whole = |(contig, seq): (usize, &Arc<Vec<u8>>)| {
             vec![KaryotypeSegment {
                 source: SegmentSource::Reference(ContigSpan { contig, start: 0, end: seq.len() }),
@@ -88,7 +88,7 @@ impl Karyotype {
     pub fn healthy_haplotypes(genome: &Genome, ploidy: &HealthyPloidy) -> [Karyotype; 2] {
         [0, 1].map(|haplotype| {
             let copies = (0..genome.seqs.len()).map(|i| usize::from(ploidy.present_haplotypes(i)[haplotype]));
-            Karyotype { copies: copies.collect(), ..Karyotype::equal_to_reference(genome) }
+            Karyotype { copies: copies.collect(), ..Karyotype::from_reference(genome) }
         })
     }
 
@@ -105,7 +105,7 @@ impl Karyotype {
 
     /// Returns the number of copies of a reference base that are due to additional copies of whole chromosomes. It is
     /// negative where a chromosome is lost.
-    pub fn num_extra_copies(&self, at: GenomePosition) -> f64 {
+    pub fn extra_copies_at(&self, at: GenomePosition) -> f64 {
         let covers = |p: &&KaryotypeSegment| match p.source {
             SegmentSource::Reference(span) => span.contig == at.contig && span.start <= at.pos && at.pos < span.end,
             SegmentSource::Novel(_) => false,
@@ -128,7 +128,7 @@ impl Karyotype {
 
     /// Returns the number of copies of a reference base: in all segments, and in segments that are
     /// [`AmplifiedCopyAge::Late`].
-    pub(crate) fn count_occurrences(&self, at: GenomePosition) -> (usize, usize) {
+    pub(crate) fn count_base_copies(&self, at: GenomePosition) -> (usize, usize) {
         let (mut all, mut late) = (0, 0);
         for (row, &copies) in self.chromosomes.iter().zip(&self.copies) {
             for piece in row {
@@ -201,7 +201,7 @@ impl Karyotype {
 
     /// Splits segments so that `span` is a segment of its own. Returns the boundary before it.
     fn isolate_segment(&mut self, span: ContigSpan) -> SegmentBoundary {
-        let [start, end] = span.end_positions();
+        let [start, end] = span.start_and_end_positions();
         self.split_at(start);
         let at = self.split_at(end);
         let piece = if at.reverse { at.segment } else { at.segment - 1 };
@@ -318,7 +318,7 @@ mod tests {
 
     fn spelled(variants: &[StructuralVariant]) -> Vec<String> {
         let genome = genome();
-        let mut karyotype = Karyotype::equal_to_reference(&genome);
+        let mut karyotype = Karyotype::from_reference(&genome);
         for v in variants {
             karyotype.apply_structural_variant(v).unwrap();
         }
@@ -358,7 +358,7 @@ mod tests {
         };
         let spelled = spelled(&[first.clone(), back]);
         assert_eq!(spelled.iter().map(String::len).sum::<usize>(), 20);
-        let mut karyotype = Karyotype::equal_to_reference(&genome());
+        let mut karyotype = Karyotype::from_reference(&genome());
         karyotype.apply_structural_variant(&first).unwrap();
         let same = StructuralVariant::Translocation {
             cuts: [GenomePosition { contig: 0, pos: 2 }, GenomePosition { contig: 1, pos: 3 }],
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn small_variants_ride_along() {
         let genome = genome();
-        let mut karyotype = Karyotype::equal_to_reference(&genome);
+        let mut karyotype = Karyotype::from_reference(&genome);
         karyotype.apply_structural_variant(&StructuralVariant::Duplication(SPAN)).unwrap();
         let snv = SequenceEdit {
             position: GenomePosition { contig: 0, pos: 4 },
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn early_copies_lack_some_variants_and_chromosomes_are_counted() {
         let genome = genome();
-        let mut karyotype = Karyotype::equal_to_reference(&genome);
+        let mut karyotype = Karyotype::from_reference(&genome);
         karyotype.apply_structural_variant(&StructuralVariant::Amplification { span: SPAN, copies: 3 }).unwrap();
         let snv = SequenceEdit {
             position: GenomePosition { contig: 0, pos: 4 },
@@ -397,7 +397,7 @@ mod tests {
         let edits = HaplotypeEdits { late: vec![vec![&snv], vec![]], early: vec![vec![]; 2] };
         assert_eq!(karyotype.chromosome_sequences(&genome, &edits)[0].bases_in_range(0..16), b"AACCGACAACGACCTT");
         karyotype.set_chromosome_copies(0, 2);
-        let at = |contig, pos| karyotype.count_occurrences(GenomePosition { contig, pos });
+        let at = |contig, pos| karyotype.count_base_copies(GenomePosition { contig, pos });
         assert_eq!((at(0, 4), at(0, 6), at(1, 4)), ((6, 4), (2, 2), (1, 1)));
     }
 }

@@ -14,7 +14,7 @@ mod tandem_repeats;
 
 mod occupied_regions;
 mod healthy_ploidy;
-mod position_index;
+mod item_end_index;
 mod reference_origins;
 mod chromosome_sequence;
 mod karyotype;

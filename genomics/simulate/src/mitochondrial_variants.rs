@@ -84,37 +84,37 @@ impl MitochondrialVariants {
 
     /// Returns each different mitochondrial genome of a cell with its share of the copies. `somatic` are the
     /// heteroplasmic variants, sorted by decreasing share.
-    fn spell_genomes<'a>(
+    fn build_mitochondrial_genomes<'a>(
         &'a self,
         genome: &'a Genome,
         somatic: &[&'a (SequenceEdit, f64)],
     ) -> Vec<(f64, CellChromosome<'a>)> {
         let mut edits: Vec<&SequenceEdit> = self.germline.iter().map(|g| &g.edit).collect();
         let share = |i: usize| somatic.get(i).map_or(0.0, |v| v.1);
-        let mut kinds = vec![(1.0 - share(0), self.spell_circle(genome, &edits))];
+        let mut kinds = vec![(1.0 - share(0), self.build_circular_chromosome(genome, &edits))];
         for (i, (edit, fraction)) in somatic.iter().enumerate() {
             edits.push(edit);
             edits.sort_by_key(|e| e.position);
-            kinds.push((fraction - share(i + 1), self.spell_circle(genome, &edits)));
+            kinds.push((fraction - share(i + 1), self.build_circular_chromosome(genome, &edits)));
         }
         kinds
     }
 
     /// Returns the mitochondrial genomes of normal cells, each with its share of the copies.
     pub(crate) fn normal_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
-        self.spell_genomes(genome, &[])
+        self.build_mitochondrial_genomes(genome, &[])
     }
 
     /// Returns the mitochondrial genomes of tumour cells, each with its share of the copies.
     pub(crate) fn tumour_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
         let mut somatic: Vec<&(SequenceEdit, f64)> = self.somatic.iter().collect();
         somatic.sort_by(|a, b| b.1.total_cmp(&a.1));
-        self.spell_genomes(genome, &somatic)
+        self.build_mitochondrial_genomes(genome, &somatic)
     }
 
     /// Returns the circular chromosome with `edits` applied. Its sequence is stored twice in a row, so that fragments
     /// may span its origin.
-    fn spell_circle<'a>(&self, genome: &'a Genome, edits: &[&'a SequenceEdit]) -> CellChromosome<'a> {
+    fn build_circular_chromosome<'a>(&self, genome: &'a Genome, edits: &[&'a SequenceEdit]) -> CellChromosome<'a> {
         let seq = &genome.seqs[self.contig];
         let whole = ContigSpan { contig: self.contig, start: 0, end: seq.len() };
         let (mut sequence, mut origins) = (ChromosomeSequence::default(), ReferenceOrigins::default());

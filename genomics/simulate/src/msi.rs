@@ -19,7 +19,7 @@ pub struct MsiParams {
 
 /// Minimum number of units of a tandem repeat whose length may change.
 const MIN_UNITS: usize = 5;
-const TRACT_BP: std::ops::RangeInclusive<usize> = 10..=80;
+const ELIGIBLE_REPEAT_BP: std::ops::RangeInclusive<usize> = 10..=80;
 /// Largest length change, in repeat units.
 const MAX_CHANGED_UNITS: usize = 3;
 /// Minimum distance between a changed tandem repeat and other variants, bp.
@@ -38,7 +38,7 @@ pub(crate) fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params:
         tracts.sort_unstable_by_key(|tract| (tract.start, tract.unit));
         for tract in tracts {
             let bases = tract.end - tract.start;
-            if !TRACT_BP.contains(&bases) || bases < MIN_UNITS * tract.unit {
+            if !ELIGIBLE_REPEAT_BP.contains(&bases) || bases < MIN_UNITS * tract.unit {
                 continue;
             }
             all += 1;

@@ -30,13 +30,13 @@ use crate::sequencing::{self, FastqOutputOptions, FastqSink, ReadCounts};
 use crate::somatic;
 use crate::synthetic_genome;
 use crate::targets::CaptureTargets;
-use crate::truth::{self, TruthAnnotator};
+use crate::truth::{self, TruthRecordBuilder};
 use crate::tumour::Tumour;
 use crate::variant_placer::VariantPlacer;
 
 /// Version of the schema of `simulate.json` (docs/schema/simulate.schema.json). It is raised when keys change
 /// incompatibly.
-const SCHEMA: u32 = 1;
+const SUMMARY_SCHEMA_VERSION: u32 = 1;
 
 /// Numbers of variants, reads and artefacts that were simulated.
 #[derive(Debug, Clone, Serialize)]
@@ -215,9 +215,9 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
         cells.add_mitochondria(genome, patient, foreign.is_some().then_some(other));
     }
     if params.sequencing.library.umi.is_some() {
-        let small = tumour.small.iter().chain(&tumour.amplicon_deletions).map(|p| &p.variant);
+        let small = tumour.small.iter().chain(&tumour.amplified_span_deletions).map(|p| &p.variant);
         let inherited = germline.iter().chain(foreign.iter().flatten()).map(|g| &g.edit);
-        cells.note_carried_variants(&nuclear, &small.chain(inherited).collect::<Vec<_>>());
+        cells.record_carried_variants(&nuclear, &small.chain(inherited).collect::<Vec<_>>());
     }
     let bench = SequencingInputs {
         genome: &nuclear,
@@ -278,7 +278,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
         tumor_reads: params.has_optional_effects().then_some(tumor_reads),
         normal_reads: params.has_optional_effects().then_some(normal_reads),
     };
-    let report = serde_json::json!({ "schema": SCHEMA, "version": env!("CARGO_PKG_VERSION"), "parameters": params, "made": summary });
+    let report = serde_json::json!({ "schema": SUMMARY_SCHEMA_VERSION, "version": env!("CARGO_PKG_VERSION"), "parameters": params, "made": summary });
     if let OutputTarget::Folder(out) = to {
         write_file_into_set(&out.join("simulate.json"), format!("{report:#}\n").as_bytes(), &mut set)?;
     }
@@ -416,13 +416,13 @@ fn write_truth(
 ) -> Result<()> {
     let SimulatedVariants { tumour, germline, foreign, mitochondria, .. } = variants;
     let own = if foreign.is_some() { 1.0 - params.foreign.tumor } else { 1.0 };
-    let sample = truth::SampleFractions { purity: params.samples.purity, patient_share: own };
+    let sample = truth::TumourSampleComposition { purity: params.samples.purity, patient_share: own };
     let [patient, other] = match mitochondria {
         Some(both) => both.each_ref().map(Some),
         None => [None; 2],
     };
-    let repeats = RepeatMap::count_kmers_of_spans(genome, truth::repeat_lookup_spans(tumour, patient), threads);
-    let annotator = TruthAnnotator { genome, repeats: &repeats, ploidy: &tumour.ploidy };
+    let repeats = RepeatMap::from_spans(genome, truth::repeat_lookup_spans(tumour, patient), threads);
+    let annotator = TruthRecordBuilder { genome, repeats: &repeats, ploidy: &tumour.ploidy };
     let mut write = |name: &str, text: String| write_file_into_set(&out.join(name), text.as_bytes(), set);
     write("truth.vcf", truth::format_somatic_vcf(&annotator, tumour, patient, sample))?;
     write("germline.vcf", truth::format_germline_vcf(genome, &tumour.ploidy, germline, patient))?;
@@ -569,9 +569,9 @@ mod tests {
     }
 
     fn truth(genome: &Genome, tumour: &Tumour) -> Vec<vcf::VcfRecord> {
-        let repeats = RepeatMap::count_kmers_of_spans(genome, truth::repeat_lookup_spans(tumour, None), 1);
-        let annotator = TruthAnnotator { genome, repeats: &repeats, ploidy: &tumour.ploidy };
-        let sample = truth::SampleFractions { purity: 1.0, patient_share: 1.0 };
+        let repeats = RepeatMap::from_spans(genome, truth::repeat_lookup_spans(tumour, None), 1);
+        let annotator = TruthRecordBuilder { genome, repeats: &repeats, ploidy: &tumour.ploidy };
+        let sample = truth::TumourSampleComposition { purity: 1.0, patient_share: 1.0 };
         let text = truth::format_somatic_vcf(&annotator, tumour, None, sample);
         vcf::parse_vcf(&text, Path::new("truth.vcf")).unwrap()
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::position_index::ItemEndIndex;
+use crate::item_end_index::ItemEndIndex;
 use crate::variant::{ContigSpan, GenomePosition, SequenceEdit};
 
 /// Longest deletion that the placement of a mate may span, bp. A longer distance on the reference counts as a

@@ -60,11 +60,7 @@ impl KmerFilter {
 
 impl<'a> RepeatMap<'a> {
     /// Counts the k-mers of the given spans in the whole genome, in one pass with several threads.
-    pub(crate) fn count_kmers_of_spans(
-        genome: &'a Genome,
-        places: impl IntoIterator<Item = ContigSpan>,
-        threads: usize,
-    ) -> Self {
+    pub(crate) fn from_spans(genome: &'a Genome, places: impl IntoIterator<Item = ContigSpan>, threads: usize) -> Self {
         let mut seen: HashMap<u64, u8> = HashMap::new();
         for ContigSpan { contig, start, end } in places {
             for_each_kmer(bases_around(&genome.seqs[contig], start, end), |word| {
@@ -135,14 +131,13 @@ mod tests {
         seq.splice(1500..1560, copy);
         let genome = Genome::from_sequences(vec!["a".into(), "b".into()], vec![seq, vec![b'N'; 40]]);
         for threads in [1, 2] {
-            let map =
-                RepeatMap::count_kmers_of_spans(&genome, [ContigSpan { contig: 0, start: 0, end: 2000 }], threads);
+            let map = RepeatMap::from_spans(&genome, [ContigSpan { contig: 0, start: 0, end: 2000 }], threads);
             // A site touches the k-mers that begin up to 31 bases before it.
             let marked: Vec<usize> = (0..2000).filter(|&i| map.touches_repeat(0, i, i)).collect();
             assert_eq!(marked, (500..561).chain(1500..1561).collect::<Vec<_>>());
             assert!(map.touches_repeat(0, 530, 531) && map.touches_repeat(0, 559, 560));
             assert!(!map.touches_repeat(0, 561, 562) && !map.touches_repeat(0, 490, 491));
-            let few = RepeatMap::count_kmers_of_spans(
+            let few = RepeatMap::from_spans(
                 &genome,
                 [498, 540, 700].map(|start| ContigSpan { contig: 0, start, end: start + 3 }),
                 threads,
@@ -151,6 +146,6 @@ mod tests {
                 few.touches_repeat(0, 498, 501) && few.touches_repeat(0, 541, 542) && !few.touches_repeat(0, 700, 703)
             );
         }
-        assert!(!RepeatMap::count_kmers_of_spans(&genome, [], 1).touches_repeat(1, 3, 4));
+        assert!(!RepeatMap::from_spans(&genome, [], 1).touches_repeat(1, 3, 4));
     }
 }

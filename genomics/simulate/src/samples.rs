@@ -9,9 +9,9 @@ use crate::mitochondrial_variants;
 use crate::params::SimulationParams;
 use crate::rng::{RandomStream, Rng};
 use crate::sequencing::{
-    AmpliconProducts, CapturedTargets, ChromosomePool, CoverageModel, DnaComponent, DnaPool, DnaSource,
-    FragmentSampling, GenomeMixture, InsertSizeDistribution, Library, LibraryRecurrentErrors, RecurrentError,
-    Sequencer, draw_fragment_by_coverage,
+    AmpliconProducts, ChromosomePool, CoverageModel, DnaComponent, DnaPool, DnaSource, FragmentSampling, GenomeMixture,
+    InsertSizeDistribution, Library, LibraryRecurrentErrors, RecurrentError, Sequencer, TargetCopies,
+    draw_fragment_by_coverage,
 };
 use crate::targets::CaptureTargets;
 
@@ -135,7 +135,7 @@ impl<'a> SequencingInputs<'a> {
         let mut anywhere = sample.depth * known / per_pair * content;
         let mut foreign_anywhere = anywhere * foreign;
         if let (Some(targets), Some(capture)) = (self.targets, &self.params.capture) {
-            let caught = CapturedTargets::find_targets(&patient, targets, inserts.upper_insert_size_bp());
+            let caught = TargetCopies::find_target_copies(&patient, targets, inserts.upper_insert_size_bp());
             if caught.is_empty() {
                 return Err(Error::Parameters("the tumour has no copy of any target; choose other targets".into()));
             }
@@ -144,8 +144,11 @@ impl<'a> SequencingInputs<'a> {
             let pairs = sample.depth * targets.total_bases() as f64 / on_target * content;
             anywhere *= capture.off_target;
             add(pairs * own, DnaSource::Patient, FragmentSampling::Targets(caught));
-            let others =
-                CapturedTargets::find_targets(&self.cells.foreign_mixture(), targets, inserts.upper_insert_size_bp());
+            let others = TargetCopies::find_target_copies(
+                &self.cells.foreign_mixture(),
+                targets,
+                inserts.upper_insert_size_bp(),
+            );
             if others.is_empty() {
                 // Another species has no targets.
                 foreign_anywhere = (anywhere + pairs) * foreign;
@@ -219,7 +222,7 @@ fn mean_bases_per_pair(inserts: &InsertSizeDistribution, machine: &Sequencer, rn
 /// Returns the mean number of target bases that the two mates of a pair from a captured fragment read (bp). Bases in
 /// the overlap of the mates count twice.
 fn mean_on_target_bases_per_pair(
-    caught: &CapturedTargets,
+    caught: &TargetCopies,
     coverage: Option<&CoverageModel>,
     inserts: &InsertSizeDistribution,
     machine: &Sequencer,

@@ -17,7 +17,7 @@ pub(crate) enum SmallVariantKind {
     /// A deletion, a tandem duplication of a few bases, or an insertion of random bases, at any position.
     Indel,
     /// A length change of a tandem repeat by whole units.
-    Tandem,
+    RepeatLengthChange,
 }
 
 /// A proposed variant, and the span of the reference that it occupies: that of all its equivalent notations (the same
@@ -35,13 +35,13 @@ pub(crate) struct ProposedVariant {
 pub(crate) struct SmallVariantGenerator<'a> {
     genome: &'a Genome,
     /// Homopolymers; and tandem repeats with longer units.
-    tracts: [Vec<ShortTract>; 2],
+    tracts: [Vec<CompactTandemRepeat>; 2],
 }
 
 /// A tandem repeat of at most [`MAX_RESIZED_REPEAT_BP`] bp, stored compactly because large genomes have tens of
 /// millions.
 #[derive(Debug, Clone, Copy)]
-struct ShortTract {
+struct CompactTandemRepeat {
     start: usize,
     contig: u32,
     length: u8,
@@ -59,7 +59,7 @@ impl<'a> SmallVariantGenerator<'a> {
                 let wanted = occupied.is_position_allowed(GenomePosition { contig, pos: start });
                 if wanted && end - start <= MAX_RESIZED_REPEAT_BP {
                     let (length, contig) = ((end - start) as u8, contig as u32);
-                    tracts[usize::from(unit > 1)].push(ShortTract { start, contig, length, unit: unit as u8 });
+                    tracts[usize::from(unit > 1)].push(CompactTandemRepeat { start, contig, length, unit: unit as u8 });
                 }
             }
         }
@@ -120,7 +120,7 @@ impl<'a> SmallVariantGenerator<'a> {
                     },
                 }))
             }
-            SmallVariantKind::Tandem => {
+            SmallVariantKind::RepeatLengthChange => {
                 let [homopolymers, others] = &self.tracts;
                 let choice = if others.is_empty() || (!homopolymers.is_empty() && rng.draw_bernoulli(0.5)) {
                     homopolymers
@@ -130,7 +130,7 @@ impl<'a> SmallVariantGenerator<'a> {
                 if choice.is_empty() {
                     return self.propose_random_variant(occupied, rng, SmallVariantKind::Indel, longest);
                 }
-                let ShortTract { start, contig, length, unit } = *rng.choose_item(choice);
+                let CompactTandemRepeat { start, contig, length, unit } = *rng.choose_item(choice);
                 let tract = TandemRepeat { start, end: start + usize::from(length), unit: unit.into() };
                 self.propose_resized_repeat(contig as usize, tract, rng, longest)
             }

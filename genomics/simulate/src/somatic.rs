@@ -189,7 +189,7 @@ fn place_small_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> R
     for i in 0..params.snvs + params.indels {
         let kind = match i {
             _ if i < params.snvs => small_variants::SmallVariantKind::Snv,
-            _ if i < params.snvs + in_tandem => small_variants::SmallVariantKind::Tandem,
+            _ if i < params.snvs + in_tandem => small_variants::SmallVariantKind::RepeatLengthChange,
             _ => small_variants::SmallVariantKind::Indel,
         };
         let made = (0..MAX_PLACEMENT_TRIES)

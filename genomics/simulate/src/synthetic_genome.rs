@@ -127,7 +127,7 @@ mod tests {
     /// Share of the first contig's bases that touch a repeated 31-mer.
     fn repeated_share(genome: &Genome) -> f64 {
         let length = genome.seqs[0].len();
-        let map = RepeatMap::count_kmers_of_spans(genome, [ContigSpan { contig: 0, start: 0, end: length }], 1);
+        let map = RepeatMap::from_spans(genome, [ContigSpan { contig: 0, start: 0, end: length }], 1);
         let repeated = (0..genome.seqs[0].len() - 1).filter(|&i| map.touches_repeat(0, i, i + 1)).count();
         repeated as f64 / genome.seqs[0].len() as f64
     }

@@ -16,7 +16,7 @@ pub(crate) const MAX_REPEAT_UNIT_BP: usize = 6;
 
 /// Returns the minimum length of a tandem repeat by the length of its unit, bp: 6 for homopolymers, 10 for dinucleotide
 /// repeats, 4 units otherwise.
-fn min_tract_bp(unit: usize) -> usize {
+fn min_tandem_repeat_bp(unit: usize) -> usize {
     match unit {
         1 => 6,
         2 => 10,
@@ -39,7 +39,7 @@ pub(crate) fn list_tandem_repeats(seq: &[u8]) -> Vec<TandemRepeat> {
 pub(crate) fn collect_tandem_repeats(seq: &[u8], found: &mut Vec<TandemRepeat>) {
     for unit in 1..=MAX_REPEAT_UNIT_BP {
         let repeats = |i: usize| seq[i] == seq[i - unit] && seq[i] != b'N';
-        let needed = min_tract_bp(unit) - unit;
+        let needed = min_tandem_repeat_bp(unit) - unit;
         // Bases before this one cannot be in a run that extends further.
         let mut from = unit;
         let mut probe = unit + needed - 1;
@@ -52,7 +52,7 @@ pub(crate) fn collect_tandem_repeats(seq: &[u8], found: &mut Vec<TandemRepeat>) 
             let first = (from..probe).rev().find(|&i| !repeats(i)).map_or(from, |i| i + 1);
             let end = (probe + 1..seq.len()).find(|&i| !repeats(i)).unwrap_or(seq.len());
             let start = first - unit;
-            if end - start >= min_tract_bp(unit) && smallest_unit_bp(&seq[start..start + unit]) == unit {
+            if end - start >= min_tandem_repeat_bp(unit) && smallest_unit_bp(&seq[start..start + unit]) == unit {
                 found.push(TandemRepeat { start, end, unit });
             }
             from = end + 1;
@@ -105,7 +105,7 @@ mod tests {
                     if i < seq.len() && seq[i] == seq[i - unit] && seq[i] != b'N' {
                         continue;
                     }
-                    if i - start >= min_tract_bp(unit) && smallest_unit_bp(&seq[start..start + unit]) == unit {
+                    if i - start >= min_tandem_repeat_bp(unit) && smallest_unit_bp(&seq[start..start + unit]) == unit {
                         found.push(TandemRepeat { start, end: i, unit });
                     }
                     start = i + 1 - unit;

@@ -60,7 +60,7 @@ struct TruthRecord {
 }
 
 /// Creates VCF records of the truth, with genotype and INFO fields (such as CLASS, AF and REPEAT).
-pub(crate) struct TruthAnnotator<'a> {
+pub(crate) struct TruthRecordBuilder<'a> {
     /// The reference genome, without the patient's variants.
     pub genome: &'a Genome,
     /// Repeated 31-mers of the reference at the variants.
@@ -109,7 +109,7 @@ fn phased_genotype(haplotypes: [bool; 2], there: [bool; 2]) -> &'static str {
 
 /// Composition of a tumour sample, from which the expected allele fractions are computed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SampleFractions {
+pub(crate) struct TumourSampleComposition {
     /// Share of tumour cells among the patient's cells in the sample, 0 to 1.
     pub purity: f64,
     /// Share of the sample's reads that come from the patient, 0 to 1.
@@ -120,8 +120,11 @@ pub(crate) struct SampleFractions {
 pub(crate) fn repeat_lookup_spans(tumour: &Tumour, mitochondrion: Option<&MitochondrialVariants>) -> Vec<ContigSpan> {
     let small = tumour.small.iter().map(|p| p.variant.reference_span());
     let cuts = tumour.structural.iter().flat_map(|p| p.variant.breakpoints()).map(empty_span);
-    let inner =
-        tumour.amplicon_deletions.iter().flat_map(|p| p.variant.reference_span().end_positions()).map(empty_span);
+    let inner = tumour
+        .amplified_span_deletions
+        .iter()
+        .flat_map(|p| p.variant.reference_span().start_and_end_positions())
+        .map(empty_span);
     let circular = mitochondrion.iter().flat_map(|m| &m.somatic).map(|(edit, _)| edit.reference_span());
     small.chain(cuts).chain(inner).chain(circular).collect()
 }
@@ -132,10 +135,10 @@ fn empty_span(cut: GenomePosition) -> ContigSpan {
 
 /// Formats the somatic variants of the tumour as VCF text.
 pub(crate) fn format_somatic_vcf(
-    annotator: &TruthAnnotator,
+    annotator: &TruthRecordBuilder,
     tumour: &Tumour,
     mitochondrion: Option<&MitochondrialVariants>,
-    sample: SampleFractions,
+    sample: TumourSampleComposition,
 ) -> String {
     let small = |p| annotator.small_record(p, tumour.allele_fraction(p, sample.purity) * sample.patient_share);
     let mut records: Vec<TruthRecord> = tumour.small.iter().filter(|p| tumour.is_in_sample(p)).map(small).collect();
@@ -188,7 +191,7 @@ pub(crate) fn format_recurrent_vcf(genome: &Genome, places: &[RecurrentError]) -
     format_vcf(genome, places.iter().enumerate().map(record).collect(), "TUMOR")
 }
 
-impl TruthAnnotator<'_> {
+impl TruthRecordBuilder<'_> {
     fn genotype_of(&self, haplotype: usize, contig: usize) -> &'static str {
         phased_genotype([0, 1].map(|h| h == haplotype), self.ploidy.present_haplotypes(contig))
     }

@@ -49,7 +49,7 @@ pub struct Tumour {
     pub structural: Vec<PlacedVariant<StructuralVariant>>,
     /// Deletions of 50 bp and more within amplified spans. They are reported as structural variants, but applied to the
     /// sequence like small variants.
-    pub amplicon_deletions: Vec<PlacedVariant<SequenceEdit>>,
+    pub amplified_span_deletions: Vec<PlacedVariant<SequenceEdit>>,
     /// Share of the tumour cells in each population: cells with the founder clone only, then cells with each subclone.
     pub population_shares: Vec<f64>,
     /// For each population of tumour cells: its two haplotypes.
@@ -94,7 +94,7 @@ impl Tumour {
         Ok(Tumour {
             small: vec![],
             structural: vec![],
-            amplicon_deletions: vec![],
+            amplified_span_deletions: vec![],
             population_shares: shares,
             karyotypes,
             healthy,
@@ -172,14 +172,14 @@ impl Tumour {
     /// Returns the number of copies of a position that tumour cells gained (negative: lost) as whole chromosomes,
     /// averaged over the tumour cells.
     fn mean_copies_gained(&self, at: GenomePosition) -> f64 {
-        let cell = |pair: &[Karyotype; 2]| pair.iter().map(|k| k.num_extra_copies(at)).sum::<f64>();
+        let cell = |pair: &[Karyotype; 2]| pair.iter().map(|k| k.extra_copies_at(at)).sum::<f64>();
         self.population_shares.iter().zip(&self.karyotypes).map(|(share, pair)| share * cell(pair)).sum()
     }
 
     /// Returns the number of copies of a variant at `at`, averaged over the tumour cells.
     fn mean_allele_copies<V>(&self, placed: &PlacedVariant<V>, at: GenomePosition) -> f64 {
         let beyond_one = |population: usize| {
-            let (all, late) = self.karyotypes[population][placed.haplotype].count_occurrences(at);
+            let (all, late) = self.karyotypes[population][placed.haplotype].count_base_copies(at);
             let count = if placed.carriers == CarrierCopies::All { all } else { late };
             self.population_shares[population] * (count as f64 - 1.0)
         };
@@ -224,7 +224,7 @@ impl Tumour {
             allele_fraction: self.allele_fraction(p, purity),
             copies: None,
         };
-        let (structural, inside) = (self.structural.iter(), self.amplicon_deletions.iter());
+        let (structural, inside) = (self.structural.iter(), self.amplified_span_deletions.iter());
         let structural = structural.filter(|p| self.is_in_sample(p)).map(event);
         structural.chain(inside.filter(|p| self.is_in_sample(p)).map(inner)).collect()
     }

@@ -27,7 +27,7 @@ impl ContigSpan {
     }
 
     /// Returns the positions at the start and at the end of the span.
-    pub fn end_positions(&self) -> [GenomePosition; 2] {
+    pub fn start_and_end_positions(&self) -> [GenomePosition; 2] {
         [self.start, self.end].map(|pos| GenomePosition { contig: self.contig, pos })
     }
 }
@@ -161,10 +161,10 @@ impl StructuralVariant {
             StructuralVariant::Deletion(s)
             | StructuralVariant::Duplication(s)
             | StructuralVariant::Amplification { span: s, .. }
-            | StructuralVariant::Inversion(s) => s.end_positions().to_vec(),
+            | StructuralVariant::Inversion(s) => s.start_and_end_positions().to_vec(),
             StructuralVariant::Insertion(c, _) => vec![*c],
             StructuralVariant::Translocation { cuts, .. } => cuts.to_vec(),
-            StructuralVariant::Copy { from, to, .. } => [from.end_positions().as_slice(), &[*to]].concat(),
+            StructuralVariant::Copy { from, to, .. } => [from.start_and_end_positions().as_slice(), &[*to]].concat(),
         }
     }
 
@@ -202,16 +202,18 @@ impl StructuralVariant {
         };
         match self {
             StructuralVariant::Deletion(s) => {
-                vec![[s.end_positions()[0].breakend(Left), s.end_positions()[1].breakend(Right)]]
+                vec![[s.start_and_end_positions()[0].breakend(Left), s.start_and_end_positions()[1].breakend(Right)]]
             }
             StructuralVariant::Duplication(s) | StructuralVariant::Amplification { span: s, .. } => {
-                vec![[s.end_positions()[1].breakend(Left), s.end_positions()[0].breakend(Right)]]
+                vec![[s.start_and_end_positions()[1].breakend(Left), s.start_and_end_positions()[0].breakend(Right)]]
             }
             StructuralVariant::Insertion(c, _) => vec![[c.breakend(Left), c.breakend(Right)]],
-            StructuralVariant::Inversion(s) => across(s.end_positions()[0], s.end_positions()[1], true),
+            StructuralVariant::Inversion(s) => {
+                across(s.start_and_end_positions()[0], s.start_and_end_positions()[1], true)
+            }
             StructuralVariant::Translocation { cuts: [a, b], inverted } => across(*a, *b, *inverted),
             StructuralVariant::Copy { from, to, inverted } => {
-                let [start, end] = from.end_positions();
+                let [start, end] = from.start_and_end_positions();
                 if *inverted {
                     vec![[to.breakend(Left), end.breakend(Left)], [start.breakend(Right), to.breakend(Right)]]
                 } else {

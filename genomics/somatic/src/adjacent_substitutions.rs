@@ -21,7 +21,7 @@ fn as_substitution(change: &Change) -> Option<(usize, usize, &[u8], &[u8])> {
 }
 
 /// The single change that two substitutions of adjacent bases form together; `None` if they are not adjacent.
-fn merged_change(a: &Change, b: &Change) -> Option<Change> {
+fn merge_substitutions(a: &Change, b: &Change) -> Option<Change> {
     let (a, b) = (as_substitution(a)?, as_substitution(b)?);
     let (first, second) = if a.1 < b.1 { (a, b) } else { (b, a) };
     (first.0 == second.0 && first.1 + first.2.len() == second.1).then(|| Change::Allele {
@@ -35,7 +35,7 @@ fn merged_change(a: &Change, b: &Change) -> Option<Change> {
 /// The single contig change that two adjacent substitutions form together; `a` is before `b` on the contig. `None` if
 /// they are not adjacent.
 fn merge_contig_changes(a: &ContigChange, b: &ContigChange) -> Option<ContigChange> {
-    let change = merged_change(&a.change, &b.change).filter(|_| a.contig_range.end == b.contig_range.start)?;
+    let change = merge_substitutions(&a.change, &b.change).filter(|_| a.contig_range.end == b.contig_range.start)?;
     let mut normal = a.left_normal.clone();
     normal.get_mut(b.contig_range.clone())?.copy_from_slice(b.left_normal.get(b.contig_range.clone())?);
     Some(ContigChange {
@@ -63,7 +63,7 @@ pub(crate) fn has_adjacent_substitutions(contig: &AlignedContig) -> bool {
 
 /// The change that two adjacent substitutions form together, and how many molecules of all samples show both, or only
 /// one of them.
-pub(crate) type AdjacentSubstitutions = (Change, ChangePairSupport);
+pub(crate) type JointChangeSupport = (Change, ChangePairSupport);
 
 /// For each pair of adjacent substitutions of the contig of `loci[l]`, counts the molecules that show both, or only one
 /// of them.
@@ -72,7 +72,7 @@ pub fn count_change_pair_support(
     loci: &[Locus],
     pairs: &[RecruitedPair],
     errors: &ErrorModel,
-) -> Vec<AdjacentSubstitutions> {
+) -> Vec<JointChangeSupport> {
     let contig = &loci[l].contig;
     let found = adjacent_pairs(contig);
     if found.is_empty() {
@@ -84,7 +84,7 @@ pub fn count_change_pair_support(
         for (first, second) in evidence.molecule_votes(a).iter().zip(&evidence.molecule_votes(b)) {
             shared.merge_counts(&ChangePairSupport::from_votes(first, second));
         }
-        merged_change(&contig.changes[a].change, &contig.changes[b].change).map(|change| (change, shared))
+        merge_substitutions(&contig.changes[a].change, &contig.changes[b].change).map(|change| (change, shared))
     };
     found.into_iter().filter_map(count).collect()
 }
@@ -92,7 +92,7 @@ pub fn count_change_pair_support(
 /// Merges adjacent substitutions that arose in one event, in all contigs that show them. `joint_counts` has the counts
 /// of each contig; if several contigs show the same substitutions, the counts with the most molecules that show both
 /// are used.
-pub fn merge_adjacent_substitutions(loci: &mut [Locus], joint_counts: impl IntoIterator<Item = AdjacentSubstitutions>) {
+pub fn merge_adjacent_substitutions(loci: &mut [Locus], joint_counts: impl IntoIterator<Item = JointChangeSupport>) {
     let mut best: HashMap<Change, ChangePairSupport> = HashMap::new();
     for (change, shared) in joint_counts {
         let known = best.entry(change).or_insert(shared);
@@ -110,7 +110,7 @@ pub fn merge_adjacent_substitutions(loci: &mut [Locus], joint_counts: impl IntoI
 fn merge_in_contig(contig: &mut AlignedContig, together: impl Fn(&Change) -> bool) {
     let change = |f: usize| &contig.changes[f].change;
     let mut two = adjacent_pairs(contig);
-    two.retain(|&[a, b]| merged_change(change(a), change(b)).is_some_and(|c| together(&c)));
+    two.retain(|&[a, b]| merge_substitutions(change(a), change(b)).is_some_and(|c| together(&c)));
     let mut gone = vec![false; contig.changes.len()];
     // From the last to the first: each merge includes the changes after it.
     for [a, b] in two.into_iter().rev() {

@@ -8,13 +8,13 @@ use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
 
-use crate::affine::{self, AlignmentOp};
+use crate::affine_alignment::{self, AlignmentOp};
 use crate::assemble::{Contig, MIN_CHANGED_BASE_QUALITY_SUM};
 use crate::change::{Change, left_align_allele};
 use crate::circular_contig::OriginWindow;
 use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP, SegmentEnd, select_segments};
 use crate::event_model;
-use crate::explanation::{Explanation, ExplanationKind};
+use crate::explanation::{Explanation, ExplanationMethod};
 use crate::family_allele;
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
@@ -159,7 +159,7 @@ impl AlignedContig {
 
     /// Converts a contig that was aligned with the window around the origin of a circular sequence to positions of that
     /// sequence. `None` if one of its changes has no position there.
-    fn outside_window(mut self, window: &OriginWindow) -> Option<AlignedContig> {
+    fn convert_from_window(mut self, window: &OriginWindow) -> Option<AlignedContig> {
         for found in &mut self.changes {
             found.change = window.convert_change(found.change.clone())?;
         }
@@ -175,7 +175,7 @@ impl AlignedContig {
     }
 
     /// Whether a candidate k-mer covers a change whose contig range is `at`.
-    pub(crate) fn has_tumour_only_kmer(&self, at: &std::ops::Range<usize>) -> bool {
+    pub(crate) fn has_candidate_kmer(&self, at: &std::ops::Range<usize>) -> bool {
         is_novel_range(&self.novel, at)
     }
 
@@ -201,7 +201,7 @@ pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> Aligne
     if let Some(window) = OriginWindow::around_segments(&segments, contig.seq.len(), genome) {
         let hits = window.convert_hits(hits);
         let aligned = align_segments(contig, &hits, select_segments(contig, &hits, &window.genome), &window.genome);
-        if let Some(aligned) = aligned.outside_window(&window) {
+        if let Some(aligned) = aligned.convert_from_window(&window) {
             return aligned;
         }
     }
@@ -263,7 +263,7 @@ impl OrientedContig<'_> {
             let window = &chrom[from..(high + INVERSION_SEARCH_MARGIN_BASES).min(chrom.len())];
             let gap = &self.seq[start..end];
             let gap = if a.forward { reverse_complement(gap) } else { gap.to_vec() };
-            let alignment = affine::align_whole_query(&gap, window);
+            let alignment = affine_alignment::align_whole_query(&gap, window);
             if alignment.score >= 8 * gap.len() as i32 {
                 let at = from + alignment.start;
                 let target = (at, at + alignment.target_len());
@@ -279,15 +279,15 @@ impl OrientedContig<'_> {
     fn find_changes(&self) -> (Vec<ContigChange>, [ContigSegment; 2], Vec<Explanation>) {
         let (first, last) = (self.segments[0], self.segments[self.segments.len() - 1]);
         let (kind, explained) = match self.align_whole_contig(&first, &last) {
-            Some(whole) => (ExplanationKind::WholeAlignment, whole),
-            None => (ExplanationKind::Segments, self.changes_of_segments(&first, &last)),
+            Some(whole) => (ExplanationMethod::WholeAlignment, whole),
+            None => (ExplanationMethod::Segments, self.changes_of_segments(&first, &last)),
         };
         let explanation =
             |kind, changes: &[ContigChange]| Explanation::from_changes(kind, &self.seq, changes_with_ranges(changes));
         let mut explanations = vec![explanation(kind, &explained.0)];
         let (mut found, ends) = match self.explain_by_copies(explanations[0].cost) {
             Some(copies) => {
-                let by_copies = explanation(ExplanationKind::NearbyCopies, &copies.0);
+                let by_copies = explanation(ExplanationMethod::NearbyCopies, &copies.0);
                 if by_copies.cost < explanations[0].cost {
                     explanations.insert(0, by_copies);
                     copies
@@ -353,7 +353,7 @@ impl OrientedContig<'_> {
     /// region.
     fn explain_by_copies(&self, cost: i32) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
         let longest = self.segments.iter().max_by_key(|p| p.query_len()).filter(|p| p.forward)?;
-        if cost < event_model::MIN_COMPARED_COST {
+        if cost < event_model::MIN_COST_FOR_ALTERNATIVES {
             return None;
         }
         let chrom = self.chrom(longest);
@@ -383,7 +383,7 @@ impl OrientedContig<'_> {
             return None;
         }
         if let Some(alignment) = event_model::align_copied_stretches(&stretches, MAX_UNALIGNED_END_BASES) {
-            return Some((self.read_changes(&alignment, region, bases, query, mapq, true), ends));
+            return Some((self.changes_of_alignment(&alignment, region, bases, query, mapq, true), ends));
         }
         let [a, b] = &stretches[..] else { return None };
         let junction = self.find_junction(&segment(a), &segment(b))?;
@@ -516,13 +516,13 @@ impl OrientedContig<'_> {
         let end = (last.target.1 + tail + pad).min(chrom.len());
         let region = GenomeRegion { chrom: first.chrom, forward: true, start, end };
         let bases = &chrom[start..end];
-        let alignment = affine::align_whole_query(&self.seq, bases);
+        let alignment = affine_alignment::align_whole_query(&self.seq, bases);
         // If an unaligned end or a second segment is not explained by a gap of the alignment, there is a breakpoint.
         if (loose || self.segments.len() > 1) && !self.explains_contig(&alignment, bases) {
             return None;
         }
         let mapq = self.segments.iter().map(|p| p.mapq).max().unwrap_or(0);
-        let found = self.read_changes(&alignment, region, bases, (0, self.seq.len()), mapq, false);
+        let found = self.changes_of_alignment(&alignment, region, bases, (0, self.seq.len()), mapq, false);
         let from = start + alignment.start;
         let query = (0, self.seq.len());
         let whole = ContigSegment { query, target: (from, from + alignment.target_len()), mapq, ..*first };
@@ -530,7 +530,7 @@ impl OrientedContig<'_> {
     }
 
     /// Whether an alignment has few mismatches and at most two gaps, none at an end of the contig.
-    fn explains_contig(&self, alignment: &affine::Alignment, target: &[u8]) -> bool {
+    fn explains_contig(&self, alignment: &affine_alignment::Alignment, target: &[u8]) -> bool {
         let (mut q, mut t, mut differing, mut gaps) = (0, alignment.start, 0, 0);
         for op in &alignment.ops {
             match *op {
@@ -579,15 +579,15 @@ impl OrientedContig<'_> {
     /// Changes of the contig bases `query.0..query.1` relative to a region of the genome.
     fn changes_in_region(&self, region: GenomeRegion, query: (usize, usize), mapq: u8) -> Vec<ContigChange> {
         let bases = region.bases(self.genome);
-        let alignment = affine::align_whole_query(&self.seq[query.0..query.1], &bases);
-        self.read_changes(&alignment, region, &bases, query, mapq, false)
+        let alignment = affine_alignment::align_whole_query(&self.seq[query.0..query.1], &bases);
+        self.changes_of_alignment(&alignment, region, &bases, query, mapq, false)
     }
 
     /// Lists the changes that an alignment shows: the alignment of contig bases `from..to` with a region of the genome
     /// whose bases are `bases`. If `joins_gaps` is true, an insertion followed by a deletion is one change.
-    fn read_changes(
+    fn changes_of_alignment(
         &self,
-        alignment: &affine::Alignment,
+        alignment: &affine_alignment::Alignment,
         region: GenomeRegion,
         bases: &[u8],
         (from, to): (usize, usize),
@@ -680,11 +680,16 @@ impl OrientedContig<'_> {
     /// second segment gives the highest score. `None` if the segments have no common range of such positions.
     fn find_junction(&self, a: &ContigSegment, b: &ContigSegment) -> Option<ContigChange> {
         /// Number of bases on both sides of the segments' ends in which the position of the junction is searched.
-        const REACH: usize = 60;
+        const JUNCTION_SEARCH_BASES: usize = 60;
         // The split is searched only where the segments have no gaps: beyond a gap their diagonal differs.
-        let lo =
-            a.query.1.min(b.query.0).saturating_sub(REACH).max(a.query.1 - self.gapless_end_len(a, SegmentEnd::Last));
-        let hi = (a.query.1.max(b.query.0) + REACH).min(b.query.0 + self.gapless_end_len(b, SegmentEnd::First));
+        let lo = a
+            .query
+            .1
+            .min(b.query.0)
+            .saturating_sub(JUNCTION_SEARCH_BASES)
+            .max(a.query.1 - self.gapless_end_len(a, SegmentEnd::Last));
+        let hi = (a.query.1.max(b.query.0) + JUNCTION_SEARCH_BASES)
+            .min(b.query.0 + self.gapless_end_len(b, SegmentEnd::First));
         if lo >= hi {
             return None;
         }

@@ -5,7 +5,7 @@
 //! are stacked at these offsets without gaps, and each column votes for a base. Unlike a de Bruijn graph, this works
 //! across short tandem repeats longer than k.
 //!
-//! A contig grows from the k-mer with the most reads, up to [`MAX_REACH_BP`] in each direction. So the run time depends
+//! A contig grows from the k-mer with the most reads, up to [`MAX_KMER_DISTANCE_BP`] in each direction. So the run time depends
 //! only on the reads of one locus, even if a repeat or a germline k-mer has joined many loci to one group.
 
 use std::cmp::Reverse;
@@ -94,7 +94,7 @@ impl AssemblyResult {
 }
 
 /// Maximum distance in bp between the seed k-mer of a contig and its other k-mers, on each side.
-const MAX_REACH_BP: i32 = 1500;
+const MAX_KMER_DISTANCE_BP: i32 = 1500;
 
 /// Maximum number of mates that are stored for each end of a contig. They suffice to distinguish the copies of a
 /// repeat.
@@ -202,7 +202,7 @@ impl SeedConsensus {
     }
 
     /// Whether the seed is at the border of repeated tumour sequence, which also occurs at other loci.
-    fn is_border(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> bool {
+    fn is_at_border(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> bool {
         self.begins_insertion() || self.branch_points(stacked_reads, consensus_of_stack).within_seed
     }
 
@@ -243,10 +243,10 @@ struct GroupReads<'a> {
 /// their number.
 const MAX_READS_PER_KMER: usize = 4096;
 /// Length in bp of a stretch of the contig, in which at most [`MAX_READS_PER_KMER`] reads may start.
-const STRETCH_BP: i32 = 64;
+const READ_START_STRETCH_BP: i32 = 64;
 
 /// Why a stack of reads gives no contig.
-enum RejectReason {
+enum StackRejectReason {
     FewPairs,
     LowQuality,
 }
@@ -362,8 +362,8 @@ pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[boo
         }
         match group.assemble_contig(seed, &mut used, &mut anchors) {
             Ok(contig) => assembled.contigs.push(contig),
-            Err(RejectReason::FewPairs) => assembled.stacks_with_few_pairs += 1,
-            Err(RejectReason::LowQuality) => assembled.low_quality_stacks += 1,
+            Err(StackRejectReason::FewPairs) => assembled.stacks_with_few_pairs += 1,
+            Err(StackRejectReason::LowQuality) => assembled.low_quality_stacks += 1,
         }
         used[seed as usize] = true;
     }
@@ -374,7 +374,12 @@ pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[boo
 impl GroupReads<'_> {
     /// Assembles the contig around the k-mer `seed`: stacks all reads that are connected with the seed through unused
     /// k-mers, and computes their consensus. Marks the k-mers of the consensus as used.
-    fn assemble_contig(&self, seed: u32, used: &mut [bool], anchors: &mut KmerAnchors) -> Result<Contig, RejectReason> {
+    fn assemble_contig(
+        &self,
+        seed: u32,
+        used: &mut [bool],
+        anchors: &mut KmerAnchors,
+    ) -> Result<Contig, StackRejectReason> {
         let stacked_reads = self.stack_reads(seed, used, anchors);
         let read = |consensus_of_stack: &StackConsensus<'_>| self.consensus_at_seed(consensus_of_stack, seed, anchors);
         let all = StackConsensus::from_stack(stacked_reads.iter().collect());
@@ -387,10 +392,10 @@ impl GroupReads<'_> {
                 let has_seed = |i: usize| self.members[stacked_reads[i].member as usize].kmer_numbers.contains(&seed);
                 let stack: Vec<(i32, &OwnedRead)> = stacked_reads.iter().map(StackedRead::start_and_read).collect();
                 let span = self.reads_by_kmer[seed as usize].1.span as i32;
-                let own = branch_points::select_reads_along_seed(&stack, has_seed, &(0..span));
+                let own = branch_points::select_reads_of_seed_locus(&stack, has_seed, &(0..span));
                 let mut own = StackConsensus::from_stack(own.into_iter().map(|i| &stacked_reads[i]).collect());
                 let cut = read(&own)
-                    .filter(|seed_consensus| seed_consensus.is_border(&stacked_reads, &own))
+                    .filter(|seed_consensus| seed_consensus.is_at_border(&stacked_reads, &own))
                     .map(|seed_consensus| seed_consensus.cut_at_branches(&stacked_reads, &own));
                 match (cut, seed_consensus) {
                     (Some(cut), _) => {
@@ -398,7 +403,7 @@ impl GroupReads<'_> {
                         (own, cut)
                     }
                     (None, Some(seed_consensus)) => (all, seed_consensus),
-                    (None, None) => return Err(RejectReason::FewPairs),
+                    (None, None) => return Err(StackRejectReason::FewPairs),
                 }
             }
         };
@@ -414,20 +419,20 @@ impl GroupReads<'_> {
             core = core.start.max(window.start)..core.end.min(window.end);
             novel[window.start - range.start..window.end - range.start].fill(true);
         }
-        self.mark_errors(&stack, &columns, used);
+        self.mark_error_kmers_as_used(&stack, &columns, used);
         let mut pairs: Vec<u32> = stack.iter().map(|s| s.placement.pair).collect();
         pairs.sort_unstable();
         pairs.dedup();
         if pairs.len() < MIN_CONTIG_PAIRS {
-            return Err(RejectReason::FewPairs);
+            return Err(StackRejectReason::FewPairs);
         }
         let core = columns.start + core.start as i32..columns.start + core.end as i32;
         if !has_good_bases(&stack, &core) {
-            return Err(RejectReason::LowQuality);
+            return Err(StackRejectReason::LowQuality);
         }
         let poor = |at: usize| columns.base_quality_sum(at, consensus[at]) < MIN_CHANGED_BASE_QUALITY_SUM;
         if plain && find_changed_base(&novel, k, range.start, &stack, &columns).is_some_and(poor) {
-            return Err(RejectReason::LowQuality);
+            return Err(StackRejectReason::LowQuality);
         }
         let shift = columns.start + range.start as i32;
         let reads: Vec<ContigRead> =
@@ -477,9 +482,10 @@ impl GroupReads<'_> {
                     continue;
                 }
                 let member = &self.members[i as usize];
-                let Some(placement) = self.vote_placement(member, anchors) else { continue };
+                let Some(placement) = self.place_read_by_votes(member, anchors) else { continue };
                 anchors.is_stacked[i as usize] = true;
-                let begun_by_stretch = begun_by_stretch.entry(placement.start.div_euclid(STRETCH_BP)).or_default();
+                let begun_by_stretch =
+                    begun_by_stretch.entry(placement.start.div_euclid(READ_START_STRETCH_BP)).or_default();
                 *begun_by_stretch += 1;
                 if *begun_by_stretch > MAX_READS_PER_KMER {
                     skipped.push(i);
@@ -488,7 +494,7 @@ impl GroupReads<'_> {
                 stacked.push((i, placement));
                 for (hit, &number) in member.hits.iter().zip(&member.kmer_numbers) {
                     let at = placement.start + oriented_start(hit, member.read.len(), placement.forward);
-                    if !used[number as usize] && at.abs() <= MAX_REACH_BP && anchors.get(number).is_none() {
+                    if !used[number as usize] && at.abs() <= MAX_KMER_DISTANCE_BP && anchors.get(number).is_none() {
                         let forward = hit.forward == placement.forward;
                         anchors.insert(number, KmerAnchor { start: at, span: hit.span as i32, forward });
                     }
@@ -533,7 +539,7 @@ impl GroupReads<'_> {
 
     /// The position and orientation of a read on the contig that most of its k-mers indicate; `None` if none of its
     /// k-mers is placed.
-    fn vote_placement(&self, member: &GroupRead, anchors: &KmerAnchors) -> Option<ContigRead> {
+    fn place_read_by_votes(&self, member: &GroupRead, anchors: &KmerAnchors) -> Option<ContigRead> {
         let mut votes: BTreeMap<(i32, bool), u32> = BTreeMap::new();
         for (hit, &number) in member.hits.iter().zip(&member.kmer_numbers) {
             if let Some(anchor) = anchors.get(number) {
@@ -548,7 +554,7 @@ impl GroupReads<'_> {
 
     /// Marks k-mers of stacked reads as used if they are not on the consensus and are so rare that sequencing errors
     /// explain them. Otherwise each of them would start a contig, hundreds at a deep locus.
-    fn mark_errors(&self, stack: &[&StackedRead], columns: &GaplessStack, used: &mut [bool]) {
+    fn mark_error_kmers_as_used(&self, stack: &[&StackedRead], columns: &GaplessStack, used: &mut [bool]) {
         for StackedRead { member, placement, read } in stack {
             let member = &self.members[*member as usize];
             for (hit, &number) in member.hits.iter().zip(&member.kmer_numbers) {

@@ -26,7 +26,7 @@ const MIN_BASE_QUALITY: u8 = 15;
 /// Selects the reads that come from the same locus as the reads with the seed. Starting at the seed, each selected read
 /// must overlap the reads selected before and agree with them. `carries` returns whether a read has the seed, and
 /// `seed` is the range of the seed in stack coordinates. Returns indices of `reads`.
-pub(crate) fn select_reads_along_seed(
+pub(crate) fn select_reads_of_seed_locus(
     reads: &[(i32, &OwnedRead)],
     carries: impl Fn(usize) -> bool,
     seed: &Range<i32>,

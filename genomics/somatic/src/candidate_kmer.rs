@@ -102,7 +102,7 @@ struct JointCounts {
     kmer: [u32; 2],
     /// Expected number of occurrences in the normal for each occurrence in the tumour, if both samples have the allele
     /// at the same fraction.
-    normal_per_tumour: f64,
+    expected_count_ratio: f64,
     /// Number of occurrences of the root in the normal, if the normal has it with another first or last base.
     normal_root: Option<u32>,
 }
@@ -147,7 +147,7 @@ pub struct CandidateSelector {
 
 /// Maximum count in the normal, as a share of the count expected from the tumour's depth, that slight contamination
 /// with tumour DNA explains. Empirical.
-const MAX_CONTAMINATION_SHARE: f64 = 1.0 / 6.0;
+const MAX_SLIGHT_CONTAMINATION_SHARE: f64 = 1.0 / 6.0;
 /// Minimum share of a root's occurrences in the normal at which a k-mer counts as germline, whatever its count in the
 /// tumour. Empirical.
 const MIN_GERMLINE_SHARE: f64 = 1.0 / 12.0;
@@ -231,13 +231,13 @@ impl CandidateSelector {
     /// except for occurrences that contamination explains. Palindromic k-mers are skipped: without a direction they
     /// cannot anchor a read.
     pub fn select_from_root(&self, root: &RootCounters, candidates: &mut Vec<CandidateKmer>) {
-        self.select_from_root_view(root, |counts| *counts, candidates);
+        self.select_from_root_counts(root, |counts| *counts, candidates);
     }
 
     /// Maximum count of a k-mer in a normal without tumour cells, allowing for slight contamination.
-    fn max_clean_normal_count(&self, joint: &JointCounts) -> f64 {
+    fn max_contamination_count(&self, joint: &JointCounts) -> f64 {
         let tumour = joint.kmer[usize::from(TUMOUR_SAMPLE)];
-        let most = f64::from(tumour) * joint.normal_per_tumour * MAX_CONTAMINATION_SHARE;
+        let most = f64::from(tumour) * joint.expected_count_ratio * MAX_SLIGHT_CONTAMINATION_SHARE;
         let most = most.min(match joint.normal_root {
             Some(root) => 1.0 + f64::from(root) * MIN_GERMLINE_SHARE,
             None => self.max_normal_count,
@@ -251,11 +251,11 @@ impl CandidateSelector {
     /// does.
     fn tumour_in_normal_percent(&self, joint: &JointCounts) -> Option<u8> {
         let [normal, tumour] = joint.kmer.map(f64::from);
-        if normal <= self.max_clean_normal_count(joint) {
+        if normal <= self.max_contamination_count(joint) {
             return Some(0);
         }
         // A germline allele has the same fraction in both samples.
-        let germline = tumour * joint.normal_per_tumour;
+        let germline = tumour * joint.expected_count_ratio;
         let most = MAX_GERMLINE_COUNT_SHARE * germline;
         let most =
             joint.normal_root.map_or(most, |root| most.min(1.0 + f64::from(root) * MAX_TUMOUR_IN_NORMAL_ROOT_SHARE));
@@ -271,7 +271,7 @@ impl CandidateSelector {
 
     /// Appends the candidate k-mers of a root with counters for `S` samples. `view` converts the counts of all samples
     /// into those of the normal and of this selector's tumours.
-    pub(crate) fn select_from_root_view<const S: usize>(
+    pub(crate) fn select_from_root_counts<const S: usize>(
         &self,
         root: &RootCounters<S>,
         view: impl Fn(&[u32; S]) -> [u32; 2],
@@ -307,7 +307,7 @@ impl CandidateSelector {
                 if branching { f64::from(root_in_normal) / f64::from(root_in_tumour) } else { self.normal_depth_ratio };
             let joint = JointCounts {
                 kmer: [normal, tumour],
-                normal_per_tumour: ratio,
+                expected_count_ratio: ratio,
                 normal_root: branching.then_some(root_in_normal),
             };
             let Some(tumour_in_normal_percent) = self.tumour_in_normal_percent(&joint) else { continue };

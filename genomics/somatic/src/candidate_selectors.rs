@@ -51,7 +51,7 @@ impl CandidateSelectors {
     pub fn select_from_root<const S: usize>(&self, root: &RootCounters<S>, candidates: &mut Vec<CandidateKmer>) {
         let len_before = candidates.len();
         for (tumour, selector) in (usize::from(TUMOUR_SAMPLE)..).zip(&self.per_tumour) {
-            selector.select_from_root_view(
+            selector.select_from_root_counts(
                 root,
                 |counts| [counts[usize::from(NORMAL_SAMPLE)], counts[tumour]],
                 candidates,
@@ -63,7 +63,7 @@ impl CandidateSelectors {
             let (normal, tumours) = counts.split_at(TUMOUR_SAMPLE.into());
             [normal[0], tumours.iter().fold(0, |sum: u32, &n| sum.saturating_add(n))]
         };
-        pooled.select_from_root_view(root, sum, candidates);
+        pooled.select_from_root_counts(root, sum, candidates);
         let mut kept = len_before_pooled;
         for at in len_before_pooled..candidates.len() {
             let candidate = candidates[at];

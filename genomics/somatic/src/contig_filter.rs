@@ -22,7 +22,7 @@ pub(crate) enum RejectReason {
 
 impl RejectReason {
     /// All reject reasons, in the order of the checks.
-    pub const ALL_REASONS: [RejectReason; 4] =
+    pub const ALL_REJECT_REASONS: [RejectReason; 4] =
         [RejectReason::NoChange, RejectReason::LowQuality, RejectReason::TooFewPairs, RejectReason::FoldBack];
 
     /// Why a contig assembled from `pairs` pairs is rejected; `None` if reads are recruited for it.
@@ -58,7 +58,7 @@ impl RejectReason {
     }
 
     /// Text that explains the reason for one contig, to append to the description of its change.
-    pub fn reason_for_one_contig(self) -> &'static str {
+    pub fn text_for_one_contig(self) -> &'static str {
         match self {
             RejectReason::NoChange => "",
             RejectReason::LowQuality => "; its bases have too low quality",

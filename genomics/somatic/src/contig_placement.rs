@@ -52,12 +52,13 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
     let scan = ReferenceScan { genome, regions: None, threads, memory_bytes: memory, meter };
     let lengths: Vec<usize> = contigs.iter().map(|contig| contig.seq.len()).collect();
     meter.add_expected_bytes(scan.bases_to_scan(&lengths));
-    let (mut placed, mut left_out) = (Vec::new(), [0; RejectReason::ALL_REASONS.len()]);
-    let (mut nowhere, mut nowhere_in_normal, mut skipped_repetitive, mut truncated_hits) = (0, 0, 0, 0);
+    let (mut placed, mut left_out) = (Vec::new(), [0; RejectReason::ALL_REJECT_REASONS.len()]);
+    let (mut nowhere, mut nowhere_in_normal, mut num_repetitive_sequences, mut sequences_with_dropped_hits) =
+        (0, 0, 0, 0);
     let mut contigs = contigs.into_iter();
     let mut first = 0;
     while first < lengths.len() {
-        let n = scan.num_sequences_in_batch(lengths[first..].iter().copied());
+        let n = scan.count_sequences_for_batch(lengths[first..].iter().copied());
         let some: Vec<Contig> = contigs.by_ref().take(n).collect();
         let seqs: Vec<&[u8]> = some.iter().map(|contig| &contig.seq[..]).collect();
         let found: ScanResult<PlacementOutcome> = scan.find_and_convert_hits(&seqs, |c, hits| {
@@ -72,8 +73,8 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
                 placed: reject_reason.map_or(Ok(placed), Err),
             }
         });
-        skipped_repetitive += found.skipped_repetitive;
-        truncated_hits += found.truncated_hits;
+        num_repetitive_sequences += found.num_repetitive_sequences;
+        sequences_with_dropped_hits += found.sequences_with_dropped_hits;
         for outcome in found.hits {
             nowhere += u64::from(outcome.is_unplaced);
             nowhere_in_normal += u64::from(outcome.is_unplaced && outcome.is_normal_sequence);
@@ -96,10 +97,14 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
     ledger.add_skipped(
         "place",
         "contigs with a part that occurs too often in the reference to be searched",
-        skipped_repetitive,
+        num_repetitive_sequences,
     );
-    ledger.add_skipped("place", "contigs with a part for which only the best positions were kept", truncated_hits);
-    RejectReason::ALL_REASONS
+    ledger.add_skipped(
+        "place",
+        "contigs with a part for which only the best positions were kept",
+        sequences_with_dropped_hits,
+    );
+    RejectReason::ALL_REJECT_REASONS
         .iter()
         .zip(left_out)
         .for_each(|(why, n)| ledger.add_skipped("place", why.ledger_text(), n));

@@ -184,7 +184,7 @@ pub(crate) fn select_segments(contig: &Contig, hits: &[Hit], genome: &Reference)
         (a.segment.query, a.segment.chrom, a.segment.target) == (b.segment.query, b.segment.chrom, b.segment.target)
     });
     let chain = best_chain(&candidates);
-    let doubtful = |segment: Option<&ContigSegment>| segment.is_some_and(|p| p.mapq < MIN_SURE_MAPQ);
+    let doubtful = |segment: Option<&ContigSegment>| segment.is_some_and(|p| p.mapq < MIN_CERTAIN_MAPQ);
     if doubtful(chain.first()) || doubtful(chain.last()) {
         let mut mates = contig.outer_mates.each_ref().map(|mates| MateKmers::new(mates));
         for candidate in &mut candidates {
@@ -211,11 +211,11 @@ fn is_tandem_repeat(seq: &[u8]) -> bool {
 }
 
 /// Minimum mapping quality of a certain position. Below it, mates of the reads are used to choose between positions.
-const MIN_SURE_MAPQ: u8 = 60;
+const MIN_CERTAIN_MAPQ: u8 = 60;
 /// Maximum distance in bases from a segment's end at which the mates of its reads are searched.
 const MAX_MATE_DISTANCE: usize = 800;
 /// Length in bases of the k-mers by which mates are found in the genome.
-const MATE_K: u32 = 21;
+const MATE_KMER_LEN: u32 = 21;
 /// Distance in bases between the starts of the k-mers of a mate that are indexed.
 const MATE_KMER_STRIDE: usize = 4;
 /// Score that one mate adds if all of its k-mers are found, in units of a matching base.
@@ -244,7 +244,7 @@ impl MateKmers {
         let mut counts = vec![[0; 2]; mates.len()];
         let mut filter = vec![0; (1 << FILTER_BITS_LOG2) / 64];
         for (m, mate) in mates.iter().enumerate() {
-            for (_, kmer) in kmers(mate, MATE_K).filter(|(at, _)| at % MATE_KMER_STRIDE == 0) {
+            for (_, kmer) in kmers(mate, MATE_KMER_LEN).filter(|(at, _)| at % MATE_KMER_STRIDE == 0) {
                 words.push((kmer.forward, m, false));
                 counts[m][0] += 1;
                 filter[filter_bit(kmer.forward) / 64] |= 1 << (filter_bit(kmer.forward) % 64);
@@ -270,7 +270,7 @@ impl MateKmers {
         };
         self.kmers.iter_mut().for_each(|(_, _, met)| *met = false);
         self.counts.iter_mut().for_each(|[_, met]| *met = 0);
-        for (_, kmer) in kmers(&moved.genome_bases_aligned_with(range, end, genome), MATE_K) {
+        for (_, kmer) in kmers(&moved.genome_bases_aligned_with(range, end, genome), MATE_KMER_LEN) {
             let word = kmer.forward;
             if self.filter[filter_bit(word) / 64] >> (filter_bit(word) % 64) & 1 == 0 {
                 continue;

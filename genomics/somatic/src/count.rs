@@ -19,9 +19,9 @@ use genuma_kmers::{
 use genuma_pair::assay::{Assay, AssayHints, FragmentEnds};
 use genuma_pair::check::expected_pairs_per_sample;
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
-use genuma_pair::library::{LibraryObserver, LibraryTally, TrimmedPair};
+use genuma_pair::library::{LibraryTally, LibraryTallyCollector, RawAndTrimmedPair};
 use genuma_pair::library_model::LibraryModel;
-use genuma_pair::marker_kmers::karyotype_and_screen::{KnownSequenceResults, ReadAndKmerTotals};
+use genuma_pair::marker_kmers::karyotype_and_screen::{KaryotypeAndScreen, ReadAndKmerTotals};
 use genuma_pair::marker_kmers::{MarkerKmers, MarkerTally};
 use genuma_pair::pair_summary::SamplePairEvidence;
 use genuma_pair::sketch::{KmerSketch, SketchParams};
@@ -47,7 +47,7 @@ use crate::ledger::{
 use crate::pair_preprocessor::PairPreprocessor;
 use crate::reference_kmers::find_reference_kmers;
 use crate::sample_names::SampleNames;
-use crate::target_depth::{ReadDepthProperties, TargetDepths, TargetMarkers, TargetTally};
+use crate::target_depth::{ReadDepthProperties, TargetDepths, TargetMarkerCounts, TargetMarkers};
 use crate::tumour_alleles::TumourAlleles;
 use crate::tumour_in_normal;
 
@@ -88,7 +88,7 @@ pub struct CallCounts {
     pub libraries: Vec<SamplePairLibraryMetrics>,
     /// Depths of reference contigs and of screened sequences in the normal and the first tumour, estimated from marker
     /// k-mers.
-    pub known_sequences: KnownSequenceResults,
+    pub known_sequences: KaryotypeAndScreen,
     /// Depths of the targets; `None` without targets.
     pub target_depths: Option<TargetDepths>,
     /// For each tumour, what the k-mer sketch of the tumour and the normal shows: sites, depths, and a summary with
@@ -116,7 +116,7 @@ const RECRUITED_BYTES_PER_BASE: f64 = 1.0 / 16.0;
 
 /// Number of bytes of scratch space to use for the packed reads. `None` if the scratch space cannot hold them in
 /// addition to the k-mers of a single counting pass.
-pub fn packed_reads_budget(
+pub fn packed_reads_budget_bytes(
     params: &CountParams,
     samples: usize,
     expected: &ExpectedInput,
@@ -125,7 +125,7 @@ pub fn packed_reads_budget(
     let budget_bytes = min_packed_reads_bytes(params, estimate);
     let left = params.max_scratch_bytes.checked_sub(budget_bytes)?;
     let context = CountParams { max_scratch_bytes: left, ..params.clone() };
-    let fits = num_partitions(&context, samples, expected) == Some(1) && left >= recruited_bytes(estimate);
+    let fits = num_partitions(&context, samples, expected) == Some(1) && left >= expected_recruited_bytes(estimate);
     (fits && estimate.packed_bytes > 0).then_some(budget_bytes)
 }
 
@@ -141,7 +141,7 @@ pub fn scratch_bytes_for_packed_reads(
         Some(1) => 0,
         _ => expected.super_kmer_bytes + expected.super_kmer_bytes / 16,
     };
-    min_packed_reads_bytes(params, estimate) + spill_peak_bytes.max(recruited_bytes(estimate))
+    min_packed_reads_bytes(params, estimate) + spill_peak_bytes.max(expected_recruited_bytes(estimate))
 }
 
 /// Number of partitions into which the k-mers of `samples` samples must be divided: see
@@ -171,7 +171,7 @@ fn min_packed_reads_bytes(params: &CountParams, estimate: &ReadEstimate) -> u64 
 }
 
 /// Expected size in bytes of the recruited pairs in the work folder.
-fn recruited_bytes(estimate: &ReadEstimate) -> u64 {
+fn expected_recruited_bytes(estimate: &ReadEstimate) -> u64 {
     (estimate.bases as f64 * RECRUITED_BYTES_PER_BASE) as u64
 }
 
@@ -181,7 +181,7 @@ enum PackedReadsOutcome {
     /// Each shard of the reads has its own packed reads (distributed call).
     PerShard,
     /// The scratch space is too small for the packed reads, which need this number of bytes.
-    NoRoom(u64),
+    ScratchTooSmall(u64),
     /// The packed reads exceeded their limit of this number of bytes.
     LimitExceeded(u64),
     /// The file of the packed reads, with a limit of this number of bytes, could not be written.
@@ -202,7 +202,7 @@ impl PackedReadsOutcome {
                 ledger.add_produced("count", PACKED_READS_LEDGER_LINE, copied.num_pairs())
             }
             PackedReadsOutcome::PerShard => {}
-            PackedReadsOutcome::NoRoom(bytes) => no("because the scratch space is too small", *bytes),
+            PackedReadsOutcome::ScratchTooSmall(bytes) => no("because the scratch space is too small", *bytes),
             PackedReadsOutcome::LimitExceeded(bytes) => no("because they exceeded this limit", *bytes),
             PackedReadsOutcome::WriteFailed(bytes) => no("because of a write error", *bytes),
         }
@@ -214,15 +214,15 @@ pub const PACKED_READS_LEDGER_LINE: &str = "pairs in the packed reads in the wor
 
 /// Processes the read pairs of one thread: trims them, updates library statistics and the k-mer sketches, and writes
 /// packed reads.
-struct PairPreparer<'a, 'b> {
+struct PairProcessor<'a, 'b> {
     preprocessor: PairPreprocessor,
-    observer: LibraryObserver,
+    observer: LibraryTallyCollector,
     recorder: Option<PackedPairRecorder<'a>>,
     /// Writers of the k-mer sketches; `None` if an earlier pass has made the sketches.
     sketch_writers: Option<SketchWriters<'b>>,
 }
 
-impl<'a, 'b> PairPreparer<'a, 'b> {
+impl<'a, 'b> PairProcessor<'a, 'b> {
     /// Creates a processor for `k`-mers. `expected` is the expected number of pairs of each sample.
     fn new(
         k: u32,
@@ -231,10 +231,10 @@ impl<'a, 'b> PairPreparer<'a, 'b> {
         sketches: Option<&'b SketchBuilders>,
     ) -> Self {
         let (preprocessor, observer) =
-            (PairPreprocessor::new(k, expected.len()), LibraryObserver::with_expected_pairs(expected));
+            (PairPreprocessor::new(k, expected.len()), LibraryTallyCollector::with_expected_pairs(expected));
         let (recorder, sketch_writers) =
             (packed_writer.map(PackedReadsWriter::new_recorder), sketches.map(SketchBuilders::new_writers));
-        PairPreparer { preprocessor, observer, recorder, sketch_writers }
+        PairProcessor { preprocessor, observer, recorder, sketch_writers }
     }
 }
 
@@ -269,7 +269,7 @@ impl ReadStats {
 
 /// Sums the statistics of all threads after all lanes were read. Also returns their writers of packed reads.
 fn collect_read_stats<'a>(
-    recorders_by_thread: Vec<PairPreparer<'a, '_>>,
+    recorders_by_thread: Vec<PairProcessor<'a, '_>>,
     lanes: &[Lane],
     samples: usize,
 ) -> (ReadStats, Vec<PackedPairRecorder<'a>>) {
@@ -277,7 +277,7 @@ fn collect_read_stats<'a>(
     for (lane, tally) in lanes.iter().filter_map(|lane| Some((lane, lane.record_counts()?))) {
         stats.aligned[usize::from(lane.sample)].merge_counts(tally);
     }
-    for PairPreparer { preprocessor, observer, recorder, .. } in recorders_by_thread {
+    for PairProcessor { preprocessor, observer, recorder, .. } in recorders_by_thread {
         let (trimmed, libraries) = (preprocessor.trim_counts().collect(), observer.into_tallies());
         stats.add(&ReadStats { trimmed, libraries, aligned: Vec::new() });
         recorders.extend(recorder);
@@ -285,11 +285,11 @@ fn collect_read_stats<'a>(
     (stats, recorders)
 }
 
-impl PreparePair for PairPreparer<'_, '_> {
+impl PreparePair for PairProcessor<'_, '_> {
     fn prepare<'a>(&mut self, raw: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a> {
         let cut = self.preprocessor.prepare(raw, sample, added);
         self.observer
-            .add_pair(&TrimmedPair { raw, trimmed: cut, packed: self.preprocessor.packed_bases(sample) }, sample);
+            .add_pair(&RawAndTrimmedPair { raw, trimmed: cut, packed: self.preprocessor.packed_bases(sample) }, sample);
         if let Some(sketch_writers) = &mut self.sketch_writers {
             sketch_writers.add_pair(cut, self.preprocessor.packed_bases(sample), sample);
         }
@@ -371,7 +371,7 @@ pub struct PartitionCountResult {
     /// Counts of the marker k-mers of known sequences.
     marker_tally: Option<MarkerTally>,
     /// Counts of the marker k-mers of the targets.
-    target_tally: Option<TargetTally>,
+    target_tally: Option<TargetMarkerCounts>,
     /// For each tumour, what its k-mer sketch shows (see [`CallCounts::pair_evidence`]). Only the result of the first
     /// partition has it.
     pair_evidence: Vec<SamplePairEvidence>,
@@ -393,7 +393,7 @@ struct SampleTotals {
 /// Maximum share of a tumour's k-mers that may be absent from the normal. Above it, novel k-mers are skipped. Two
 /// people differ in a twentieth of their k-mers, a tumour and its normal in a thousandth. If the tissue was fixed, the
 /// normal may lack a fifth at a depth of 30. Without this limit, all sequence of another species would be assembled.
-const MAX_FOREIGN_SHARE: f64 = 0.5;
+const MAX_ABSENT_KMER_SHARE: f64 = 0.5;
 
 /// Maximum number of novel k-mers of a tumour for small genomes. If there are more, all novel k-mers are skipped.
 /// Chosen: a higher value takes more memory.
@@ -465,7 +465,7 @@ impl CountingUnit<'_> {
         let done = if store.resume { finished_partitions(store) } else { Vec::new() };
         // Report damaged inputs before hours of work.
         let recorded = self.choose_recorded_kmers()?;
-        let each = ReadEstimate::from_lanes_by_sample(self.lanes);
+        let each = ReadEstimate::estimate_lanes_by_sample(self.lanes);
         let pairs = expected_pairs_per_sample(&each, self.samples.num_samples());
         let context = CountContext { recorded_kmers: &recorded, expected_pairs: &pairs };
         let loaded: Vec<PartitionCountResult> = done
@@ -480,14 +480,14 @@ impl CountingUnit<'_> {
         let budget_bytes = match piped {
             // The number of reads in a pipe is unknown.
             true => Some((self.params.max_scratch_bytes as f64 * PIPED_PACKED_READS_SHARE) as u64),
-            false => packed_reads_budget(&self.params, self.samples.num_samples(), &expected, &estimate),
+            false => packed_reads_budget_bytes(&self.params, self.samples.num_samples(), &expected, &estimate),
         };
-        let mut packed_outcome = PackedReadsOutcome::NoRoom(estimate.packed_bytes);
+        let mut packed_outcome = PackedReadsOutcome::ScratchTooSmall(estimate.packed_bytes);
         let mut whole = || {
             let Some(budget_bytes) = budget_bytes else {
                 return Ok(self.count_partition(Partition::WHOLE_KMER_SPACE, 0, None, None, context)?.0);
             };
-            let (result, packed_reads) = self.count_whole(store, budget_bytes, context)?;
+            let (result, packed_reads) = self.count_in_one_pass(store, budget_bytes, context)?;
             packed_outcome = packed_reads;
             Ok(result)
         };
@@ -535,7 +535,7 @@ impl CountingUnit<'_> {
 
     /// Counts all k-mers in one pass and writes the packed reads, at most `budget_bytes` bytes. A failure to write them
     /// causes only a warning.
-    fn count_whole(
+    fn count_in_one_pass(
         &self,
         store: &UnitStore,
         budget_bytes: u64,
@@ -648,20 +648,22 @@ impl CountingUnit<'_> {
             &meter,
             || {
                 let packed_writer = packed_reads.map(|(packed_writer, _)| packed_writer);
-                PairPreparer::new(params.k, context.expected_pairs, packed_writer, sketches.as_ref())
+                PairProcessor::new(params.k, context.expected_pairs, packed_writer, sketches.as_ref())
             },
             |kmers: &[u64; S], preparers| {
                 if let Some(sketches) = &sketches {
-                    preparers.iter_mut().for_each(|preparer: &mut PairPreparer<'_, '_>| preparer.sketch_writers = None);
+                    preparers
+                        .iter_mut()
+                        .for_each(|preparer: &mut PairProcessor<'_, '_>| preparer.sketch_writers = None);
                     let mut tallies = vec![LibraryTally::default(); self.samples.num_samples()];
                     for preparer in preparers.iter() {
                         let own = preparer.observer.tallies();
                         tallies.iter_mut().zip(own).for_each(|(sum, own)| sum.merge_tally(own));
                     }
-                    library = LibrarySketches::new(&tallies, sketches, &self.assay_context());
+                    library = LibrarySketches::new(&tallies, sketches, &self.assay_hints());
                 }
                 let selectors = selectors.get_or_init(|| self.new_selectors(kmers, novel, &library.models));
-                visit_root(selectors, context.recorded_kmers)
+                root_visitor(selectors, context.recorded_kmers)
             },
         )?;
         let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
@@ -688,7 +690,7 @@ impl CountingUnit<'_> {
     }
 
     /// Information on the assay other than from the reads: the options of the user.
-    fn assay_context(&self) -> AssayHints {
+    fn assay_hints(&self) -> AssayHints {
         AssayHints { given: self.assay, genome_bases: self.genome_bases }
     }
 
@@ -756,8 +758,8 @@ impl CountingUnit<'_> {
         let packed_writer = PackedReadsWriter::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
         let sketches = self.new_sketches();
         let expected =
-            expected_pairs_per_sample(&ReadEstimate::from_lanes_by_sample(self.lanes), self.samples.num_samples());
-        let prepare = || PairPreparer::new(self.params.k, &expected, Some(&packed_writer), Some(&sketches));
+            expected_pairs_per_sample(&ReadEstimate::estimate_lanes_by_sample(self.lanes), self.samples.num_samples());
+        let prepare = || PairProcessor::new(self.params.k, &expected, Some(&packed_writer), Some(&sketches));
         let (scattered, recorders_by_thread) =
             ShardKmerIndex::scatter_lanes(self.lanes, grid, &self.params, &meter, prepare)?;
         let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
@@ -782,9 +784,9 @@ impl CountingUnit<'_> {
         scattered.iter().for_each(|(one, _)| stats.add(&one.read_stats));
         let sketches = self.new_sketches();
         scattered.iter().for_each(|(one, _)| sketches.merge_sketches(&one.sketches));
-        let library = LibrarySketches::new(&stats.libraries, &sketches, &self.assay_context());
+        let library = LibrarySketches::new(&stats.libraries, &sketches, &self.assay_hints());
         let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
-            visit_root(selectors.get_or_init(|| self.new_selectors(kmers, 0, &library.models)), &recorded)
+            root_visitor(selectors.get_or_init(|| self.new_selectors(kmers, 0, &library.models)), &recorded)
         })?;
         drop(shards);
         let mut result = self.partition_result(self.params.partition, counted, stats, selectors.get(), &recorded)?;
@@ -841,7 +843,7 @@ impl CountingUnit<'_> {
 
     /// Median depth of a base in a sample, computed from the median k-mer depth and the mean read length; `None` if the
     /// spectrum does not show a depth.
-    fn base_depth(&self, spectrum: &[u64], bases: u64, pairs: u64) -> Option<f64> {
+    fn median_base_depth(&self, spectrum: &[u64], bases: u64, pairs: u64) -> Option<f64> {
         let (kmer, length) = (median_kmer_depth(spectrum), bases as f64 / (2 * pairs).max(1) as f64);
         let starts = length + 1.0 - f64::from(self.params.k);
         (kmer > 0.0 && starts >= 1.0).then(|| kmer * length / starts)
@@ -854,7 +856,7 @@ impl CountingUnit<'_> {
         parts: u64,
         packed_outcome: PackedReadsOutcome,
     ) -> Result<CallCounts, Error> {
-        let all = if self.samples.has_normal() { all } else { all.without_comparison_of_samples() };
+        let all = if self.samples.has_normal() { all } else { all.without_normal_comparison() };
         let PartitionCountResult {
             mut candidates,
             spectra,
@@ -953,7 +955,7 @@ impl CountingUnit<'_> {
         // In a deep library recurrent errors make more candidates than a small panel has k-mers, but not as frequent ones.
         let is_error = |p: &CandidateKmer| has_error_rate(p) && (p.tumour_count as usize) < MIN_SOLID_COUNT;
         let foreign = group_by_kmer(&candidates).filter(|same| !same.iter().all(is_error)).count() as u64;
-        if !is_targeted && (foreign + known) as f64 > MAX_FOREIGN_SHARE * of_tumour.unwrap_or(0) as f64 {
+        if !is_targeted && (foreign + known) as f64 > MAX_ABSENT_KMER_SHARE * of_tumour.unwrap_or(0) as f64 {
             let all = group_by_kmer(&candidates).count();
             candidates.retain(CandidateKmer::is_branching);
             ledger.add_skipped(
@@ -966,7 +968,7 @@ impl CountingUnit<'_> {
             PackedReadsOutcome::Complete(copied) => Some(copied),
             _ => None,
         };
-        let depth = |i: usize| self.base_depth(&spectra[i], bases[i], libraries[i].num_pairs());
+        let depth = |i: usize| self.median_base_depth(&spectra[i], bases[i], libraries[i].num_pairs());
         let k = f64::from(self.params.k);
         let reads = [0, 1].map(|i: usize| {
             let tally = &libraries[i];
@@ -977,7 +979,7 @@ impl CountingUnit<'_> {
             }
         });
         let mut known =
-            marks.map_or_else(KnownSequenceResults::default, |marks| KnownSequenceResults::from_tally(&marks, reads));
+            marks.map_or_else(KaryotypeAndScreen::default, |marks| KaryotypeAndScreen::from_tally(&marks, reads));
         if !self.samples.has_normal() {
             // Copy numbers and sex are those of the normal and of the tumour relative to it.
             known.karyotype = None;
@@ -1020,10 +1022,11 @@ impl CountingUnit<'_> {
 /// For each selector, the ratio, in percent, of the allele fraction in the normal to that in the tumour that tumour
 /// cells in the normal cause; 0 where the tumour alleles show no tumour cells in the normal, or are too few.
 fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> Vec<u8> {
-    let percent = |alleles: &TumourAlleles| match tumour_in_normal::fraction_ratio_before_calls(alleles, modal_depth) {
-        Some(ratio) if ratio.low >= MIN_TUMOUR_IN_NORMAL_RATIO => (100.0 * ratio.high).ceil() as u8,
-        _ => 0,
-    };
+    let percent =
+        |alleles: &TumourAlleles| match tumour_in_normal::estimate_fraction_ratio_before_calls(alleles, modal_depth) {
+            Some(ratio) if ratio.low >= MIN_TUMOUR_IN_NORMAL_RATIO => (100.0 * ratio.high).ceil() as u8,
+            _ => 0,
+        };
     let of_tumours: Vec<u8> = alleles.iter().map(percent).collect();
     let pooled = of_tumours.iter().copied().max().unwrap_or(0);
     std::iter::once(pooled).chain(of_tumours).collect()
@@ -1035,7 +1038,7 @@ const MIN_TUMOUR_IN_NORMAL_RATIO: f64 = 0.02;
 
 /// Returns the function that the counter calls for each root: it selects candidate k-mers and records the counts of
 /// marker k-mers.
-fn visit_root<'a, const S: usize>(
+fn root_visitor<'a, const S: usize>(
     selectors: &'a CandidateSelectors,
     recorded: &'a RecordedKmers,
 ) -> impl Fn(&RootCounters<S>, &mut Vec<CandidateKmer>) + Sync + use<'a, S> {
@@ -1072,13 +1075,13 @@ impl LibrarySketches {
     fn new(tallies: &[LibraryTally], sketches: &SketchBuilders, context: &AssayHints) -> LibrarySketches {
         let mut sketches = sketches.take_sketches();
         let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| {
-            LibraryModel::from_reads([&tallies[0], tumour], sketch, context)
+            LibraryModel::from_tallies_and_sketch([&tallies[0], tumour], sketch, context)
         };
         let models: Vec<LibraryModel> = sketches.iter().zip(&tallies[1..]).map(model).collect();
         for (sketch, model) in sketches.iter_mut().zip(&models) {
             for (sample, library) in [&model.normal, &model.tumour].into_iter().enumerate() {
                 if library.fragment_ends == FragmentEnds::Fixed {
-                    sketch.count_pairs_as_molecules(sample);
+                    sketch.treat_pairs_as_molecules(sample);
                 }
             }
         }
@@ -1099,7 +1102,7 @@ fn merge_all_partitions(results: Vec<PartitionCountResult>) -> Result<PartitionC
 impl PartitionCountResult {
     /// Removes the results that compare tumour and normal, for a tumour-only call, in which the reference replaces the
     /// normal.
-    fn without_comparison_of_samples(self) -> PartitionCountResult {
+    fn without_normal_comparison(self) -> PartitionCountResult {
         PartitionCountResult {
             genotype_mismatches: vec![0; self.genotype_mismatches.len()],
             tumour_alleles: vec![TumourAlleles::default(); self.tumour_alleles.len()],
@@ -1239,7 +1242,11 @@ mod tests {
             }
         };
         counting
-            .finish(merge_all_partitions(vec![result(5000), result(0)]).unwrap(), 2, PackedReadsOutcome::NoRoom(0))
+            .finish(
+                merge_all_partitions(vec![result(5000), result(0)]).unwrap(),
+                2,
+                PackedReadsOutcome::ScratchTooSmall(0),
+            )
             .unwrap()
     }
 

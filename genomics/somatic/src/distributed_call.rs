@@ -26,10 +26,10 @@ use genuma_reads::packed_reads::PackedReads;
 use genuma_reads::targets::Targets;
 use genuma_reads::{Lane, ProgressCounters};
 use genuma_storage::step_output::{self, StepOutput, StepOutputId};
-use genuma_storage::{LocalCopy, RunStore};
+use genuma_storage::{LocalObjectFile, RunStore};
 use genuma_work::ProgressListener;
 use genuma_work::cost::{CostTimer, UnitCost};
-use genuma_work::disk_buckets::DiskBucket;
+use genuma_work::disk_buckets::DiskBucketIndex;
 use genuma_work::spill::LocalObjectRange;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -140,12 +140,12 @@ impl StepKind {
     }
 
     /// Whether there is one task of this kind for each shard of the reads.
-    pub fn has_step_per_shard(self) -> bool {
+    pub fn has_task_per_shard(self) -> bool {
         matches!(self, StepKind::Scatter | StepKind::Label | StepKind::Recruit)
     }
 
     /// The kind of step whose tasks must all be done before a task of this kind starts; `None` for the first kind.
-    pub fn preceding_kind(self) -> Option<StepKind> {
+    pub fn preceding_step(self) -> Option<StepKind> {
         let at = StepKind::ALL_STEP_KINDS.iter().position(|&kind| kind == self)?;
         at.checked_sub(1).map(|before| StepKind::ALL_STEP_KINDS[before])
     }
@@ -153,7 +153,7 @@ impl StepKind {
 
 /// One task of a distributed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Step {
+pub struct StepTask {
     /// Kind of step that the task belongs to.
     pub kind: StepKind,
     /// Number of the shard or partition that the task processes, from 1; 1 if the step has only one task.
@@ -161,10 +161,10 @@ pub struct Step {
 }
 
 /// Formats the task as the arguments of `genuma step run`.
-impl fmt::Display for Step {
+impl fmt::Display for StepTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            kind if kind.has_step_per_shard() || kind == StepKind::Count => {
+            kind if kind.has_task_per_shard() || kind == StepKind::Count => {
                 write!(f, "{} {}", kind.command_line_name(), self.number)
             }
             kind => f.write_str(kind.command_line_name()),
@@ -172,7 +172,7 @@ impl fmt::Display for Step {
     }
 }
 
-impl Step {
+impl StepTask {
     /// Name of the object in the run store that the task publishes; `None` for the last step, which writes result
     /// files.
     pub fn object_name(self) -> Option<String> {
@@ -185,24 +185,28 @@ impl Step {
 
 impl DistributedCall {
     /// Number of tasks of a kind of step: the number of shards or partitions, or 1.
-    pub fn num_steps_of_kind(&self, kind: StepKind) -> u32 {
+    pub fn num_tasks_of_step(&self, kind: StepKind) -> u32 {
         match kind {
             StepKind::Count => self.grid.num_partitions,
-            kind if kind.has_step_per_shard() => self.shards.len() as u32,
+            kind if kind.has_task_per_shard() => self.shards.len() as u32,
             _ => 1,
         }
     }
 
     /// The tasks of a kind of step, ascending by number.
-    pub fn steps_of_kind(&self, kind: StepKind) -> impl Iterator<Item = Step> + use<> {
-        (1..=self.num_steps_of_kind(kind)).map(move |number| Step { kind, number })
+    pub fn tasks_of_step(&self, kind: StepKind) -> impl Iterator<Item = StepTask> + use<> {
+        (1..=self.num_tasks_of_step(kind)).map(move |number| StepTask { kind, number })
     }
 
     /// Opens the object that a task published; `None` if the task is not done.
     ///
     /// # Errors
     /// The object cannot be read, is damaged, or belongs to another run.
-    pub fn find_step_object(&self, run_store: &RunStore, step: Step) -> Result<Option<StepOutput>, step_output::Error> {
+    pub fn find_task_output(
+        &self,
+        run_store: &RunStore,
+        step: StepTask,
+    ) -> Result<Option<StepOutput>, step_output::Error> {
         let Some(name) = step.object_name() else { return Ok(None) };
         let (step, fingerprint) = (step.to_string(), &self.fingerprint);
         StepOutput::find_step_output(run_store, &StepOutputId { step: &step, name: &name, fingerprint })
@@ -212,7 +216,7 @@ impl DistributedCall {
 /// Value in the object of a labelling task; the object also contains the labelled pairs.
 #[derive(Serialize, Deserialize)]
 struct LabelStepResult {
-    buckets: Vec<DiskBucket>,
+    buckets: Vec<DiskBucketIndex>,
 }
 
 /// Value in the object of the assembly task.
@@ -238,13 +242,13 @@ struct PlaceStepResult {
 /// Value in the object of a recruiting task; the object also contains the recruited pairs.
 #[derive(Serialize, Deserialize)]
 struct RecruitStepResult {
-    buckets: Vec<DiskBucket>,
+    buckets: Vec<DiskBucketIndex>,
     /// Number of occurrences of each recruiting k-mer in each sample.
     seen: Vec<u32>,
 }
 
 /// Runs tasks of a distributed call on this machine.
-pub struct StepRunner<'a> {
+pub struct TaskRunner<'a> {
     /// The plan of the call.
     pub call: &'a DistributedCall,
     /// Run store through which the tasks exchange objects.
@@ -260,7 +264,7 @@ pub struct StepRunner<'a> {
 /// The value of an object, and the parts of its data that were copied to this machine.
 struct FetchedObject<T> {
     name: String,
-    fetched: LocalCopy,
+    fetched: LocalObjectFile,
     value: T,
 }
 
@@ -270,15 +274,15 @@ impl<T> FetchedObject<T> {
     }
 }
 
-impl StepRunner<'_> {
+impl TaskRunner<'_> {
     /// Runs a task that publishes an object, even if the object exists already.
     ///
     /// # Errors
     /// A step that it needs is not done; an object, the reads or the reference cannot be read or are damaged; the
     /// object cannot be written.
-    pub fn run_step(&self, step: Step) -> Result<(), Error> {
+    pub fn run_task(&self, step: StepTask) -> Result<(), Error> {
         let of = |n: u32| Error::Input(format!("{step}: the number must be between 1 and {n}"));
-        let tasks = self.call.num_steps_of_kind(step.kind);
+        let tasks = self.call.num_tasks_of_step(step.kind);
         if !(1..=tasks).contains(&step.number) {
             return Err(of(tasks));
         }
@@ -297,7 +301,7 @@ impl StepRunner<'_> {
     /// Publishes the object of a task. `write` writes the data that precedes the value.
     fn publish_result<T: Serialize>(
         &self,
-        step: Step,
+        step: StepTask,
         write: impl FnOnce(&Path) -> Result<T, Error>,
     ) -> Result<(), Error> {
         let clock = CostTimer::start();
@@ -309,20 +313,20 @@ impl StepRunner<'_> {
         Ok(step_output::publish_step_output(self.store, draft, &label, &value, clock.stop(&text))?)
     }
 
-    fn open_object(&self, step: Step) -> Result<StepOutput, Error> {
+    fn open_object(&self, step: StepTask) -> Result<StepOutput, Error> {
         let (text, name) = (step.to_string(), step.object_name().unwrap_or_default());
         let label = StepOutputId { step: &text, name: &name, fingerprint: &self.call.fingerprint };
-        Ok(StepOutput::find_required(self.store, &label)?)
+        Ok(StepOutput::find_required_step_output(self.store, &label)?)
     }
 
-    fn read_result<T: DeserializeOwned>(&self, step: Step) -> Result<T, Error> {
+    fn read_result<T: DeserializeOwned>(&self, step: StepTask) -> Result<T, Error> {
         Ok(self.open_object(step)?.read_value()?)
     }
 
     /// Copies an object from the run store: its value, and the range of its data that `which` returns.
     fn fetch_object<T: DeserializeOwned>(
         &self,
-        step: Step,
+        step: StepTask,
         which: impl FnOnce(&StepOutput, &T) -> std::ops::Range<u64>,
     ) -> Result<FetchedObject<T>, Error> {
         let step_output = self.open_object(step)?;
@@ -356,20 +360,20 @@ impl StepRunner<'_> {
         }
     }
 
-    fn run_scatter(&self, step: Step) -> Result<(), Error> {
+    fn run_scatter(&self, step: StepTask) -> Result<(), Error> {
         let lanes = &self.call.shards[step.number as usize - 1];
         self.publish_result(step, |path| {
             Ok(self.count_unit(lanes, Partition::WHOLE_KMER_SPACE, None).scatter_shard(self.call.grid, path)?)
         })
     }
 
-    fn run_count(&self, step: Step) -> Result<(), Error> {
+    fn run_count(&self, step: StepTask) -> Result<(), Error> {
         let grid = self.call.grid;
         let partition = Partition::from_number_and_total(step.number - 1, grid.num_partitions);
         let partition = partition.ok_or_else(|| Error::Input(format!("{step}: there is no such partition")))?;
         self.publish_result(step, |_| {
             let open = |step| self.fetch_object(step, |_, one: &ShardScatterResult| one.shard.byte_range(partition));
-            let shards = self.call.steps_of_kind(StepKind::Scatter).map(open).collect::<Result<Vec<_>, _>>()?;
+            let shards = self.call.tasks_of_step(StepKind::Scatter).map(open).collect::<Result<Vec<_>, _>>()?;
             let scattered: Vec<_> = shards.iter().map(|shard| (&shard.value, shard.file())).collect();
             let targets = self.call.targets.as_ref().zip(self.call.reference.as_deref());
             let targets = targets.map(|(option, path)| option.read_targets_for_reference_file(path)).transpose()?;
@@ -377,10 +381,10 @@ impl StepRunner<'_> {
         })
     }
 
-    fn run_pick(&self, step: Step) -> Result<(), Error> {
+    fn run_pick(&self, step: StepTask) -> Result<(), Error> {
         self.publish_result(step, |_| {
             self.progress.unit_started(&step.to_string(), None);
-            let shares = self.call.steps_of_kind(StepKind::Count).map(|step| self.read_result(step));
+            let shares = self.call.tasks_of_step(StepKind::Count).map(|step| self.read_result(step));
             let shares: Vec<PartitionCountResult> = shares.collect::<Result<_, _>>()?;
             Ok(self.count_unit(&[], Partition::WHOLE_KMER_SPACE, None).merge_partition_results(shares)?)
         })
@@ -388,11 +392,11 @@ impl StepRunner<'_> {
 
     /// Reads and merges the results of all counting tasks.
     fn read_counts(&self) -> Result<CallCounts, Error> {
-        self.read_result(Step { kind: StepKind::Pick, number: 1 })
+        self.read_result(StepTask { kind: StepKind::Pick, number: 1 })
     }
 
-    fn fetch_packed_reads(&self, shard: u32) -> Result<(PackedReads, LocalCopy), Error> {
-        let step = Step { kind: StepKind::Scatter, number: shard };
+    fn fetch_packed_reads(&self, shard: u32) -> Result<(PackedReads, LocalObjectFile), Error> {
+        let step = StepTask { kind: StepKind::Scatter, number: shard };
         let opened = self.fetch_object(step, |_, one: &ShardScatterResult| 0..one.packed_reads.file_bytes())?;
         let copy = PackedReads::open_object(&opened.file(), opened.value.packed_reads.clone())?;
         Ok((copy, opened.fetched))
@@ -409,13 +413,13 @@ impl StepRunner<'_> {
         }
     }
 
-    fn start_meter(&self, step: Step) -> Arc<ProgressCounters> {
+    fn start_meter(&self, step: StepTask) -> Arc<ProgressCounters> {
         let meter = Arc::new(ProgressCounters::default());
         self.progress.unit_started(&step.to_string(), Some(meter.clone()));
         meter
     }
 
-    fn run_label(&self, step: Step) -> Result<(), Error> {
+    fn run_label(&self, step: StepTask) -> Result<(), Error> {
         let meter = self.start_meter(step);
         self.publish_result(step, |path| {
             let candidates = self.read_counts()?.candidates;
@@ -428,7 +432,7 @@ impl StepRunner<'_> {
         })
     }
 
-    fn run_assemble(&self, step: Step) -> Result<(), Error> {
+    fn run_assemble(&self, step: StepTask) -> Result<(), Error> {
         self.progress.unit_started(&step.to_string(), None);
         self.publish_result(step, |_| {
             let mut counts = self.read_counts()?;
@@ -448,7 +452,7 @@ impl StepRunner<'_> {
             };
             let mut assembler = GroupAssembler::empty(params);
             let mut fetched = Vec::new();
-            for label in self.call.steps_of_kind(StepKind::Label) {
+            for label in self.call.tasks_of_step(StepKind::Label) {
                 let opened = self.fetch_object(label, |step_output, _: &LabelStepResult| step_output.data_range())?;
                 let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
                 if !assembler.add_labelled_pairs_of_shard(&file, opened.value.buckets)? {
@@ -466,11 +470,11 @@ impl StepRunner<'_> {
         Ok(self.call.reference.as_deref().map(Reference::read_fasta_file).transpose()?)
     }
 
-    fn run_place(&self, step: Step) -> Result<(), Error> {
+    fn run_place(&self, step: StepTask) -> Result<(), Error> {
         let meter = Arc::new(ProgressCounters::new("the reference"));
         self.progress.unit_started(&step.to_string(), self.call.reference.is_some().then(|| meter.clone()));
         self.publish_result(step, |_| {
-            let assembled = Step { kind: StepKind::Assemble, number: 1 };
+            let assembled = StepTask { kind: StepKind::Assemble, number: 1 };
             let AssembleStepResult { mut counts, contigs: ContigAssemblyResult { mut contigs, ledger: lines } } =
                 self.read_result(assembled)?;
             let mut ledger = std::mem::take(&mut counts.ledger);
@@ -490,10 +494,10 @@ impl StepRunner<'_> {
     }
 
     fn read_placed_contigs(&self) -> Result<PlaceStepResult, Error> {
-        self.read_result(Step { kind: StepKind::Place, number: 1 })
+        self.read_result(StepTask { kind: StepKind::Place, number: 1 })
     }
 
-    fn run_recruit(&self, step: Step) -> Result<(), Error> {
+    fn run_recruit(&self, step: StepTask) -> Result<(), Error> {
         let meter = self.start_meter(step);
         self.publish_result(step, |path| {
             let PlaceStepResult { places: ContigPlacementResult { contigs, recruiting_kmers: wanted, .. }, .. } =
@@ -512,7 +516,7 @@ impl StepRunner<'_> {
     ///
     /// # Errors
     /// A step before is not done; an object or the reference cannot be read or is damaged; spilled data cannot be written.
-    pub fn run_finish_step(&self) -> Result<FinishedCall, Error> {
+    pub fn run_finish_task(&self) -> Result<FinishedCall, Error> {
         let mut costs = self.collect_costs()?;
         let clock = CostTimer::start();
         self.progress.unit_started("recruited pairs of all shards", None);
@@ -524,7 +528,7 @@ impl StepRunner<'_> {
         let (mut shards, mut fetched) = (Vec::new(), Vec::new());
         let recruits = self.work_dir.join("recruit.bins");
         let writer = locus_ranges::RecruitedPairBuckets::create_buckets(&contigs, &recruits)?;
-        for step in self.call.steps_of_kind(StepKind::Recruit) {
+        for step in self.call.tasks_of_step(StepKind::Recruit) {
             let opened = self.fetch_object(step, |step_output, _: &RecruitStepResult| step_output.data_range())?;
             let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
             if !seen.merge_shard_counts(&opened.value.seen) || opened.value.buckets.len() != writer.num_buckets() {
@@ -584,7 +588,7 @@ impl StepRunner<'_> {
     /// Reads the costs of all tasks before the last.
     fn collect_costs(&self) -> Result<Vec<UnitCost>, Error> {
         let before = StepKind::ALL_STEP_KINDS.into_iter().filter(|&kind| kind != StepKind::Finish);
-        let steps = before.flat_map(|kind| self.call.steps_of_kind(kind));
+        let steps = before.flat_map(|kind| self.call.tasks_of_step(kind));
         steps.map(|step| Ok(self.open_object(step)?.cost().clone())).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use genuma_reads::dna::reverse_complement;
 
-use crate::affine::align_whole_query;
+use crate::affine_alignment::align_whole_query;
 use crate::aligned_contig::AlignedContig;
 use crate::change::{Change, is_small_variant, is_substitution};
 use crate::genotype::AlleleSupport;
@@ -83,7 +83,7 @@ const MAX_COMPARED_END_BASES: usize = 100;
 const DIVERGED_COPY_SCORE: Range<i32> = -2..9;
 
 /// Alignment score per base of `bases` at the best position in `target`.
-fn score_by_base(bases: &[u8], target: &[u8]) -> i32 {
+fn alignment_score_per_base(bases: &[u8], target: &[u8]) -> i32 {
     align_whole_query(bases, target).score.div_euclid(bases.len().max(1) as i32)
 }
 
@@ -99,22 +99,22 @@ pub(crate) fn has_diverged_end(contig: &AlignedContig) -> bool {
             let compared = &sequence[..sequence.len().min(MAX_COMPARED_END_BASES)];
             let is_diverged_copy = || {
                 let reverse = reverse_complement(compared);
-                let best = [compared, &reverse].map(|bases| score_by_base(bases, genome));
+                let best = [compared, &reverse].map(|bases| alignment_score_per_base(bases, genome));
                 DIVERGED_COPY_SCORE.contains(&best.into_iter().fold(i32::MIN, i32::max))
             };
-            is_in_array(genome, usize::try_from(end).unwrap_or(0), compared.len()) && is_diverged_copy()
+            is_in_repeat_array(genome, usize::try_from(end).unwrap_or(0), compared.len()) && is_diverged_copy()
         }
         _ => false,
     })
 }
 
 /// Whether the `len` bases around index `at` of the genome resemble the bases to their left or right.
-fn is_in_array(genome: &[u8], at: usize, len: usize) -> bool {
+fn is_in_repeat_array(genome: &[u8], at: usize, len: usize) -> bool {
     let around = at.saturating_sub(len / 2)..(at + len / 2).min(genome.len());
     let Some(bases) = genome.get(around.clone()).filter(|bases| bases.len() >= MIN_COMPARED_END_BASES) else {
         return false;
     };
-    let resembles = |other: &[u8]| score_by_base(bases, other) >= DIVERGED_COPY_SCORE.start;
+    let resembles = |other: &[u8]| alignment_score_per_base(bases, other) >= DIVERGED_COPY_SCORE.start;
     resembles(&genome[..around.start]) || resembles(&genome[around.end..])
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn is_contig_of_paralog(changes: &[GenotypedChange<'_>], normal_has_t
         return false;
     }
     let mut changes_of_molecule: HashMap<u32, usize> = HashMap::new();
-    for vote in small().flat_map(|genotyped| genotyped.normal_votes).filter(|vote| vote.supports_alternative()) {
+    for vote in small().flat_map(|genotyped| genotyped.normal_votes).filter(|vote| vote.supports_tumour_allele()) {
         *changes_of_molecule.entry(vote.pair).or_default() += 1;
     }
     let has_several = |changes: &&usize| **changes >= MIN_PARALOG_CHANGES_OF_MOLECULE;

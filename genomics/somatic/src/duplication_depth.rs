@@ -127,7 +127,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
 
 /// The ends of a deletion, or of a junction that is no tandem duplication, in the unchanged sequence. `None` for other
 /// changes.
-pub(crate) fn unchanged_end_sequences(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
+pub(crate) fn unchanged_allele_ends(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
     let homology = match &f.change {
         Change::Junction { ends, homology, .. } if !event_model::is_tandem_duplication(ends) => *homology,
         Change::Allele { .. } if f.right_shift >= MIN_DUPLICATION_BP as i32 => 0,
@@ -157,7 +157,7 @@ pub(crate) fn insertion_ends_crossed(f: &ContigChange, start: i32, read_len: usi
 
 /// Mean number of molecules that cross one end of an allele. Of `num_votes` molecules with the allele, `crossing` were
 /// seen to cross each of the ends, and `crossing_any` at least one.
-pub(crate) fn mean_num_crossing_one_end(num_votes: usize, crossing: [usize; 2], crossing_any: usize) -> usize {
+pub(crate) fn mean_molecules_crossing_one_end(num_votes: usize, crossing: [usize; 2], crossing_any: usize) -> usize {
     if crossing_any == 0 {
         return num_votes;
     }
@@ -173,14 +173,14 @@ pub(crate) fn num_unchanged_molecules(crossing: [usize; 2], num_duplicated: usiz
 }
 
 /// Whether item `i` is selected if `wanted` of `all` items are selected with even spacing.
-pub(crate) fn is_kept_evenly(i: usize, all: usize, wanted: usize) -> bool {
+pub(crate) fn is_evenly_selected(i: usize, all: usize, wanted: usize) -> bool {
     wanted >= all || (i + 1) * wanted / all > i * wanted / all
 }
 
 /// Selects `wanted` of the items with even spacing. The selection depends only on their order.
-pub(crate) fn keep_evenly_spaced<T>(items: Vec<T>, wanted: usize) -> Vec<T> {
+pub(crate) fn select_evenly_spaced<T>(items: Vec<T>, wanted: usize) -> Vec<T> {
     let all = items.len();
-    items.into_iter().enumerate().filter(|(i, _)| is_kept_evenly(*i, all, wanted)).map(|(_, item)| item).collect()
+    items.into_iter().enumerate().filter(|(i, _)| is_evenly_selected(*i, all, wanted)).map(|(_, item)| item).collect()
 }
 
 #[cfg(test)]
@@ -283,21 +283,21 @@ mod tests {
     #[test]
     fn molecules_at_both_ends_of_a_long_allele_count_as_those_of_one_end() {
         // 40 molecules at the start, 40 at the end, none at both.
-        assert_eq!(mean_num_crossing_one_end(80, [40, 40], 80), 40);
+        assert_eq!(mean_molecules_crossing_one_end(80, [40, 40], 80), 40);
         // All molecules cross both ends of a short allele.
-        assert_eq!(mean_num_crossing_one_end(50, [50, 50], 50), 50);
-        assert_eq!(mean_num_crossing_one_end(7, [0, 0], 0), 7);
+        assert_eq!(mean_molecules_crossing_one_end(50, [50, 50], 50), 50);
+        assert_eq!(mean_molecules_crossing_one_end(7, [0, 0], 0), 7);
         // A deletion of STRETCH: reads of the unchanged allele cross one end, a read of the deletion none.
         let mut deletion = insertion(LEFT.len()..LEFT.len());
         deletion.right_shift = STRETCH.len() as i32;
-        let ends = unchanged_end_sequences(&deletion).unwrap();
+        let ends = unchanged_allele_ends(&deletion).unwrap();
         let crossed = |parts: &[&[u8]], offset: i32| {
             ends.ends_crossed_by_read(&read(parts), &[offset]).map(|beside| beside.is_some())
         };
         assert_eq!(crossed(&[&LEFT[10..], &STRETCH[..20]], 10), [true, false]);
         assert_eq!(crossed(&[&STRETCH[10..], &RIGHT[..20]], 10), [false, true]);
         assert_eq!(crossed(&[&LEFT[10..], &RIGHT[..20]], 10), [false, false]);
-        assert!(unchanged_end_sequences(&insertion(34..68)).is_none() && is_long_insertion(&insertion(34..68)));
+        assert!(unchanged_allele_ends(&insertion(34..68)).is_none() && is_long_insertion(&insertion(34..68)));
         assert!(!is_long_insertion(&insertion(34..53)));
         assert_eq!(insertion_ends_crossed(&insertion(34..134), 0, 100), [true, false]);
         assert_eq!(insertion_ends_crossed(&insertion(34..134), 60, 100), [false, true]);
@@ -308,8 +308,8 @@ mod tests {
     fn unchanged_molecules_are_those_that_the_junction_lacks() {
         assert_eq!(num_unchanged_molecules([101, 98], 20), 80);
         assert_eq!(num_unchanged_molecules([10, 8], 20), 0);
-        assert_eq!(keep_evenly_spaced((0..10).collect(), 4), [2, 4, 7, 9]);
-        assert_eq!(keep_evenly_spaced(vec![1, 2], 3), [1, 2]);
-        assert_eq!(keep_evenly_spaced(vec![1, 2], 0), [0; 0]);
+        assert_eq!(select_evenly_spaced((0..10).collect(), 4), [2, 4, 7, 9]);
+        assert_eq!(select_evenly_spaced(vec![1, 2], 3), [1, 2]);
+        assert_eq!(select_evenly_spaced(vec![1, 2], 0), [0; 0]);
     }
 }

@@ -76,7 +76,7 @@ impl Event {
 }
 
 /// Maximum distance in bp between the breakends of two junctions that form one event. Empirical.
-const MAX_PARTNER_DISTANCE_BP: usize = 60;
+const MAX_PARTNER_JUNCTION_DISTANCE_BP: usize = 60;
 
 /// Filter thresholds of a call that depend on its libraries.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,7 +89,7 @@ pub struct CallThresholds {
     /// rate was measured, not merely bounded.
     pub may_raise_quality: bool,
     /// Whether the reads of a tumour do not show which pairs are copies of one molecule, as in amplicon sequencing.
-    pub has_unknown_copies: bool,
+    pub has_unknown_duplicates: bool,
     /// Minimum somatic quality (Phred) of a passing call.
     pub min_quality: f64,
     /// Minimum number of distinct molecules of a call whose change looks like a common error: see
@@ -106,10 +106,10 @@ impl CallThresholds {
     /// samples.
     pub fn from_trimmed_reads(trimmed: &TrimCounts, bases: u64, min_quality: f64) -> CallThresholds {
         CallThresholds {
-            has_fold_back_artefacts: trimmed.fold_back_sites_per_mate() > MIN_FOLD_BACK_SITES_PER_MATE,
+            has_fold_back_artefacts: trimmed.estimate_fold_back_sites_per_mate() > MIN_FOLD_BACK_SITES_PER_MATE,
             known_bases: bases,
             may_raise_quality: false,
-            has_unknown_copies: false,
+            has_unknown_duplicates: false,
             min_quality,
             min_molecules: MIN_CALL_MOLECULES,
         }
@@ -234,8 +234,8 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
 /// position of their first call.
 pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) -> Vec<Event> {
     adjust_quality_by_frequency(&mut calls, thresholds);
-    if thresholds.has_unknown_copies {
-        pcr_errors::limit_qualities(&mut calls, thresholds.min_quality);
+    if thresholds.has_unknown_duplicates {
+        pcr_errors::limit_quality_by_pcr_errors(&mut calls, thresholds.min_quality);
     }
     filter_two_molecule_calls(&mut calls, thresholds);
     let links = collect_phase_links(&calls);
@@ -253,7 +253,7 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) ->
             Change::Allele { .. } => alleles.insert(call.change.clone()),
             change => {
                 !structural.iter().any(|&i| is_same_breakpoint(&kept[i].change, change))
-                    && !kept.iter().any(|k| k.genotype.filters.is_empty() && is_side_of(&k.change, change))
+                    && !kept.iter().any(|k| k.genotype.filters.is_empty() && is_end_of_change(&k.change, change))
             }
         };
         if fresh {
@@ -306,7 +306,7 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) ->
 /// Converts deletions and tandem duplications below 50 bp that were found as junctions to small variants. If another
 /// event has the same variant, only the one with fewer filters, or the higher quality, is kept. The order by position
 /// is kept.
-pub(crate) fn write_short_junctions_as_alleles(events: &mut Vec<Event>, genome: &Reference) {
+pub(crate) fn convert_short_junctions_to_alleles(events: &mut Vec<Event>, genome: &Reference) {
     let mut is_any_written = false;
     for event in events.iter_mut() {
         let [call] = &mut event.calls[..] else { continue };
@@ -333,7 +333,7 @@ pub(crate) fn write_short_junctions_as_alleles(events: &mut Vec<Event>, genome: 
 
 /// Whether `loose`, a single breakend with novel sequence, is one end of `whole`: a junction or an insertion at the
 /// same position.
-fn is_side_of(whole: &Change, loose: &Change) -> bool {
+fn is_end_of_change(whole: &Change, loose: &Change) -> bool {
     let Change::Novel { end, .. } = loose else { return false };
     match whole {
         Change::Junction { ends, .. } => ends.iter().any(|e| are_breakends_near(e, end, MAX_BREAKEND_SHIFT_BP)),
@@ -370,14 +370,14 @@ pub(crate) fn class_of_change(change: &Change) -> EventClass {
 fn paired_event_class(a: &Change, b: &Change) -> Option<EventClass> {
     match (a, b) {
         (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => {
-            (are_breakends_near(x, y, MAX_PARTNER_DISTANCE_BP) && x.side != y.side).then_some(EventClass::Ins)
+            (are_breakends_near(x, y, MAX_PARTNER_JUNCTION_DISTANCE_BP) && x.side != y.side).then_some(EventClass::Ins)
         }
         (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
             let inverted = |e: &[Breakend; 2], side| e[0].chrom == e[1].chrom && e[0].side == side && e[1].side == side;
             let both = |l, r| inverted(x, l) && inverted(y, r);
             if (both(RetainedSide::Left, RetainedSide::Right) || both(RetainedSide::Right, RetainedSide::Left))
-                && are_breakends_near(&x[0], &y[0], MAX_PARTNER_DISTANCE_BP)
-                && are_breakends_near(&x[1], &y[1], MAX_PARTNER_DISTANCE_BP)
+                && are_breakends_near(&x[0], &y[0], MAX_PARTNER_JUNCTION_DISTANCE_BP)
+                && are_breakends_near(&x[1], &y[1], MAX_PARTNER_JUNCTION_DISTANCE_BP)
             {
                 return Some(EventClass::Inv);
             }
@@ -386,7 +386,7 @@ fn paired_event_class(a: &Change, b: &Change) -> Option<EventClass> {
             x.iter().enumerate().find_map(|(i, p)| {
                 y.iter().enumerate().find_map(|(j, q)| {
                     let (other, another) = (&x[1 - i], &y[1 - j]);
-                    (are_breakends_near(p, q, MAX_PARTNER_DISTANCE_BP)
+                    (are_breakends_near(p, q, MAX_PARTNER_JUNCTION_DISTANCE_BP)
                         && p.side != q.side
                         && other.chrom == another.chrom
                         && other.side != another.side)

@@ -7,7 +7,7 @@
 //! nothing, whether it is the next base of the genome or the first base of a second copy. `docs/model/event.md` defines
 //! the costs.
 
-use crate::affine::{Alignment, AlignmentOp};
+use crate::affine_alignment::{Alignment, AlignmentOp};
 use crate::change::{Breakend, Change, RetainedSide};
 
 /// Costs of events in hundredths of natural-log units: negative logarithms of their probabilities. The formulas are
@@ -25,11 +25,11 @@ pub(crate) struct EventModelParams {
     pub(crate) new_base: i32,
     /// Cost of the position in the window at which the contig continues after a jump (formula 3). Unit: hundredths of
     /// natural-log units. Source: ln of about 1500 possible positions in the window. If higher: fewer large events.
-    pub(crate) place: i32,
+    pub(crate) nearby_position: i32,
     /// Cost of a position anywhere in the genome, for the second end of a distant junction (formula 4). Unit:
     /// hundredths of natural-log units. Source: ln of 3 billion possible positions. If higher: junctions of distant
     /// positions are explained by nearby events more often.
-    pub(crate) distant_place: i32,
+    pub(crate) distant_position: i32,
     /// Maximum distance between the ends of a junction on one strand that counts as nearby (formula 4). Unit: bp.
     /// Source: chosen, the margin of the window. If higher: longer duplications and deletions cost as little as nearby
     /// ones.
@@ -41,17 +41,17 @@ pub(crate) const EVENT_MODEL_PARAMS: EventModelParams = EventModelParams {
     substitution: 800,
     event: 920,
     new_base: 139,
-    place: 730,
-    distant_place: 2180,
+    nearby_position: 730,
+    distant_position: 2180,
     max_local_junction_bp: 600,
 };
 
 /// Cost of a jump to another position in the window of the genome.
-const JUMP_COST: i32 = EVENT_MODEL_PARAMS.event + EVENT_MODEL_PARAMS.place;
+const JUMP_COST: i32 = EVENT_MODEL_PARAMS.event + EVENT_MODEL_PARAMS.nearby_position;
 /// Cost of an impossible explanation: half of the maximum, so that adding costs does not overflow.
-const IMPOSSIBLE: i32 = i32::MAX / 2;
+const IMPOSSIBLE_COST: i32 = i32::MAX / 2;
 /// Minimum cost of an explanation for which cheaper alternatives are searched: a jump and a substitution.
-pub(crate) const MIN_COMPARED_COST: i32 = JUMP_COST + EVENT_MODEL_PARAMS.substitution;
+pub(crate) const MIN_COST_FOR_ALTERNATIVES: i32 = JUMP_COST + EVENT_MODEL_PARAMS.substitution;
 
 /// A stretch of a contig that is copied from the genome, possibly with substitutions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl CopiedStretch {
 fn gap_cost(len: usize, is_deletion: bool) -> i32 {
     let by_base = EVENT_MODEL_PARAMS.new_base.saturating_mul(i32::try_from(len).unwrap_or(i32::MAX));
     // docs/model/event.md (2)
-    EVENT_MODEL_PARAMS.event + if is_deletion { by_base.min(EVENT_MODEL_PARAMS.place) } else { by_base }
+    EVENT_MODEL_PARAMS.event + if is_deletion { by_base.min(EVENT_MODEL_PARAMS.nearby_position) } else { by_base }
 }
 
 /// Cost of explaining a contig `seq` by changes of the genome. Each change comes with its range on the contig.
@@ -99,13 +99,14 @@ pub(crate) fn cost_of_changes<'a>(
         // docs/model/event.md (3)
         Change::Allele { .. } => {
             let copied: usize = num_copied_bases_at_insertion(seq, range).iter().sum();
-            let by_jump = gap_cost(range.len().saturating_sub(copied), false) + EVENT_MODEL_PARAMS.place;
+            let by_jump = gap_cost(range.len().saturating_sub(copied), false) + EVENT_MODEL_PARAMS.nearby_position;
             by_jump.min(gap_cost(range.len(), false))
         }
         Change::Junction { ends: [a, b], inserted, .. } => {
-            let place = if is_local(a, b) { EVENT_MODEL_PARAMS.place } else { EVENT_MODEL_PARAMS.distant_place };
+            let nearby_position =
+                if is_local(a, b) { EVENT_MODEL_PARAMS.nearby_position } else { EVENT_MODEL_PARAMS.distant_position };
             // docs/model/event.md (4)
-            gap_cost(inserted.len(), false) + place
+            gap_cost(inserted.len(), false) + nearby_position
         }
         Change::Novel { sequence, .. } => gap_cost(sequence.len(), false),
     };
@@ -127,7 +128,7 @@ pub(crate) fn num_copied_bases_at_insertion(seq: &[u8], range: &std::ops::Range<
 
 /// Which state the best path to a base of the contig came from (Viterbi traceback).
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum TracebackState {
     /// From the previous base of the contig, on the same diagonal.
     Diagonal = 0,
     /// From the best state of the previous row, by a jump to another position of the window.
@@ -142,25 +143,26 @@ enum Origin {
 pub(crate) fn explain_by_copies(seq: &[u8], window: &[u8]) -> Vec<CopiedStretch> {
     let (n, m) = (seq.len(), window.len());
     let p = &EVENT_MODEL_PARAMS;
-    let mut origins = vec![Origin::Diagonal as u8; n * m];
+    let mut origins = vec![TracebackState::Diagonal as u8; n * m];
     // For each prefix of the contig: the best last base in the window, and whether new bases follow a copied base.
     let (mut best_ends, mut new_after_copy) = (Vec::with_capacity(n), Vec::with_capacity(n));
-    let mut costs = vec![p.place; m];
+    let mut costs = vec![p.nearby_position; m];
     // Cost of the contig so far if its last base is copied, and if it is new.
-    let (mut best_cost, mut new_cost) = (p.place, p.event);
+    let (mut best_cost, mut new_cost) = (p.nearby_position, p.event);
     for (i, &base) in seq.iter().enumerate() {
-        let (jump, after_new) = (best_cost + JUMP_COST, new_cost + p.place);
+        let (jump, after_new) = (best_cost + JUMP_COST, new_cost + p.nearby_position);
         let (entry, entry_origin) =
-            if jump <= after_new { (jump, Origin::Jump) } else { (after_new, Origin::NewBases) };
+            if jump <= after_new { (jump, TracebackState::Jump) } else { (after_new, TracebackState::NewBases) };
         new_after_copy.push(best_cost + p.event <= new_cost);
         new_cost = (best_cost + p.event).min(new_cost) + p.new_base;
         let row = &mut origins[i * m..(i + 1) * m];
         let mut best = (i32::MAX, 0);
         // Cost of the base before, on the same diagonal.
-        let mut diagonal = if i == 0 { p.place } else { IMPOSSIBLE };
+        let mut diagonal = if i == 0 { p.nearby_position } else { IMPOSSIBLE_COST };
         for j in 0..m {
             let before = std::mem::replace(&mut diagonal, costs[j]);
-            let (mut cost, origin) = if before <= entry { (before, Origin::Diagonal) } else { (entry, entry_origin) };
+            let (mut cost, origin) =
+                if before <= entry { (before, TracebackState::Diagonal) } else { (entry, entry_origin) };
             row[j] = origin as u8;
             if window[j] != base || base == b'N' {
                 cost += p.substitution;
@@ -198,13 +200,13 @@ fn trace_stretches(
             continue;
         }
         let origin = origins[i * m + j];
-        if i > 0 && origin == Origin::Diagonal as u8 {
+        if i > 0 && origin == TracebackState::Diagonal as u8 {
             j -= 1;
             continue;
         }
         stretches.push(CopiedStretch { query_start: i, target_start: j, len: end - i });
         end = i;
-        in_new = origin == Origin::NewBases as u8;
+        in_new = origin == TracebackState::NewBases as u8;
         if !in_new && i > 0 {
             j = best_ends[i - 1];
         }
@@ -338,23 +340,26 @@ mod tests {
         let p = &EVENT_MODEL_PARAMS;
         assert_eq!(cost(&allele(b"A", b"C"), 4..5), p.substitution);
         assert_eq!(cost(&allele(b"AC", b"A"), 4..4), p.event + p.new_base);
-        assert_eq!(cost(&allele(&[b'A'; 300], b"A"), 4..4), p.event + p.place);
+        assert_eq!(cost(&allele(&[b'A'; 300], b"A"), 4..4), p.event + p.nearby_position);
         assert_eq!(cost(&allele(b"AC", b"GTT"), 4..7), p.event + 5 * p.new_base);
         // The second copy of ACGTGGCA, and bases that are no copy.
-        assert_eq!(cost(&allele(b"A", b"AACGTGGCA"), 10..18), p.event + p.place);
+        assert_eq!(cost(&allele(b"A", b"AACGTGGCA"), 10..18), p.event + p.nearby_position);
         assert_eq!(cost(&allele(b"A", b"ATGGCA"), 5..10), p.event + 5 * p.new_base);
         // The second copy of ACGTGGCA after two new bases.
         let seq = b"TTACGTGGCACCACGTGGCAGG";
         let copy = allele(b"A", b"ACCACGTGGCA");
-        assert_eq!(cost_of_changes(seq, [(&copy, &(10..20))].into_iter()), p.event + p.place + 2 * p.new_base);
+        assert_eq!(
+            cost_of_changes(seq, [(&copy, &(10..20))].into_iter()),
+            p.event + p.nearby_position + 2 * p.new_base
+        );
         let end = |pos, side| Breakend { chrom: 0, pos, side };
         let junction = |to| Change::Junction {
             ends: [end(5, RetainedSide::Right), end(to, RetainedSide::Left)],
             inserted: vec![b'A'],
             homology: 0,
         };
-        assert_eq!(cost(&junction(90), 4..5), p.event + p.place + p.new_base);
-        assert_eq!(cost(&junction(9000), 4..5), p.event + p.distant_place + p.new_base);
+        assert_eq!(cost(&junction(90), 4..5), p.event + p.nearby_position + p.new_base);
+        assert_eq!(cost(&junction(9000), 4..5), p.event + p.distant_position + p.new_base);
         assert_eq!(
             cost(&Change::Novel { end: end(4, RetainedSide::Left), sequence: vec![b'A'; 5] }, 4..4),
             p.event + 5 * p.new_base

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{Change, is_substitution};
 use crate::duplication_depth::{
-    self, UnchangedAlleleEnds, is_kept_evenly, keep_evenly_spaced, num_unchanged_molecules,
+    self, UnchangedAlleleEnds, is_evenly_selected, num_unchanged_molecules, select_evenly_spaced,
 };
 use crate::genotype::{self, ErrorFrequency};
 use crate::haplotype::Haplotype;
@@ -207,7 +207,7 @@ impl<'a> LocusEvidence<'a> {
             if let Some(stretch) = UnchangedAlleleEnds::from_change(contig_change, self.contig) {
                 self.count_unchanged_molecules(&stretch, error_probability, &mut votes);
             } else {
-                self.count_at_one_end(contig_change, &mut votes);
+                self.limit_votes_to_one_end(contig_change, &mut votes);
             }
         }
         (votes, slips)
@@ -216,14 +216,14 @@ impl<'a> LocusEvidence<'a> {
     /// Corrects the allele fraction of long changes, whose alleles molecules can show at either end: marks so many
     /// votes as not counted in the fraction that the others are as many as cross one end. For a deletion or junction
     /// these are votes for the unchanged allele, for an insertion votes for the insertion.
-    fn count_at_one_end(&self, f: &ContigChange, votes: &mut [Vec<MoleculeVote>]) {
-        let unchanged = duplication_depth::unchanged_end_sequences(f);
+    fn limit_votes_to_one_end(&self, f: &ContigChange, votes: &mut [Vec<MoleculeVote>]) {
+        let unchanged = duplication_depth::unchanged_allele_ends(f);
         if unchanged.is_none() && !duplication_depth::is_long_insertion(f) {
             return;
         }
         let is_of_allele = |vote: &MoleculeVote| match unchanged {
-            Some(_) => vote.supports_reference(),
-            None => vote.supports_alternative(),
+            Some(_) => vote.supports_normal_allele(),
+            None => vote.supports_tumour_allele(),
         };
         // For each sample the molecules that cross each end.
         let mut crossing: Vec<[HashSet<u32>; 2]> = vec![Default::default(); votes.len()];
@@ -244,9 +244,9 @@ impl<'a> LocusEvidence<'a> {
             let own: Vec<u32> = votes.iter().filter(|vote| is_of_allele(vote)).map(|vote| vote.pair).collect();
             let at_end = crossing.each_ref().map(|end| own.iter().filter(|pair| end.contains(*pair)).count());
             let at_any = own.iter().filter(|pair| crossing.iter().any(|end| end.contains(*pair))).count();
-            let counted = duplication_depth::mean_num_crossing_one_end(own.len(), at_end, at_any);
+            let counted = duplication_depth::mean_molecules_crossing_one_end(own.len(), at_end, at_any);
             for (i, vote) in votes.iter_mut().filter(|vote| is_of_allele(vote)).enumerate() {
-                vote.counts_in_fraction = is_kept_evenly(i, own.len(), counted);
+                vote.counts_in_fraction = is_evenly_selected(i, own.len(), counted);
             }
         }
     }
@@ -262,18 +262,18 @@ impl<'a> LocusEvidence<'a> {
         let crossing = self.votes_across_ends(stretch, error_probability, votes.len());
         for (votes, crossing) in votes.iter_mut().zip(crossing) {
             let (unchanged, mut others): (Vec<MoleculeVote>, Vec<MoleculeVote>) =
-                votes.iter().partition(|v| v.supports_reference());
-            let duplicated = others.iter().filter(|v| v.supports_alternative()).count();
+                votes.iter().partition(|v| v.supports_normal_allele());
+            let duplicated = others.iter().filter(|v| v.supports_tumour_allele()).count();
             let expected = num_unchanged_molecules(crossing.each_ref().map(Vec::len), duplicated);
             let known: Vec<u32> = votes.iter().map(|v| v.pair).collect();
             let mut further: Vec<MoleculeVote> = crossing.concat();
             further.sort_by_key(|vote| (vote.pair, vote.distance_from_end));
             further.dedup_by_key(|vote| vote.pair);
             further.retain(|vote| known.binary_search(&vote.pair).is_err());
-            others.extend(keep_evenly_spaced(further, expected.saturating_sub(unchanged.len())));
+            others.extend(select_evenly_spaced(further, expected.saturating_sub(unchanged.len())));
             // On a contig with both copies each such molecule contains the whole stretch. At a junction either end
             // suffices, so that there are twice as many.
-            let kept = if stretch.is_junction { keep_evenly_spaced(unchanged, expected) } else { unchanged };
+            let kept = if stretch.is_junction { select_evenly_spaced(unchanged, expected) } else { unchanged };
             others.extend(kept);
             others.sort_by_key(|vote| vote.pair);
             *votes = others;

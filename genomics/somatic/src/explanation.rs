@@ -9,7 +9,7 @@ use crate::event_model;
 
 /// Method by which an explanation derives the contig from the genome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ExplanationKind {
+pub enum ExplanationMethod {
     /// The whole contig is aligned with the genome once.
     WholeAlignment,
     /// The contig has several aligned segments, with small changes in them and junctions between them.
@@ -20,14 +20,14 @@ pub enum ExplanationKind {
     NormalHaplotype,
 }
 
-impl ExplanationKind {
+impl ExplanationMethod {
     /// Text that describes the method for `--why`.
     fn description(self) -> &'static str {
         match self {
-            ExplanationKind::WholeAlignment => "one alignment of the whole contig",
-            ExplanationKind::Segments => "segments and junctions",
-            ExplanationKind::NearbyCopies => "copies of bases nearby",
-            ExplanationKind::NormalHaplotype => "changes of the normal's haplotype",
+            ExplanationMethod::WholeAlignment => "one alignment of the whole contig",
+            ExplanationMethod::Segments => "segments and junctions",
+            ExplanationMethod::NearbyCopies => "copies of bases nearby",
+            ExplanationMethod::NormalHaplotype => "changes of the normal's haplotype",
         }
     }
 }
@@ -36,7 +36,7 @@ impl ExplanationKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     /// Method by which the changes were found.
-    pub kind: ExplanationKind,
+    pub kind: ExplanationMethod,
     /// Cost: negative logarithm of the probability of the changes, in hundredths of natural-log units.
     pub cost: i32,
     /// Number of changes in the explanation.
@@ -46,7 +46,7 @@ pub struct Explanation {
 impl Explanation {
     /// Computes the cost of explaining the contig `seq` by these changes, each with its range on the contig.
     pub(crate) fn from_changes<'a>(
-        kind: ExplanationKind,
+        kind: ExplanationMethod,
         seq: &[u8],
         changes: impl ExactSizeIterator<Item = (&'a Change, &'a Range<usize>)>,
     ) -> Explanation {

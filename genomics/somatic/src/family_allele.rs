@@ -12,11 +12,11 @@ use crate::contig_segments::ContigSegment;
 
 /// Minimum number of other members of a repeat family that must cover a change. Chosen: with only two copies, either
 /// may have the ancestral base.
-const MIN_OTHER_PLACES: usize = 2;
+const MIN_FAMILY_MEMBERS: usize = 2;
 
 /// Comparison of a base of the contig with the base of another member of the repeat family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PlaceBase {
+enum FamilyMemberBase {
     /// The contig is not aligned with this member at the base.
     Uncovered,
     Equal,
@@ -24,19 +24,21 @@ enum PlaceBase {
 }
 
 /// Another locus of the genome to which a part of the contig aligns: another member of the repeat family.
-struct OtherPlace {
+struct FamilyMember {
     /// For each base of the contig, the comparison with the base of this locus.
-    bases: Vec<PlaceBase>,
+    bases: Vec<FamilyMemberBase>,
     /// For each base of the contig, whether this locus has additional bases before it (a deletion in the contig).
     has_bases_before: Vec<bool>,
 }
 
-impl OtherPlace {
-    fn from_hit(hit: &Hit, seq: &[u8], genome: &Reference) -> OtherPlace {
+impl FamilyMember {
+    fn from_hit(hit: &Hit, seq: &[u8], genome: &Reference) -> FamilyMember {
         let target = &genome.contigs[hit.tid].seq;
         let is_forward = hit.strand == Strand::Forward;
-        let mut place =
-            OtherPlace { bases: vec![PlaceBase::Uncovered; seq.len()], has_bases_before: vec![false; seq.len() + 1] };
+        let mut place = FamilyMember {
+            bases: vec![FamilyMemberBase::Uncovered; seq.len()],
+            has_bases_before: vec![false; seq.len() + 1],
+        };
         // A CIGAR string follows the genome: on the reverse strand the contig is read from its other end.
         let index = |q: usize| if is_forward { hit.query_start + q } else { hit.query_end - 1 - q };
         let (mut q, mut t) = (0, hit.ref_start);
@@ -47,12 +49,13 @@ impl OtherPlace {
                     for i in 0..len {
                         let at = index(q + i);
                         let base = if is_forward { seq[at] } else { complement(seq[at]) };
-                        place.bases[at] = if base == target[t + i] { PlaceBase::Equal } else { PlaceBase::Different };
+                        place.bases[at] =
+                            if base == target[t + i] { FamilyMemberBase::Equal } else { FamilyMemberBase::Different };
                     }
                     (q, t) = (q + len, t + len);
                 }
                 CigarKind::Ins => {
-                    (0..len).for_each(|i| place.bases[index(q + i)] = PlaceBase::Different);
+                    (0..len).for_each(|i| place.bases[index(q + i)] = FamilyMemberBase::Different);
                     q += len;
                 }
                 _ => {
@@ -68,10 +71,10 @@ impl OtherPlace {
     /// and the bases next to it.
     fn has_bases(&self, range: &Range<usize>) -> Option<bool> {
         let around = self.bases.get(range.start.checked_sub(1)?..range.end + 1)?;
-        if around.contains(&PlaceBase::Uncovered) {
+        if around.contains(&FamilyMemberBase::Uncovered) {
             return None;
         }
-        let is_equal = self.bases[range.clone()].iter().all(|base| *base == PlaceBase::Equal);
+        let is_equal = self.bases[range.clone()].iter().all(|base| *base == FamilyMemberBase::Equal);
         Some(is_equal && !self.has_bases_before[range.start..=range.end].contains(&true))
     }
 }
@@ -87,14 +90,14 @@ pub(crate) fn find_family_alleles(
 ) -> Vec<Range<usize>> {
     let is_own =
         |hit: &Hit| own.iter().any(|s| s.chrom == hit.tid && s.target.0 < hit.ref_end && hit.ref_start < s.target.1);
-    let others: Vec<OtherPlace> =
-        hits.iter().filter(|hit| !is_own(hit)).map(|hit| OtherPlace::from_hit(hit, seq, genome)).collect();
-    if others.len() < MIN_OTHER_PLACES {
+    let others: Vec<FamilyMember> =
+        hits.iter().filter(|hit| !is_own(hit)).map(|hit| FamilyMember::from_hit(hit, seq, genome)).collect();
+    if others.len() < MIN_FAMILY_MEMBERS {
         return Vec::new();
     }
     let is_family_allele = |range: &Range<usize>| {
         let shown: Vec<bool> = others.iter().filter_map(|place| place.has_bases(range)).collect();
-        shown.len() >= MIN_OTHER_PLACES && 2 * shown.iter().filter(|has| **has).count() > shown.len()
+        shown.len() >= MIN_FAMILY_MEMBERS && 2 * shown.iter().filter(|has| **has).count() > shown.len()
     };
     ranges.filter(is_family_allele).collect()
 }

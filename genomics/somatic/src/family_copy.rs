@@ -8,7 +8,7 @@ use crate::locus::{Locus, VariantCall};
 
 /// Whether a call counts as a difference between such a copy and the genome: a small variant with enough molecules that
 /// is not a germline variant.
-fn is_own_difference(call: &VariantCall) -> bool {
+fn is_copy_difference(call: &VariantCall) -> bool {
     is_small_variant(&call.change)
         && !call.genotype.filters.contains(&Filter::Germline)
         && call.genotype.tumour.alternative as usize >= MIN_CALL_MOLECULES
@@ -17,21 +17,21 @@ fn is_own_difference(call: &VariantCall) -> bool {
 /// Numbers of differences between a contig and the genome at its locus, by whether other members of the repeat family
 /// have the contig's bases.
 #[derive(Debug, Clone, Copy, Default)]
-struct Differences {
+struct CopyDifferences {
     /// Number of differences at which most other members have the contig's bases.
-    of_family: u32,
+    to_family_base: u32,
     /// Number of all other differences.
     other: u32,
 }
 
-impl Differences {
+impl CopyDifferences {
     /// Counts the differences between the contig and the genome. `own` has the calls of one locus.
-    fn count(own: &[VariantCall], loci: &[Locus]) -> Differences {
-        let mut counts = Differences::default();
-        for call in own.iter().filter(|call| is_own_difference(call)) {
+    fn count(own: &[VariantCall], loci: &[Locus]) -> CopyDifferences {
+        let mut counts = CopyDifferences::default();
+        for call in own.iter().filter(|call| is_copy_difference(call)) {
             let contig = &loci[call.locus].contig;
             match contig.is_family_allele(&contig.changes[call.change_index].contig_range) {
-                true => counts.of_family += 1,
+                true => counts.to_family_base += 1,
                 false => counts.other += 1,
             }
         }
@@ -42,14 +42,14 @@ impl Differences {
     fn copy_log_odds(self) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
         // docs/model/genotype.md (23)
-        f64::from(self.of_family) * p.family_allele_log_odds + f64::from(self.other) * p.other_allele_log_odds
+        f64::from(self.to_family_base) * p.family_allele_log_odds + f64::from(self.other) * p.other_allele_log_odds
     }
 
     /// Log-odds that the contig is a copy of another member of the repeat family, over mutations, if another contig
     /// nearby is divergent. Then several changes on one haplotype are more likely differences of a copy than mutations.
     fn copy_log_odds_beside_divergent(self) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
-        let linked = (self.of_family + self.other).saturating_sub(1).min(p.max_linked_differences);
+        let linked = (self.to_family_base + self.other).saturating_sub(1).min(p.max_linked_differences);
         self.copy_log_odds() + p.beside_copy_log_odds + f64::from(linked) * p.linked_allele_log_odds
     }
 }
@@ -71,7 +71,7 @@ impl DivergentChanges {
     }
 
     /// Whether a divergent contig of another locus has a change near that of `call`.
-    fn has_other_near(&self, call: &VariantCall) -> bool {
+    fn has_divergent_change_nearby(&self, call: &VariantCall) -> bool {
         let (chrom, pos) = change_sort_position(&call.change);
         let distance = GENOTYPE_MODEL_PARAMS.max_copy_distance_bp;
         let from = self.0.partition_point(|place| (place.0, place.1) < (chrom, pos.saturating_sub(distance)));
@@ -92,14 +92,14 @@ pub(crate) fn filter_family_copies(calls: &mut [VariantCall], loci: &[Locus]) {
     };
     let p = &GENOTYPE_MODEL_PARAMS;
     for own in calls.chunk_by_mut(|a, b| a.locus == b.locus) {
-        if Differences::count(own, loci).copy_log_odds() >= p.min_copy_log_odds {
+        if CopyDifferences::count(own, loci).copy_log_odds() >= p.min_copy_log_odds {
             filter(own);
         }
     }
     let divergent = DivergentChanges::from_calls(calls);
     for own in calls.chunk_by_mut(|a, b| a.locus == b.locus) {
-        let is_beside_copy = own.iter().any(|call| divergent.has_other_near(call));
-        if is_beside_copy && Differences::count(own, loci).copy_log_odds_beside_divergent() >= p.min_copy_log_odds {
+        let is_beside_copy = own.iter().any(|call| divergent.has_divergent_change_nearby(call));
+        if is_beside_copy && CopyDifferences::count(own, loci).copy_log_odds_beside_divergent() >= p.min_copy_log_odds {
             filter(own);
         }
     }
@@ -112,13 +112,14 @@ mod tests {
     #[test]
     fn two_alleles_of_the_family_outweigh_mutations() {
         let least = GENOTYPE_MODEL_PARAMS.min_copy_log_odds;
-        let is_copy = |of_family, other| Differences { of_family, other }.copy_log_odds() >= least;
+        let is_copy = |to_family_base, other| CopyDifferences { to_family_base, other }.copy_log_odds() >= least;
         assert!(is_copy(2, 0) && is_copy(3, 3));
         assert!(!is_copy(1, 0) && !is_copy(0, 0) && !is_copy(2, 1));
         // Ten mutations of which three meet the base of the family by chance.
         assert!(!is_copy(3, 7));
         // Beside another contig of the copy one allele suffices, or several on one haplotype.
-        let is_beside = |of_family, other| Differences { of_family, other }.copy_log_odds_beside_divergent() >= least;
+        let is_beside =
+            |to_family_base, other| CopyDifferences { to_family_base, other }.copy_log_odds_beside_divergent() >= least;
         assert!(is_beside(1, 0) && is_beside(1, 1) && is_beside(0, 2) && is_beside(0, 4));
         assert!(!is_beside(0, 1) && !is_beside(0, 0) && !is_beside(0, 10));
     }

@@ -14,12 +14,12 @@ use crate::change::{Change, is_small_variant};
 /// complement nearby, or if the contig has the reverse complement of the genome around the change.
 pub(crate) fn find_fold_backs(contig: &AlignedContig) -> Vec<bool> {
     let changes = contig.changes.iter();
-    changes.map(|change| turns_back(&contig.seq, change) || is_inverted_loop(contig, change)).collect()
+    changes.map(|change| folds_back(&contig.seq, change) || is_inverted_loop(contig, change)).collect()
 }
 
 /// Whether the contig continues after the change as the reverse complement of the sequence before it, or the changed
 /// bases are copied from such a reverse complement nearby.
-fn turns_back(seq: &[u8], contig_change: &ContigChange) -> bool {
+fn folds_back(seq: &[u8], contig_change: &ContigChange) -> bool {
     match &contig_change.change {
         Change::Allele { reference, alternative, .. } => {
             let substitutes = reference.len() == alternative.len();
@@ -37,7 +37,7 @@ const MAX_FOLD_BACK_PAIRS: usize = 3;
 /// Whether a contig of at most [`MAX_FOLD_BACK_PAIRS`] pairs has only changes that are fold-backs. In a library with
 /// many fold-backs, no reads are recruited for such a contig.
 pub(crate) fn is_fold_back_artefact(contig: &AlignedContig, pairs: usize) -> bool {
-    let hairpin = |f: &ContigChange| matches!(f.change, Change::Junction { .. }) && turns_back(&contig.seq, f);
+    let hairpin = |f: &ContigChange| matches!(f.change, Change::Junction { .. }) && folds_back(&contig.seq, f);
     pairs <= MAX_FOLD_BACK_PAIRS && contig.changes.iter().all(hairpin)
 }
 
@@ -99,13 +99,13 @@ fn is_inverted_loop(contig: &AlignedContig, contig_change: &ContigChange) -> boo
     let ends = at.end + arm..=(at.end + MAX_LOOP_DISTANCE_BASES).min(seq.len());
     starts.flat_map(|start| ends.clone().map(move |end| start..end)).any(|stretch| {
         stretch.start + arm <= at.start
-            && has_arms(&seq[stretch.clone()])
+            && has_complementary_ends(&seq[stretch.clone()])
             && genome_bases(contig, &stretch).is_some_and(|bases| reverse_complement(&bases) == seq[stretch.clone()])
     })
 }
 
 /// Whether the last bases of a sequence are the reverse complement of its first bases.
-fn has_arms(seq: &[u8]) -> bool {
+fn has_complementary_ends(seq: &[u8]) -> bool {
     let paired = seq.iter().zip(seq.iter().rev()).take(MIN_LOOP_ARM_BASES);
     paired.into_iter().all(|(a, b)| encode_base(*a) + encode_base(*b) == encode_base(b'T'))
 }

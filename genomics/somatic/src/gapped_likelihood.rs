@@ -64,7 +64,7 @@ impl GappedReadAligner {
             for s in 0..num_starts {
                 let before = self.paths[i * num_starts + s];
                 let after = &mut self.paths[(i + 1) * num_starts + s];
-                let placed = place_base(
+                let placed = extend_path(
                     before,
                     (read.seq[i], read.qual[i]),
                     self.starts[s] + i as i32,
@@ -111,7 +111,7 @@ impl GappedReadAligner {
 }
 
 /// Extends a path by one base of the read, with its quality, aligned to a position of the haplotype.
-fn place_base(
+fn extend_path(
     before: PathEnd,
     (base, quality): (u8, u8),
     at: i32,

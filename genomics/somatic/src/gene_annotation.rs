@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use genuma_annotate::gene_model::GeneModel;
 use genuma_annotate::gff;
-use genuma_annotate::junction::{IntervalEvent, JunctionEnd, KeptSide, StructuralEffect, predict_structural_effect};
+use genuma_annotate::junction::{IntervalVariant, JunctionEnd, KeptSide, StructuralEffect, predict_structural_effect};
 use genuma_annotate::small_change::{self, SmallChange, TranscriptEffect};
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct GeneFile {
 
 /// The genes of a GFF3 file that fit the reference, and counts of skipped features.
 #[derive(Debug)]
-pub struct Genes {
+pub struct GeneAnnotation {
     model: GeneModel,
     counts: gff::GffCounts,
 }
@@ -56,9 +56,9 @@ impl GeneFile {
     ///
     /// # Errors
     /// The file cannot be read, is no GFF3 file or does not fit the reference.
-    pub fn read_genes(&self, genome: &Reference) -> Result<Genes, gff::Error> {
+    pub fn read_genes(&self, genome: &Reference) -> Result<GeneAnnotation, gff::Error> {
         let (model, counts) = gff::read_genes(&self.path, genome)?;
-        Ok(Genes { model, counts })
+        Ok(GeneAnnotation { model, counts })
     }
 
     /// Name of the file without its folder.
@@ -67,7 +67,7 @@ impl GeneFile {
     }
 }
 
-impl Genes {
+impl GeneAnnotation {
     /// Text for the log: numbers of genes and transcripts that were read.
     pub fn describe_genes(&self) -> String {
         format!("{} genes, {} transcripts", self.model.genes.len(), self.model.transcripts.len())
@@ -86,11 +86,11 @@ impl Genes {
         )];
         sentences.push((counts.transcripts_without_strand, "transcripts have no strand; they are left out".into()));
         sentences.push((
-            counts.parts_without_parent,
+            counts.features_without_parent,
             "exons and CDS have a Parent that is not in the file; they are left out".into(),
         ));
         sentences.push((
-            counts.irregular_coding_transcripts,
+            counts.overlapping_coding_transcripts,
             "transcripts have a CDS whose parts overlap; no protein is predicted for them".into(),
         ));
         let some = sentences.into_iter().filter(|(count, _)| *count > 0);
@@ -171,9 +171,9 @@ impl Genes {
     fn describe_structural_variant(&self, record: &VcfRecord, junctions: &[[JunctionEnd; 2]]) -> RecordAnnotation {
         let range = record.pos..record.end.max(record.pos + 1);
         let event = match record.class {
-            EventClass::Del => Some(IntervalEvent::Deletion),
+            EventClass::Del => Some(IntervalVariant::Deletion),
             // An insertion lengthens the exon that it is in.
-            EventClass::Dup | EventClass::Ins => Some(IntervalEvent::Duplication),
+            EventClass::Dup | EventClass::Ins => Some(IntervalVariant::Duplication),
             _ => None,
         };
         let is_insertion = record.class == EventClass::Ins;
@@ -191,7 +191,7 @@ impl Genes {
         }
     }
 
-    fn structural_gene_effect(&self, effect: &StructuralEffect, event: Option<IntervalEvent>) -> Option<GeneEffect> {
+    fn structural_gene_effect(&self, effect: &StructuralEffect, event: Option<IntervalVariant>) -> Option<GeneEffect> {
         let transcript = *effect.transcripts().first()?;
         let consequences = effect.consequences(transcript, event);
         let own = self.model.gene_of_transcript(transcript).name.clone();

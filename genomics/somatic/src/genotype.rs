@@ -44,16 +44,16 @@ impl AlleleSupport {
     pub(crate) fn from_votes(votes: &[MoleculeVote]) -> AlleleSupport {
         let count = |wanted: &dyn Fn(&MoleculeVote) -> bool| votes.iter().filter(|v| wanted(v)).count() as u32;
         AlleleSupport {
-            reference: count(&MoleculeVote::supports_reference),
-            alternative: count(&MoleculeVote::supports_alternative),
-            forward: count(&|v| v.supports_alternative() && v.forward),
-            first_forward: count(&|v| v.supports_alternative() && v.is_f1r2),
-            reference_forward: count(&|v| v.supports_reference() && v.forward),
-            reference_first_forward: count(&|v| v.supports_reference() && v.is_f1r2),
+            reference: count(&MoleculeVote::supports_normal_allele),
+            alternative: count(&MoleculeVote::supports_tumour_allele),
+            forward: count(&|v| v.supports_tumour_allele() && v.forward),
+            first_forward: count(&|v| v.supports_tumour_allele() && v.is_f1r2),
+            reference_forward: count(&|v| v.supports_normal_allele() && v.forward),
+            reference_first_forward: count(&|v| v.supports_normal_allele() && v.is_f1r2),
             copies: votes.iter().map(|v| u32::from(v.duplicates)).sum(),
             at_second_end: [
-                count(&|v| v.supports_reference() && !v.counts_in_fraction),
-                count(&|v| v.supports_alternative() && !v.counts_in_fraction),
+                count(&|v| v.supports_normal_allele() && !v.counts_in_fraction),
+                count(&|v| v.supports_tumour_allele() && !v.counts_in_fraction),
             ],
         }
     }
@@ -65,7 +65,7 @@ impl AlleleSupport {
 
     /// Share of the informative molecules that support the tumour allele; 0 without informative molecules. All votes
     /// count, so for a long allele it differs from the allele fraction.
-    fn vote_share(&self) -> f64 {
+    fn supporting_vote_share(&self) -> f64 {
         f64::from(self.alternative) / f64::from(self.depth().max(1))
     }
 
@@ -238,7 +238,7 @@ pub struct GenotypingParams {
     /// Whether the fragments of the tumours end at fixed positions, as in amplicon sequencing. Then all reads have the
     /// change at the same place and on the same strand, and copies of one molecule count as several
     /// ([`crate::pcr_errors`]).
-    pub has_fixed_ends: bool,
+    pub has_fixed_fragment_ends: bool,
     /// Whether the call has a normal sample.
     pub has_normal: bool,
     /// Whether the molecules with the allele also have another small change nearby that is not a germline variant.
@@ -304,7 +304,7 @@ impl GenotypingParams {
             },
             population_frequency: PopulationFrequency::default(),
             admixture: Admixture::default(),
-            has_fixed_ends: false,
+            has_fixed_fragment_ends: false,
             has_normal: true,
             is_linked: false,
             haplotype_log_ratio: None,
@@ -437,7 +437,7 @@ fn share_difference_log_ratio([k, n]: [u32; 2], [m, o]: [u32; 2]) -> f64 {
 fn has_bias<'a>(votes: impl Iterator<Item = &'a MoleculeVote>, trait_of: impl Fn(&MoleculeVote) -> bool) -> bool {
     let (mut alternative, mut reference) = ([0u32; 2], [0u32; 2]);
     for vote in votes {
-        let counts = match (vote.supports_alternative(), vote.supports_reference()) {
+        let counts = match (vote.supports_tumour_allele(), vote.supports_normal_allele()) {
             (true, _) => &mut alternative,
             (_, true) => &mut reference,
             _ => continue,
@@ -466,7 +466,7 @@ pub(crate) fn pool_votes_of_samples(samples: &[Vec<MoleculeVote>]) -> Cow<'_, [M
 }
 
 /// Sum of the terms in ascending order, so that rounding does not depend on the order given.
-fn ordered_sum(mut terms: Vec<f64>) -> f64 {
+fn order_independent_sum(mut terms: Vec<f64>) -> f64 {
     terms.sort_by(f64::total_cmp);
     terms.into_iter().reduce(|sum, term| sum + term).unwrap_or(0.0)
 }
@@ -488,7 +488,7 @@ fn somatic_log_likelihood(tumour: &[MoleculeVote], several: bool) -> f64 {
 /// fractions, and one free fraction with all others near one half.
 fn joint_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
     let several = tumours.len() > 1;
-    let apart = ordered_sum(tumours.iter().map(|votes| somatic_log_likelihood(votes, several)).collect());
+    let apart = order_independent_sum(tumours.iter().map(|votes| somatic_log_likelihood(votes, several)).collect());
     if !several {
         return apart;
     }
@@ -497,7 +497,7 @@ fn joint_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
     let free: Vec<f64> = tumours.iter().map(|votes| averaged_log_likelihood(votes, |_| 1.0)).collect();
     let of = |one: usize| {
         let terms = (0..tumours.len()).map(|other| if other == one { free[other] } else { alike[other] });
-        ordered_sum(terms.collect())
+        order_independent_sum(terms.collect())
     };
     let mut founders: Vec<f64> = (0..tumours.len()).map(of).collect();
     founders.sort_by(f64::total_cmp);
@@ -515,13 +515,13 @@ fn presence_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
     }
     let molecules: usize = tumours.iter().map(Vec::len).sum();
     let cost = 0.5 * (molecules.max(1) as f64).ln();
-    let none = ordered_sum(tumours.iter().map(|votes| log_likelihood(votes, 0.0)).collect());
+    let none = order_independent_sum(tumours.iter().map(|votes| log_likelihood(votes, 0.0)).collect());
     let mut gains: Vec<f64> =
         tumours.iter().map(|votes| fitted_log_likelihood(votes, 1.0) - log_likelihood(votes, 0.0)).collect();
     gains.sort_by(f64::total_cmp);
     let Some(first) = gains.pop() else { return none };
     // docs/model/genotype.md (6)
-    none + first + ordered_sum(gains.into_iter().map(|gain| (gain - cost).max(0.0)).collect())
+    none + first + order_independent_sum(gains.into_iter().map(|gain| (gain - cost).max(0.0)).collect())
 }
 
 /// Support in each of several tumours. The tumour with the strongest evidence always has the change.
@@ -544,11 +544,11 @@ fn tumour_supports(tumours: &[Vec<MoleculeVote>], error_probability: f64, slips:
 /// Likelihood of the normal's votes if the normal does not have the allele, except for contamination with tumour DNA.
 struct NormalWithoutAllele {
     /// Largest allele fraction in the normal that contamination with tumour DNA causes.
-    contaminated: f64,
+    max_contamination: f64,
     /// Log-likelihood of the normal's votes at the best-fitting contamination.
-    clean: f64,
+    log_likelihood_contaminated: f64,
     /// Log-likelihood of the normal's votes, including the prior odds of a normal without tumour cells.
-    pure: f64,
+    log_likelihood_with_prior: f64,
 }
 
 impl NormalWithoutAllele {
@@ -565,17 +565,17 @@ impl NormalWithoutAllele {
             .iter()
             .map(|votes| AlleleSupport::from_votes(votes))
             .filter(|own| own.depth() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
-        let most = own.map(|own| own.vote_share()).fold(pooled.vote_share(), f64::max);
+        let most = own.map(|own| own.supporting_vote_share()).fold(pooled.supporting_vote_share(), f64::max);
         let ratio = GENOTYPE_MODEL_PARAMS.contamination_ratio.max(in_normal);
         // Contamination with tumour cells does not give the normal more of an allele than the tumour has.
-        let contaminated = GENOTYPE_MODEL_PARAMS.min_contamination.min(most).max(most * ratio);
-        let clean = fitted_log_likelihood(normal, contaminated);
+        let max_contamination = GENOTYPE_MODEL_PARAMS.min_contamination.min(most).max(most * ratio);
+        let log_likelihood_contaminated = fitted_log_likelihood(normal, max_contamination);
         // Most normals contain no tumour: contamination with tumour has to be likelier by the prior odds, unless it is
         // known.
         let pure_odds = if in_normal > 0.0 { 0.0 } else { GENOTYPE_MODEL_PARAMS.pure_normal_log_odds };
         // docs/model/genotype.md (7)
-        let pure = log_likelihood(normal, 0.0).max(clean - pure_odds);
-        NormalWithoutAllele { contaminated, clean, pure }
+        let log_likelihood_with_prior = log_likelihood(normal, 0.0).max(log_likelihood_contaminated - pure_odds);
+        NormalWithoutAllele { max_contamination, log_likelihood_contaminated, log_likelihood_with_prior }
     }
 }
 
@@ -586,7 +586,8 @@ pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec
     let support = AlleleSupport::from_votes(&tumour);
     let tumours = [tumour];
     // docs/model/genotype.md (21)
-    NormalWithoutAllele::fit(normal, &tumours, support, in_normal).pure + joint_somatic_log_likelihood(&tumours)
+    NormalWithoutAllele::fit(normal, &tumours, support, in_normal).log_likelihood_with_prior
+        + joint_somatic_log_likelihood(&tumours)
         - shared
 }
 
@@ -596,20 +597,22 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let pooled = pool_votes_of_samples(tumours);
     let tumour = &pooled[..];
     let (n, t) = (AlleleSupport::from_votes(normal), AlleleSupport::from_votes(tumour));
-    let over = |of: &dyn Fn(&[MoleculeVote]) -> f64| ordered_sum(tumours.iter().map(|votes| of(votes)).collect());
+    let over =
+        |of: &dyn Fn(&[MoleculeVote]) -> f64| order_independent_sum(tumours.iter().map(|votes| of(votes)).collect());
     let present = presence_log_likelihood(tumours);
     let error_probability = params.error_probability;
     // Slippage has the same rate in all tumours.
     let absent = error_log_likelihood(tumour, error_probability, params.slippage_rate);
     let in_normal = params.admixture.tumour_in_normal_ratio;
-    let NormalWithoutAllele { contaminated, clean, pure } = NormalWithoutAllele::fit(normal, tumours, t, in_normal);
+    let NormalWithoutAllele { max_contamination, log_likelihood_contaminated, log_likelihood_with_prior } =
+        NormalWithoutAllele::fit(normal, tumours, t, in_normal);
     // A germline variant has its fraction in the tumour too: one half, or one, without copy number changes.
     let heterozygous =
         log_likelihood(normal, 0.5) + over(&|votes| averaged_log_likelihood(votes, germline_fraction_density));
     let homozygous = log_likelihood(normal, 1.0) + over(&|votes| log_likelihood(votes, 1.0));
     let germline = heterozygous.max(homozygous);
     // docs/model/genotype.md (7)
-    let somatic = pure + joint_somatic_log_likelihood(tumours);
+    let somatic = log_likelihood_with_prior + joint_somatic_log_likelihood(tumours);
     let against_error = present - absent - params.prior_log_odds;
     // If few molecules support an allele, as at a short tandem duplication, the absence of the allele among many
     // molecules is evidence too: a germline variant would be as frequent as in the tumour.
@@ -637,13 +640,13 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let quality =
         phred(against_error.min(against_germline).min(against_shared)).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
 
-    let supporting = || tumour.iter().filter(|v| v.supports_alternative());
+    let supporting = || tumour.iter().filter(|v| v.supports_tumour_allele());
     let median = |votes: &mut dyn Iterator<Item = &MoleculeVote>| {
         let mut qualities: Vec<u8> = votes.map(|v| v.quality).collect();
         qualities.sort_unstable();
         qualities.get(qualities.len() / 2).copied()
     };
-    let both = || normal.iter().filter(|v| v.supports_reference()).chain(tumour);
+    let both = || normal.iter().filter(|v| v.supports_normal_allele()).chain(tumour);
     let mut filters = BTreeSet::new();
     let mut filter = |raise: bool, why: Filter| {
         if raise {
@@ -662,7 +665,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let forgiven =
         n.alternative == 1 && phred(against_error.min(against_germline)) >= GENOTYPE_MODEL_PARAMS.min_forgiving_quality;
     let more = if forgiven {
-        fitted_log_likelihood(normal, contaminated.max(1.0 / f64::from(n.depth())))
+        fitted_log_likelihood(normal, max_contamination.max(1.0 / f64::from(n.depth())))
             - GENOTYPE_MODEL_PARAMS.min_tumour_excess_one_molecule
     } else {
         let excess = if in_normal > 0.0 {
@@ -670,7 +673,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         } else {
             GENOTYPE_MODEL_PARAMS.min_tumour_excess
         };
-        clean - excess
+        log_likelihood_contaminated - excess
     };
     // Compares one common allele fraction of the normal and a tumour with contamination at most. One tumour with
     // clearly more of the allele is enough.
@@ -678,13 +681,14 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         more + fitted_log_likelihood(votes, 1.0) < fitted_log_likelihood(&[normal, votes].concat(), 1.0)
     };
     // Of several tumours, those with less of the allele than the normal do not count.
-    let has_more =
-        |votes: &&Vec<MoleculeVote>| !several || AlleleSupport::from_votes(votes).vote_share() > n.vote_share();
+    let has_more = |votes: &&Vec<MoleculeVote>| {
+        !several || AlleleSupport::from_votes(votes).supporting_vote_share() > n.supporting_vote_share()
+    };
     let alike = n.alternative > 0 && tumours.iter().filter(has_more).all(alike_one);
     // Tumour cells in the normal may make as many molecules by chance.
     let of_tumour_cells = if in_normal > 0.0 {
-        let deviation = (contaminated * (1.0 - contaminated) / f64::from(n.depth().max(1))).sqrt();
-        contaminated + GENOTYPE_MODEL_PARAMS.tumour_in_normal_deviations * deviation
+        let deviation = (max_contamination * (1.0 - max_contamination) / f64::from(n.depth().max(1))).sqrt();
+        max_contamination + GENOTYPE_MODEL_PARAMS.tumour_in_normal_deviations * deviation
     } else {
         0.0
     };
@@ -709,7 +713,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let seen = f64::from(n.depth()).max(expected / std::f64::consts::LN_2);
     let is_shallow = seen < f64::from(params.population_frequency.min_normal_depth());
     filter(params.has_normal && is_shallow, Filter::NormalDepth);
-    let random_ends = !params.has_fixed_ends;
+    let random_ends = !params.has_fixed_fragment_ends;
     filter(random_ends && has_bias(both(), |v| v.forward), Filter::StrandBias);
     filter(random_ends && has_bias(both(), |v| v.is_f1r2), Filter::Orientation);
     let at_ends = t.alternative > 0 && supporting().all(|v| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases);
@@ -718,7 +722,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         Filter::ReadEnds,
     );
     let poor = median(&mut supporting()).is_some_and(|q| q < GENOTYPE_MODEL_PARAMS.min_median_base_quality);
-    let others_poor = median(&mut both().filter(|v| v.supports_reference()))
+    let others_poor = median(&mut both().filter(|v| v.supports_normal_allele()))
         .is_some_and(|q| q < GENOTYPE_MODEL_PARAMS.min_median_base_quality);
     filter(poor && !others_poor, Filter::BaseQuality);
     filter(params.mapq < GENOTYPE_MODEL_PARAMS.min_mapq, Filter::Repeat);

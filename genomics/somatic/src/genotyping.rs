@@ -6,7 +6,7 @@ use std::path::Path;
 
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::library_model::LibraryModel;
-use genuma_pair::marker_kmers::karyotype_and_screen::KnownSequenceResults;
+use genuma_pair::marker_kmers::karyotype_and_screen::KaryotypeAndScreen;
 use genuma_pair::pair_summary::SamplePairEvidence;
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
@@ -24,7 +24,7 @@ use crate::event::{self, CallThresholds, Event};
 use crate::family_copy;
 use crate::genotype::{self, Admixture, ForeignDna};
 use crate::germline_haplotype;
-use crate::known_variants::{KnownFrequencies, KnownVariants};
+use crate::known_variants::{KnownVariantFrequencies, KnownVariants};
 use crate::ledger::Ledger;
 use crate::locus::{self, VariantCall};
 use crate::locus_ranges::{LocusRanges, RecruitedPairs};
@@ -75,7 +75,7 @@ pub struct FinishedCall {
     /// For each tumour, the library metrics of the tumour and the normal.
     pub libraries: Vec<SamplePairLibraryMetrics>,
     /// Depths of reference contigs and of screened sequences, estimated from marker k-mers.
-    pub known_sequences: KnownSequenceResults,
+    pub known_sequences: KaryotypeAndScreen,
     /// For each tumour, facts about the tumour, the normal and the calls.
     pub sample_summaries: Vec<SampleSummary>,
     /// Whether `genome` is a reference. Otherwise it consists of the assembled contigs of the normal.
@@ -131,16 +131,16 @@ pub fn call_thresholds(counts: &CallCounts, samples: &SampleNames, params: &Call
     // The artefacts of one tumour's library appear among the calls of all tumours.
     let tumours = counts.trimmed.iter().skip(TUMOUR_SAMPLE.into());
     let most = tumours
-        .max_by(|a, b| a.fold_back_sites_per_mate().total_cmp(&b.fold_back_sites_per_mate()))
+        .max_by(|a, b| a.estimate_fold_back_sites_per_mate().total_cmp(&b.estimate_fold_back_sites_per_mate()))
         .copied()
         .unwrap_or_default();
     let error_rate = LibraryModel::highest_error_rate(&counts.library_models);
     let fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
     CallThresholds {
-        has_unknown_copies: sequencing_errors::has_tumour_with_fixed_fragment_ends(&fragment_ends),
+        has_unknown_duplicates: sequencing_errors::has_tumour_with_fixed_fragment_ends(&fragment_ends),
         may_raise_quality: error_rate.is_some(),
         min_molecules: genotype::min_call_molecules(error_rate),
-        ..CallThresholds::from_trimmed_reads(&most, count_known_bases(counts, samples), params.min_quality)
+        ..CallThresholds::from_trimmed_reads(&most, count_acgt_bases(counts, samples), params.min_quality)
     }
 }
 
@@ -202,7 +202,7 @@ impl GenotypingUnit<'_> {
             crowded,
         );
         let mut errors = passes.learn_errors(&mut ranges, LibraryModel::highest_error_rate(&counts.library_models))?;
-        let admixture = known_admixture(&counts, thresholds.has_fold_back_artefacts);
+        let admixture = estimate_admixture(&counts, thresholds.has_fold_back_artefacts);
         errors.tumour_in_normal_ratio = admixture.tumour_in_normal_ratio;
         errors.fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
         passes.join_neighbours(&mut ranges, &errors)?;
@@ -211,7 +211,7 @@ impl GenotypingUnit<'_> {
                 let changes = ranges.loci().iter().flat_map(|locus| &locus.contig.changes);
                 known.look_up_changes(changes.map(|found| &found.change), &genome, &mut ledger)?
             }
-            None => KnownFrequencies::default(),
+            None => KnownVariantFrequencies::default(),
         };
         let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
         if !passes.has_normal {
@@ -223,7 +223,7 @@ impl GenotypingUnit<'_> {
         }
         ledger.add_produced("judge", "changes genotyped", calls.len() as u64);
         let mut events = event::build_events(calls, &thresholds);
-        event::write_short_junctions_as_alleles(&mut events, &genome);
+        event::convert_short_junctions_to_alleles(&mut events, &genome);
         ledger.add_produced("judge", "events", events.len() as u64);
         let targets = targets.map(|(option, targets)| {
             let all = events.len();
@@ -239,7 +239,7 @@ impl GenotypingUnit<'_> {
             }
             tracer.record_calls(ranges.loci(), &events, &genome);
         }
-        let known_bases = count_known_bases(&counts, self.samples);
+        let known_bases = count_acgt_bases(&counts, self.samples);
         let reference = on_reference.then_some(&genome);
         let called = TumourSummaryInputs {
             counts: &counts,
@@ -380,7 +380,7 @@ impl GenotypingPasses<'_> {
         ranges: &mut LocusRanges,
         errors: &ErrorModel,
         admixture: Admixture,
-        known: &KnownFrequencies,
+        known: &KnownVariantFrequencies,
     ) -> Result<Vec<VariantCall>, Error> {
         let mut calls = vec![Vec::new(); ranges.loci().len()];
         ranges.for_each_range(|loci, contigs, pairs| {
@@ -401,7 +401,7 @@ impl GenotypingPasses<'_> {
 
 /// Estimates the admixture of other DNA in the samples from the k-mer counts of all tumours. DNA of another person is
 /// not estimated in libraries with fold-back artefacts, which look like alleles of another person.
-fn known_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixture {
+fn estimate_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixture {
     let foreign = |evidence: &SamplePairEvidence| evidence.tumour_foreign_shares().filter(|_| !has_fold_back_artefacts);
     // With several tumours, the largest share counts for all.
     let foreign = counts.pair_evidence.iter().filter_map(foreign).max_by(|a, b| a.0.high.total_cmp(&b.0.high));
@@ -414,7 +414,7 @@ fn known_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixt
 
 /// Number of bases known in both samples, as the number of distinct k-mers that are certainly not errors: that of the
 /// normal or of the best tumour, whichever is smaller; that of the best tumour without a normal.
-fn count_known_bases(counts: &CallCounts, samples: &SampleNames) -> u64 {
+fn count_acgt_bases(counts: &CallCounts, samples: &SampleNames) -> u64 {
     let (normal, tumours) = counts.spectra.split_at(TUMOUR_SAMPLE.into());
     let most = |of: &[Vec<u64>]| of.iter().map(|s| count_solid_kmers(s)).max().unwrap_or(0);
     if samples.has_normal() { most(normal).min(most(tumours)) } else { most(tumours) }

@@ -10,10 +10,10 @@ use std::ops::Range;
 
 use genuma_reads::fasta::Reference;
 
-use crate::affine::{self, Alignment, AlignmentOp};
+use crate::affine_alignment::{self, Alignment, AlignmentOp};
 use crate::aligned_contig::{AlignedContig, ContigChange, changes_with_ranges};
 use crate::change::{Change, left_align_allele};
-use crate::explanation::{Explanation, ExplanationKind};
+use crate::explanation::{Explanation, ExplanationMethod};
 use crate::locus::Locus;
 use crate::normal_sequences;
 use crate::recruit::RecruitedPair;
@@ -38,7 +38,7 @@ struct Edit {
 
 impl Edit {
     /// Number of bases by which the edit lengthens the sequence; negative if it shortens it.
-    fn growth(&self) -> i64 {
+    fn length_change(&self) -> i64 {
         self.query.len() as i64 - self.target.len() as i64
     }
 
@@ -93,7 +93,7 @@ fn edits_of_alignment(query: &[u8], target: &[u8], alignment: &Alignment) -> Opt
 }
 
 /// Shifts an insertion or deletion by one base to the left (or to the right) if the resulting sequence stays the same.
-fn shifted(edit: &Edit, query: &[u8], target: &[u8], left: bool) -> Option<Edit> {
+fn shift_by_one_base(edit: &Edit, query: &[u8], target: &[u8], left: bool) -> Option<Edit> {
     let (bases, range) = match (edit.query.is_empty(), edit.target.is_empty()) {
         (true, false) => (target, &edit.target),
         (false, true) => (query, &edit.query),
@@ -116,13 +116,13 @@ fn shifted(edit: &Edit, query: &[u8], target: &[u8], left: bool) -> Option<Edit>
 }
 
 /// Shifts an edit to the leftmost equivalent position for which `is_allowed` is true.
-fn leftmost(edit: &Edit, query: &[u8], target: &[u8], is_allowed: impl Fn(&Edit) -> bool) -> Option<Edit> {
+fn shift_leftmost(edit: &Edit, query: &[u8], target: &[u8], is_allowed: impl Fn(&Edit) -> bool) -> Option<Edit> {
     let mut edit = edit.clone();
-    while let Some(next) = shifted(&edit, query, target, true) {
+    while let Some(next) = shift_by_one_base(&edit, query, target, true) {
         edit = next;
     }
     while !is_allowed(&edit) {
-        edit = shifted(&edit, query, target, false)?;
+        edit = shift_by_one_base(&edit, query, target, false)?;
     }
     Some(edit)
 }
@@ -145,15 +145,19 @@ impl GermlineHaplotype<'_> {
     /// Finds the differences between contig and haplotype (somatic), and between haplotype and genome (germline).
     /// `None` if they overlap.
     fn find_edits(&self) -> Option<[Vec<Edit>; 2]> {
-        let of_contig = affine::align_whole_query(self.contig, self.haplotype);
-        let of_haplotype = affine::align_whole_query(self.haplotype, self.window);
+        let of_contig = affine_alignment::align_whole_query(self.contig, self.haplotype);
+        let of_haplotype = affine_alignment::align_whole_query(self.haplotype, self.window);
         let somatic = edits_of_alignment(self.contig, self.haplotype, &of_contig)?;
         let germline = edits_of_alignment(self.haplotype, self.window, &of_haplotype)?;
-        let germline: Vec<Edit> =
-            germline.iter().map(|edit| leftmost(edit, self.haplotype, self.window, |_| true)).collect::<Option<_>>()?;
+        let germline: Vec<Edit> = germline
+            .iter()
+            .map(|edit| shift_leftmost(edit, self.haplotype, self.window, |_| true))
+            .collect::<Option<_>>()?;
         let is_apart = |edit: &Edit| !germline.iter().any(|other| edit.overlaps_query_of(other));
-        let somatic: Vec<Edit> =
-            somatic.iter().map(|edit| leftmost(edit, self.contig, self.haplotype, is_apart)).collect::<Option<_>>()?;
+        let somatic: Vec<Edit> = somatic
+            .iter()
+            .map(|edit| shift_leftmost(edit, self.contig, self.haplotype, is_apart))
+            .collect::<Option<_>>()?;
         Some([somatic, germline])
     }
 
@@ -161,7 +165,7 @@ impl GermlineHaplotype<'_> {
     fn somatic_change(&self, edit: &Edit, germline: &[Edit]) -> Option<Change> {
         // Index in the window of the base aligned with the haplotype's first base.
         let offset = germline.first().map_or(0, |g| g.target.start as i64 - g.query.start as i64);
-        let grown: i64 = germline.iter().filter(|g| g.query.end <= edit.target.start).map(Edit::growth).sum();
+        let grown: i64 = germline.iter().filter(|g| g.query.end <= edit.target.start).map(Edit::length_change).sum();
         let pos = usize::try_from(self.window_start as i64 + offset + edit.target.start as i64 - grown).ok()?;
         let reference = self.chrom_seq.get(pos..pos + edit.target.len())?;
         if reference != &self.haplotype[edit.target.clone()] {
@@ -221,7 +225,7 @@ impl GermlineHaplotype<'_> {
         }
         for edit in &germline {
             // Somatic edits before this one move it on the contig.
-            let grown: i64 = somatic.iter().filter(|s| s.target.end <= edit.query.start).map(Edit::growth).sum();
+            let grown: i64 = somatic.iter().filter(|s| s.target.end <= edit.query.start).map(Edit::length_change).sum();
             let offset = somatic.first().map_or(0, |s| s.query.start as i64 - s.target.start as i64);
             let at = |q: usize| usize::try_from(q as i64 + offset + grown).ok();
             let range = at(edit.query.start)?..at(edit.query.end)?;
@@ -264,7 +268,7 @@ pub(crate) fn split_off_germline_changes(
     };
     let mapq = contig.changes.iter().map(|f| f.mapq).max()?;
     let explain = |changes: &[ContigChange]| {
-        Explanation::from_changes(ExplanationKind::NormalHaplotype, &contig.seq, changes_with_ranges(changes))
+        Explanation::from_changes(ExplanationMethod::NormalHaplotype, &contig.seq, changes_with_ranges(changes))
     };
     let [somatic, germline] = germline.contig_changes(&contig.seq, mapq)?;
     let is_known = |f: &ContigChange| contig.changes.iter().any(|known| known.change == f.change);
@@ -274,7 +278,7 @@ pub(crate) fn split_off_germline_changes(
         return None;
     }
     let mut changes = [somatic, germline].concat();
-    changes.retain(|f| contig.has_tumour_only_kmer(&f.contig_range));
+    changes.retain(|f| contig.has_candidate_kmer(&f.contig_range));
     changes.sort_by_key(|f| (f.contig_range.start, f.contig_range.end));
     Some((changes, explanation))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use genuma_pair::library_model::LibraryModel;
-use genuma_work::disk_buckets::{DiskBucket, DiskBuckets};
+use genuma_work::disk_buckets::{DiskBucketIndex, DiskBuckets};
 use genuma_work::parallel::try_map_in_order;
 use genuma_work::spill::{Error, LocalObjectRange};
 use genuma_work::spillable_buckets::{MemoryBudget, SpillableBuckets};
@@ -100,7 +100,7 @@ impl LabelledPairWriter {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn finish_buckets(self) -> Result<Vec<DiskBucket>, Error> {
+    pub fn finish_buckets(self) -> Result<Vec<DiskBucketIndex>, Error> {
         self.0.finish_writing()
     }
 }
@@ -165,7 +165,7 @@ impl<'a> GroupAssembler<'a> {
     pub(crate) fn add_labelled_pairs_of_shard(
         &mut self,
         file: &LocalObjectRange<'_>,
-        buckets: Vec<DiskBucket>,
+        buckets: Vec<DiskBucketIndex>,
     ) -> Result<bool, Error> {
         if buckets.len() != NUM_BUCKETS {
             return Ok(false);
@@ -265,13 +265,13 @@ impl<'a> GroupAssembler<'a> {
             error_kmers: errors.iter().sum(),
             ..GroupAssemblyResult::default()
         };
-        Ok(gathered.add_buckets(results, traced.len()))
+        Ok(gathered.add_bucket_results(results, traced.len()))
     }
 }
 
 impl GroupAssemblyResult {
     /// Adds the results of all buckets to this result; `traced` is the number of traced variants.
-    fn add_buckets(mut self, results: Vec<BucketResult>, traced: usize) -> GroupAssemblyResult {
+    fn add_bucket_results(mut self, results: Vec<BucketResult>, traced: usize) -> GroupAssemblyResult {
         self.traced.resize(traced, TracedVariantPairs::default());
         let (mut groups, mut traced_groups) = (Vec::new(), Vec::new());
         for mut result in results {

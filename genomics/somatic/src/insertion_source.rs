@@ -13,7 +13,7 @@ fn max_mismatches(len: usize) -> usize {
 
 /// Maximum distance in bp between an insertion and the sequence it was copied from, in a tandem duplication. A
 /// duplication with new bases in between remains an insertion.
-const MAX_NEW_BASES_BESIDE_COPY: usize = 20;
+const MAX_SOURCE_DISTANCE_BP: usize = 20;
 
 /// Replaces insertions of 50 bp or more by junctions, if the sequence they were copied from is found: one junction for
 /// a tandem duplication, two for a copy of another locus.
@@ -69,7 +69,7 @@ fn insertion_junctions(change: &Change, genome: &Reference, hits: &[Hit]) -> Opt
     }
     let (source, from, to) = (hit.tid, hit.ref_start, hit.ref_end - 1);
     // A copy of the bases next to the insertion, with a few new bases beside it, is a tandem duplication: one event.
-    let is_beside = from <= pos + 1 + MAX_NEW_BASES_BESIDE_COPY && to + MAX_NEW_BASES_BESIDE_COPY >= pos;
+    let is_beside = from <= pos + 1 + MAX_SOURCE_DISTANCE_BP && to + MAX_SOURCE_DISTANCE_BP >= pos;
     if source == chrom && hit.strand == Strand::Forward && is_beside {
         return None;
     }

@@ -80,7 +80,7 @@ impl KmerLookup {
     }
 
     /// Creates buffers for one thread.
-    pub fn new_scratch(&self) -> KmerLookupBuffers {
+    pub fn new_buffers(&self) -> KmerLookupBuffers {
         KmerLookupBuffers::for_kmer_length(self.k)
     }
 
@@ -142,7 +142,7 @@ mod tests {
             searched.sort_unstable();
             searched.dedup();
             let lookup = KmerLookup::build(k, searched.iter().copied());
-            let (mut found, mut scratch) = (Vec::new(), lookup.new_scratch());
+            let (mut found, mut scratch) = (Vec::new(), lookup.new_buffers());
             lookup.find_kmers(&seq, &mut scratch, &mut found);
             let expected: Vec<KmerHit> = kmers(&seq, k)
                 .filter_map(|(at, kmer)| {

@@ -74,8 +74,8 @@ impl KmerMap {
     /// The k-mer rank of a canonical k-mer; `None` if the map does not have it.
     #[inline]
     pub fn rank_of_kmer(&self, kmer: u64) -> Option<u32> {
-        let asked = KmerQuery { kmer, hash: hash_kmer(kmer) };
-        if self.may_contain_kmer(&asked) { self.rank_of_query(&asked) } else { None }
+        let query = KmerQuery { kmer, hash: hash_kmer(kmer) };
+        if self.may_contain_kmer(&query) { self.rank_of_query(&query) } else { None }
     }
 
     /// Starts the lookup of a canonical k-mer and prefetches its word of the Bloom filter.
@@ -89,8 +89,8 @@ impl KmerMap {
     /// Whether the map may contain the k-mer, according to the Bloom filter. If so, prefetches the slot of the hash
     /// table.
     #[inline]
-    pub fn may_contain_kmer(&self, asked: &KmerQuery) -> bool {
-        let hash = asked.hash;
+    pub fn may_contain_kmer(&self, query: &KmerQuery) -> bool {
+        let hash = query.hash;
         let may = !self.filter[(hash >> self.filter_shift) as usize] & filter_bits(hash) == 0;
         if may {
             prefetch(&self.slots[(hash >> self.slot_shift) as usize]);
@@ -101,8 +101,8 @@ impl KmerMap {
     /// The rank of a k-mer for which [`KmerMap::may_contain_kmer`] returned true; `None` if the map does not contain
     /// it.
     #[inline]
-    pub fn rank_of_query(&self, asked: &KmerQuery) -> Option<u32> {
-        self.probe_slots(asked.kmer, asked.hash)
+    pub fn rank_of_query(&self, query: &KmerQuery) -> Option<u32> {
+        self.probe_slots(query.kmer, query.hash)
     }
 
     #[inline]

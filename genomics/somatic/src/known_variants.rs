@@ -24,7 +24,7 @@ pub struct KnownVariants {
 pub enum PopulationFrequency {
     /// No known variants are given, or they do not include changes of this kind (structural variants).
     #[default]
-    NoResource,
+    NoKnownVariants,
     /// The file of known variants does not list the allele.
     Unlisted,
     /// The file lists the allele: its frequency in the population, 0 to 1.
@@ -40,7 +40,7 @@ impl PopulationFrequency {
         let any = if has_normal { p.missed_germline_log_odds } else { p.germline_log_odds };
         let unlisted = any + p.unlisted_germline_share.ln();
         match self {
-            PopulationFrequency::NoResource => any,
+            PopulationFrequency::NoKnownVariants => any,
             PopulationFrequency::Unlisted => unlisted,
             PopulationFrequency::Listed(frequency) => {
                 let carriers = 1.0 - (1.0 - frequency).powi(2);
@@ -53,7 +53,7 @@ impl PopulationFrequency {
     /// germline variant cannot be excluded.
     pub(crate) fn min_normal_depth(self) -> u32 {
         match self {
-            PopulationFrequency::NoResource => GENOTYPE_MODEL_PARAMS.min_normal_depth,
+            PopulationFrequency::NoKnownVariants => GENOTYPE_MODEL_PARAMS.min_normal_depth,
             _ => GENOTYPE_MODEL_PARAMS.min_normal_depth_known,
         }
     }
@@ -77,7 +77,7 @@ impl KnownVariants {
         changes: impl Iterator<Item = &'a Change>,
         genome: &Reference,
         ledger: &mut Ledger,
-    ) -> Result<KnownFrequencies, Error> {
+    ) -> Result<KnownVariantFrequencies, Error> {
         let mut variants: Vec<SmallVariant> = changes.filter_map(small_variant).collect();
         variants.sort_unstable();
         variants.dedup();
@@ -87,21 +87,21 @@ impl KnownVariants {
         ledger.add_skipped(
             "known",
             "known variants without a frequency: 0.001 is assumed",
-            found.num_without_frequency,
+            found.num_variants_without_frequency,
         );
-        Ok(KnownFrequencies(Some(found)))
+        Ok(KnownVariantFrequencies(Some(found)))
     }
 }
 
 /// Population frequencies of the small variants of a call; empty if no known variants are given.
 #[derive(Debug, Default)]
-pub struct KnownFrequencies(Option<PopulationFrequencies>);
+pub struct KnownVariantFrequencies(Option<PopulationFrequencies>);
 
-impl KnownFrequencies {
+impl KnownVariantFrequencies {
     /// Looks up the population frequency of a change.
     pub(crate) fn frequency_of_change(&self, change: &Change) -> PopulationFrequency {
         match self.0.as_ref().zip(small_variant(change)) {
-            None => PopulationFrequency::NoResource,
+            None => PopulationFrequency::NoKnownVariants,
             Some((known, variant)) => {
                 known.frequency_of_variant(&variant).map_or(PopulationFrequency::Unlisted, PopulationFrequency::Listed)
             }
@@ -134,7 +134,7 @@ mod tests {
         .map(|frequency| frequency.germline_prior_log_odds(true));
         assert_eq!(odds[0], odds[1]);
         assert!(odds[0] < 0.0 && odds[1] < odds[2] && odds[2] < odds[3], "{odds:?}");
-        assert!(PopulationFrequency::NoResource.germline_prior_log_odds(true) > odds[0]);
+        assert!(PopulationFrequency::NoKnownVariants.germline_prior_log_odds(true) > odds[0]);
         // Without a normal nothing was compared yet.
         let without_normal = PopulationFrequency::Unlisted.germline_prior_log_odds(false);
         assert!(without_normal > odds[0] && without_normal < odds[3]);

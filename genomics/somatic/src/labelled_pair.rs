@@ -76,7 +76,7 @@ pub fn find_candidates_in_read(
 ) {
     let packed = lookup.find_kmers(seq, scratch, out);
     tandem_repeat::for_each_repeat(seq, packed, |repeat| {
-        let hit = tandem_repeat::encode_repeat(seq, repeat, lookup.k())
+        let hit = tandem_repeat::encode_repeat_kmer(seq, repeat, lookup.k())
             .and_then(|s| lookup.rank_of_kmer(s.kmer).map(|rank| (s, rank)));
         out.extend(hit.map(|(s, rank)| KmerHit {
             start: s.start as u32,

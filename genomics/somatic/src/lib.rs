@@ -24,7 +24,7 @@ mod mixture;
 mod pcr_errors;
 mod per_tumour;
 pub mod group_assembly;
-mod affine;
+mod affine_alignment;
 mod contig_segments;
 pub mod change;
 mod event_model;

@@ -9,7 +9,7 @@ use crate::evidence::LocusEvidence;
 use crate::fold_back;
 use crate::genotype::{self, Admixture, ErrorFrequency, Filter, Genotype};
 use crate::haplotype;
-use crate::known_variants::{KnownFrequencies, PopulationFrequency};
+use crate::known_variants::{KnownVariantFrequencies, PopulationFrequency};
 use crate::linked_changes::{self, ChangeWithVotes, Linkage};
 use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
 use crate::packed::OwnedRead;
@@ -236,7 +236,7 @@ impl Locus {
         evidence: &LocusEvidence<'_>,
         least_quality: f64,
         admixture: Admixture,
-        known: &KnownFrequencies,
+        known: &KnownVariantFrequencies,
         has_normal: bool,
     ) -> Vec<VariantCall> {
         let votes: Vec<ChangeVotes> =
@@ -258,7 +258,7 @@ impl Locus {
                 mapq: contig_change.mapq,
                 error_probability: evidence.error_probability_of_change(f),
                 admixture,
-                has_fixed_ends: evidence.has_fixed_fragment_ends(),
+                has_fixed_fragment_ends: evidence.has_fixed_fragment_ends(),
                 has_normal,
                 is_linked: linkage[f].is_linked,
                 haplotype_log_ratio: linkage[f].haplotype_log_ratio,
@@ -270,7 +270,7 @@ impl Locus {
                 genotype.filters.insert(Filter::Divergent);
             }
             let both = normal.iter().chain(tumour);
-            let mut supporting: Vec<u32> = both.filter(|v| v.supports_alternative()).map(|v| v.pair).collect();
+            let mut supporting: Vec<u32> = both.filter(|v| v.supports_tumour_allele()).map(|v| v.pair).collect();
             supporting.sort_unstable();
             let (change, kind) = (contig_change.change.clone(), params.error_frequency);
             let molecules = params.num_molecules[usize::from(TUMOUR_SAMPLE)];

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use genuma_work::disk_buckets::{DiskBucket, DiskBuckets};
+use genuma_work::disk_buckets::{DiskBucketIndex, DiskBuckets};
 use genuma_work::parallel::{map_in_order, try_map_in_order};
 use genuma_work::spill::{Error, LocalObjectRange};
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub(crate) struct RecruitedPairBuckets {
 pub struct RecruitedPairs {
     order: Vec<u32>,
     bucket_ends: Vec<u32>,
-    buckets: Vec<DiskBucket>,
+    buckets: Vec<DiskBucketIndex>,
     bucket_memory_bytes: Vec<u64>,
     /// Number of recruited pairs in all buckets; a pair in several buckets counts once.
     pub num_pairs: u64,
@@ -102,7 +102,7 @@ impl RecruitedPairBuckets {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn finish_shard(self) -> Result<Vec<DiskBucket>, Error> {
+    pub fn finish_shard(self) -> Result<Vec<DiskBucketIndex>, Error> {
         self.buckets.finish_writing()
     }
 
@@ -115,7 +115,7 @@ impl RecruitedPairBuckets {
     ///
     /// # Errors
     /// The object cannot be opened.
-    pub fn open_shard(file: &LocalObjectRange<'_>, buckets: Vec<DiskBucket>) -> Result<DiskBuckets, Error> {
+    pub fn open_shard(file: &LocalObjectRange<'_>, buckets: Vec<DiskBucketIndex>) -> Result<DiskBuckets, Error> {
         DiskBuckets::open_object(FILE_DESCRIPTION, file, buckets)
     }
 
@@ -160,7 +160,7 @@ impl RecruitedPairBuckets {
             pairs.iter().try_for_each(|pair| buckets.push_value(bucket, pair))?;
             Ok((first, pairs.iter().map(pair_memory_bytes).sum::<u64>()))
         };
-        let counts = try_map_in_order(buckets.num_buckets(), threads, || (index.new_scratch(), Vec::new()), settle)?;
+        let counts = try_map_in_order(buckets.num_buckets(), threads, || (index.new_buffers(), Vec::new()), settle)?;
         let (firsts, resident): (Vec<u64>, Vec<u64>) = counts.into_iter().unzip();
         let (pairs, downsampling_factors) = (firsts.iter().sum(), depths.downsampling_factors());
         Ok(RecruitedPairs {
@@ -429,7 +429,7 @@ mod tests {
         let path = folder.path().join("recruit.bins");
         let seen = RecruitingKmerCounts::zero(&index, 2);
         let shelving = RecruitedPairBuckets::create_buckets(&contigs, &path).unwrap();
-        let (mut looking, mut found) = (index.new_scratch(), Vec::new());
+        let (mut looking, mut found) = (index.new_buffers(), Vec::new());
         let mut kept = 0;
         for i in (0..59_500).step_by(60) {
             let mates = [genome[i..i + 100].to_vec(), reverse_complement(&genome[i + 300..i + 400])];

@@ -26,12 +26,12 @@ pub struct MoleculeVote {
 
 impl MoleculeVote {
     /// Whether the molecule supports the tumour allele.
-    pub fn supports_alternative(&self) -> bool {
+    pub fn supports_tumour_allele(&self) -> bool {
         self.log_odds > GENOTYPE_MODEL_PARAMS.min_support_log_odds
     }
 
     /// Whether the molecule supports the normal allele.
-    pub fn supports_reference(&self) -> bool {
+    pub fn supports_normal_allele(&self) -> bool {
         self.log_odds < -GENOTYPE_MODEL_PARAMS.min_support_log_odds
     }
 }
@@ -59,9 +59,9 @@ impl ChangePairSupport {
         for a in first {
             while second.next_if(|b| b.pair < a.pair).is_some() {}
             let Some(b) = second.next_if(|b| b.pair == a.pair) else { continue };
-            shared.both += u32::from(a.supports_alternative() && b.supports_alternative());
-            shared.only_one[0] += u32::from(a.supports_alternative() && b.supports_reference());
-            shared.only_one[1] += u32::from(a.supports_reference() && b.supports_alternative());
+            shared.both += u32::from(a.supports_tumour_allele() && b.supports_tumour_allele());
+            shared.only_one[0] += u32::from(a.supports_tumour_allele() && b.supports_normal_allele());
+            shared.only_one[1] += u32::from(a.supports_normal_allele() && b.supports_tumour_allele());
         }
         shared
     }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use genuma_pair::interval::Estimate;
+use genuma_pair::confidence_interval::Estimate;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
 /// Microsatellite instability of a tumour, with the numbers of repeats on which it is based.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RepeatInstability {
+pub struct MicrosatelliteInstability {
     /// Number of assessed repeats: repeats of the reference in which a length change would probably be called. Repeats
     /// of at least five copies of 1 to 6 bp, 10 to 80 bp long, are considered.
     pub tracts: u64,
@@ -167,7 +167,7 @@ impl RepeatDetectionConditions<'_> {
     }
 }
 
-impl RepeatInstability {
+impl MicrosatelliteInstability {
     /// Estimates the microsatellite instability from calls that passed. `None` if no repeat of the reference can be
     /// assessed.
     pub fn estimate_microsatellite_instability<'a>(
@@ -175,7 +175,7 @@ impl RepeatInstability {
         genome: &Reference,
         conditions: &RepeatDetectionConditions<'_>,
         threads: usize,
-    ) -> Option<RepeatInstability> {
+    ) -> Option<MicrosatelliteInstability> {
         let counts = genuma_work::parallel::map_in_order(
             genome.contigs.len(),
             threads,
@@ -228,7 +228,7 @@ impl RepeatInstability {
             high: (chance.value + off(chance.high)).min(1.0),
             ..chance
         };
-        Some(RepeatInstability { tracts: all, not_assessable: unseen, unstable, share })
+        Some(MicrosatelliteInstability { tracts: all, not_assessable: unseen, unstable, share })
     }
 }
 

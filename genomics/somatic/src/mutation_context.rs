@@ -4,7 +4,7 @@ use genuma_reads::dna::encode_base;
 
 /// Names of the 96 mutation contexts, such as `A[C>A]A`, sorted by substitution (C>A, C>G, C>T, T>A, T>C, T>G), then by
 /// the base before, then by the base after.
-pub fn mutation_contexts() -> Vec<String> {
+pub fn mutation_context_names() -> Vec<String> {
     let mut all = Vec::with_capacity(96);
     for (from, tos) in [('C', "AGT"), ('T', "ACG")] {
         for to in tos.chars() {
@@ -16,7 +16,7 @@ pub fn mutation_contexts() -> Vec<String> {
     all
 }
 
-/// Index, in the order of [`mutation_contexts`], of a substitution of the middle base of `three` by `to`. `None` if a
+/// Index, in the order of [`mutation_context_names`], of a substitution of the middle base of `three` by `to`. `None` if a
 /// letter is not a base or `to` is the same base.
 pub(crate) fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
     let [before, from, behind, to] = on_pyrimidine_strand([three[0], three[1], three[2], to])?;
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn contexts_are_the_same_on_both_strands() {
-        let names = mutation_contexts();
+        let names = mutation_context_names();
         assert_eq!((names.len(), names[0].as_str(), names[95].as_str()), (96, "A[C>A]A", "T[T>G]T"));
         let mut seen = [0; 96];
         for i in 0..256 {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use genuma_align::bam::{self, BamHeader, BamProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate};
-use genuma_align::indexed::{self, IndexedFile, IndexedFormat, RecordPosition};
+use genuma_align::indexed_file::{self, IndexedFile, IndexedFormat, RecordPosition};
 use genuma_align::scan::ReferenceScan;
 use genuma_reads::NORMAL_SAMPLE;
 use genuma_reads::fasta::Reference;
@@ -39,7 +39,7 @@ pub enum Error {
     Write(#[from] io::Error),
     /// The VCF or its index cannot be written.
     #[error(transparent)]
-    Vcf(#[from] indexed::Error),
+    Vcf(#[from] indexed_file::Error),
     /// The BAM cannot be written.
     #[error(transparent)]
     Bam(#[from] bam::Error),
@@ -186,7 +186,7 @@ impl HasTemplate for SupportingPair {
             name: &pair.name,
             read_group: group,
             mates,
-            leaves_out_empty_mate: true,
+            omits_empty_mate: true,
             expected_positions: places,
             max_mapq: *quality,
             search_genome: *passed,

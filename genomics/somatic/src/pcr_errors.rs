@@ -143,7 +143,7 @@ impl PcrErrorModel {
 
 /// Lowers the quality of calls that may be PCR errors, and filters those below `min_quality`. Indels outside repeats
 /// and junctions keep their quality: PCR hardly ever makes them.
-pub(crate) fn limit_qualities(calls: &mut [VariantCall], min_quality: f64) {
+pub(crate) fn limit_quality_by_pcr_errors(calls: &mut [VariantCall], min_quality: f64) {
     let is_small = |call: &VariantCall| {
         call.error_frequency == ErrorFrequency::Common && matches!(call.change, Change::Allele { .. })
     };

@@ -87,7 +87,7 @@ impl CallJob {
     pub fn run_call(&self, watch: &dyn ProgressListener) -> Result<FinishedCall, Error> {
         let (mut costs, mut ledger) = (Vec::new(), Ledger::default());
         let genome = self.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
-        let genome_bases = genome.as_ref().map(count_known_bases);
+        let genome_bases = genome.as_ref().map(count_acgt_bases);
         let mut tracer = genome
             .as_ref()
             .and_then(|genome| VariantTracer::for_variants(&self.traced_variants, genome, self.params.k));
@@ -310,7 +310,7 @@ impl CallJob {
 }
 
 /// Number of bases of a reference that are A, C, G or T.
-pub fn count_known_bases(genome: &Reference) -> u64 {
+pub fn count_acgt_bases(genome: &Reference) -> u64 {
     let panel_counts = |seq: &Vec<u8>| seq.iter().filter(|b| b"ACGT".contains(b)).count() as u64;
     genome.contigs.iter().map(|c| panel_counts(&c.seq)).sum()
 }

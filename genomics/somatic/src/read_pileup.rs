@@ -95,7 +95,8 @@ pub fn build_pileup(input: &PileupInput<'_>, is_copy: impl Fn(u32) -> bool) -> E
     for sample in genuma_reads::NORMAL_SAMPLE..=samples {
         let mut votes: Vec<&MoleculeVote> =
             input.votes.iter().filter(|v| input.pairs[v.pair as usize].sample == sample).collect();
-        let group = |v: &MoleculeVote| if v.supports_alternative() { 0 } else { 1 + u8::from(!v.supports_reference()) };
+        let group =
+            |v: &MoleculeVote| if v.supports_tumour_allele() { 0 } else { 1 + u8::from(!v.supports_normal_allele()) };
         votes.sort_by_key(|v| (group(v), is_copy(v.pair), v.pair));
         let mut drawn: Vec<(u8, u32, PileupRow)> = votes
             .into_iter()
@@ -230,16 +231,16 @@ impl<'a> PileupColumns<'a> {
                     .map(|line| line.align_read(&read, placed_read))
                     .min_by_key(|aligned| Reverse(aligned.score))?;
                 let contrast = (tumour.score - normal.score).abs();
-                Some((contrast, read, if vote.supports_alternative() { tumour } else { normal }))
+                Some((contrast, read, if vote.supports_tumour_allele() { tumour } else { normal }))
             })
             .min_by_key(|(contrast, ..)| Reverse(*contrast))?;
         let (from, cells) = aligned.letters(&read)?;
         Some(PileupRow {
             sample: pair.sample,
-            supports_tumour_allele: if vote.supports_alternative() {
+            supports_tumour_allele: if vote.supports_tumour_allele() {
                 Some(true)
             } else {
-                vote.supports_reference().then_some(false)
+                vote.supports_normal_allele().then_some(false)
             },
             forward: vote.forward,
             is_duplicate: copy,

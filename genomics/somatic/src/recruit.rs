@@ -466,8 +466,8 @@ impl RecruitingKmerIndex {
     }
 
     /// Allocates buffers with which one thread looks up k-mers.
-    pub fn new_scratch(&self) -> KmerLookupBuffers {
-        self.lookup.new_scratch()
+    pub fn new_buffers(&self) -> KmerLookupBuffers {
+        self.lookup.new_buffers()
     }
 
     /// Computes the depths of all loci from the counts of all reads. `contigs` is the number of contigs.
@@ -560,7 +560,7 @@ fn count_genome_copies(distinct: &[u64], k: u32, genome: &Reference, threads: us
             let _ = copies[hit.rank as usize].fetch_update(Relaxed, Relaxed, more);
         }
     };
-    map_in_order(pieces.len(), threads, || (sought.new_scratch(), Vec::new()), count);
+    map_in_order(pieces.len(), threads, || (sought.new_buffers(), Vec::new()), count);
     copies.into_iter().map(AtomicU8::into_inner).collect()
 }
 
@@ -628,7 +628,7 @@ mod tests {
         let mut contigs_of = |from: usize| {
             let seq = &genome[from..from + 150];
             let pair = ReadPair { name: b"p", mates: [genuma_reads::Mate { seq, qual: seq }; 2] };
-            let (mut looking, seen) = (index.new_scratch(), RecruitingKmerCounts::zero(&index, 2));
+            let (mut looking, seen) = (index.new_buffers(), RecruitingKmerCounts::zero(&index, 2));
             index.recruit_pair(pair, 0, &seen, &mut looking, &mut hits).map(|kept| kept.contigs)
         };
         assert_eq!([550, many + 520, few + 520].map(&mut contigs_of), [Some(vec![0]), None, Some(vec![1])]);

@@ -60,7 +60,7 @@ pub fn count_reference_copies(
             lookup.find_kmers(&bases[from..(from + CHUNK_BASES).min(starts) + overlap], scratch, hits);
             hits.iter().for_each(|hit| count_copy(&copies[hit.rank as usize]));
         };
-        map_in_order(starts.div_ceil(CHUNK_BASES), threads, || (lookup.new_scratch(), Vec::new()), chunk);
+        map_in_order(starts.div_ceil(CHUNK_BASES), threads, || (lookup.new_buffers(), Vec::new()), chunk);
         meter.add_bytes(starts as u64);
     };
     let mut buffer = Vec::with_capacity(BUFFER_BASES + (1 << 20));

@@ -66,7 +66,7 @@ pub(crate) fn repeat_of_length_change(contig: &AlignedContig, f: usize) -> Optio
 /// the library has length errors there.
 pub(crate) fn short_homopolymer_rate(contig: &AlignedContig, f: usize, errors: &ErrorModel) -> Option<SlippageRate> {
     let (repeat, before) = changed_units(contig, f).filter(|(repeat, _)| repeat.unit == 1)?;
-    errors.short_homopolymers.rate_of_change(before, repeat.len())
+    errors.short_homopolymers.length_error_rate(before, repeat.len())
 }
 
 /// The tandem repeat from which change `f` removes units or to which it adds units, and the length of the repeat in
@@ -84,13 +84,13 @@ fn changed_units(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize
     let (repeat, before) = match (at.len(), normal.len()) {
         (0, gone @ 1..) => {
             let unit = repeat_unit_len(normal)?;
-            let repeat = RepeatRange::repeat_around(&contig_change.left_normal, at.start, unit);
+            let repeat = RepeatRange::find_repeat_around(&contig_change.left_normal, at.start, unit);
             let on_contig = RepeatRange { end: repeat.end.checked_sub(gone)?, ..repeat };
             (on_contig, repeat.len())
         }
         (new @ 1.., 0) => {
             let unit = repeat_unit_len(&contig.seq[at.clone()])?;
-            let repeat = RepeatRange::repeat_around(&contig.seq, at.start, unit);
+            let repeat = RepeatRange::find_repeat_around(&contig.seq, at.start, unit);
             (repeat, repeat.len().checked_sub(new)?)
         }
         _ => return None,

@@ -155,7 +155,7 @@ fn has_changes_of_tumour(first: OwnAlleleCounts, second: OwnAlleleCounts) -> boo
 
 #[cfg(test)]
 mod tests {
-    use genuma_pair::interval::Estimate;
+    use genuma_pair::confidence_interval::Estimate;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Summary of a tumour sample after the call: properties of the sample pair, tumour in normal, mutational spectrum,
 //! mutation burden and microsatellite instability.
 
-use genuma_pair::interval::Estimate;
+use genuma_pair::confidence_interval::Estimate;
 use genuma_pair::library_model::LibraryModel;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::somatic_changes;
@@ -14,7 +14,7 @@ use crate::change::{Change, change_sort_position};
 use crate::count::CallCounts;
 use crate::event::{Event, EventClass};
 use crate::genotype::AlleleSupport;
-use crate::msi::{RepeatDetectionConditions, RepeatInstability};
+use crate::msi::{MicrosatelliteInstability, RepeatDetectionConditions};
 use crate::mutation_context::mutation_context_index;
 use crate::root_positions;
 use crate::signatures::SignatureExposures;
@@ -45,7 +45,7 @@ pub struct SampleSummary {
     /// targets without their padding count.
     pub burden: Option<Estimate>,
     /// Microsatellite instability; `None` without a reference.
-    pub repeats: Option<RepeatInstability>,
+    pub repeats: Option<MicrosatelliteInstability>,
 }
 
 /// Results of a call from which the summaries of all its tumours are computed.
@@ -149,7 +149,7 @@ impl SampleSummary {
             signatures: None,
             burden: Estimate::from_poisson(count, callable_bases as f64 / 1e6),
             repeats: reference.and_then(|genome| {
-                RepeatInstability::estimate_microsatellite_instability(passed(), genome, &conditions, threads)
+                MicrosatelliteInstability::estimate_microsatellite_instability(passed(), genome, &conditions, threads)
             }),
             pair,
         }

@@ -99,7 +99,7 @@ impl ShortHomopolymerRates {
     /// Rate at which a homopolymer of `before` bases is read as `after` bases. `None` if the library has hardly any
     /// length errors, or if the change is not a loss or gain of one base in a short homopolymer. A single base counts
     /// as a homopolymer of two bases.
-    pub(crate) fn rate_of_change(&self, before: usize, after: usize) -> Option<SlippageRate> {
+    pub(crate) fn length_error_rate(&self, before: usize, after: usize) -> Option<SlippageRate> {
         if before.abs_diff(after) != 1 || !(1..=*SHORT_LENGTHS.end()).contains(&before) {
             return None;
         }
@@ -137,10 +137,10 @@ mod tests {
             counts.estimate_rates()
         };
         let ion = rates(1, 20_000);
-        assert!((ion.rate_of_change(2, 1).expect("measured").rate - 0.01).abs() < 1e-9);
-        assert_eq!(ion.rate_of_change(1, 2), ion.rate_of_change(2, 3));
-        assert!([(2, 4), (6, 5), (6, 7)].iter().all(|&(before, after)| ion.rate_of_change(before, after).is_none()));
-        assert!(rates(0, 20_000).rate_of_change(2, 1).is_none() && rates(1, 400).rate_of_change(2, 1).is_none());
+        assert!((ion.length_error_rate(2, 1).expect("measured").rate - 0.01).abs() < 1e-9);
+        assert_eq!(ion.length_error_rate(1, 2), ion.length_error_rate(2, 3));
+        assert!([(2, 4), (6, 5), (6, 7)].iter().all(|&(before, after)| ion.length_error_rate(before, after).is_none()));
+        assert!(rates(0, 20_000).length_error_rate(2, 1).is_none() && rates(1, 400).length_error_rate(2, 1).is_none());
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
             counts.count_reads(4, &[vec![3; 1], vec![4; 99]].concat());
         }
         let rates = counts.estimate_rates();
-        let rate = |before: usize| rates.rate_of_change(before, before - 1).map_or(0.0, |rate| rate.rate);
+        let rate = |before: usize| rates.length_error_rate(before, before - 1).map_or(0.0, |rate| rate.rate);
         assert!((rate(2) - 2.0 / 3962.0).abs() < 1e-9, "{}", rate(2));
         assert!((rate(4) - 0.01).abs() < 1e-9 && rate(5) == rate(4) && rate(3) > 0.0);
     }

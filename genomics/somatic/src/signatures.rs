@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use genuma_pair::interval::Estimate;
+use genuma_pair::confidence_interval::Estimate;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::{Target, Targets};
 use genuma_work::hash::mix_bits;
 use genuma_work::parallel::map_in_order;
 use serde::{Deserialize, Serialize};
 
-use crate::mutation_context::{mutation_contexts, trinucleotide_index};
+use crate::mutation_context::{mutation_context_names, trinucleotide_index};
 
 /// Number of mutation contexts.
 const NUM_CONTEXTS: usize = 96;
@@ -97,7 +97,7 @@ pub struct SignatureMatrix {
 #[derive(Debug, Clone, PartialEq)]
 struct Signature {
     name: String,
-    /// Probability of each mutation context, in the order of [`mutation_contexts`]; their sum is 1.
+    /// Probability of each mutation context, in the order of [`mutation_context_names`]; their sum is 1.
     probabilities: Vec<f64>,
 }
 
@@ -255,7 +255,7 @@ fn parse_signatures(text: &str) -> Result<Vec<Signature>, String> {
     if signatures.is_empty() {
         return Err("has no signature".to_owned());
     }
-    let contexts = mutation_contexts();
+    let contexts = mutation_context_names();
     let index_of: HashMap<&str, usize> = contexts.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
     let mut is_given = [false; NUM_CONTEXTS];
     for (number, line) in lines {
@@ -309,7 +309,7 @@ impl Signature {
 impl ContextRatios {
     /// Compares the frequencies of trinucleotides in the targets, extended by `padding_bp` on both sides, with those in
     /// the whole genome.
-    pub fn of_targets(genome: &Reference, targets: &Targets, padding_bp: usize, threads: usize) -> ContextRatios {
+    pub fn from_targets(genome: &Reference, targets: &Targets, padding_bp: usize, threads: usize) -> ContextRatios {
         let padded = targets.intervals.iter().map(|target| {
             let end = genome.contigs[target.contig].seq.len().min(target.end + padding_bp);
             Target { contig: target.contig, start: target.start.saturating_sub(padding_bp), end, ..target.clone() }
@@ -569,7 +569,7 @@ mod tests {
     fn matrix_text(signatures: &[Signature]) -> String {
         let mut text = String::from("Type");
         signatures.iter().for_each(|signature| write!(text, "\t{}", signature.name).expect("memory"));
-        for (context, name) in mutation_contexts().iter().enumerate() {
+        for (context, name) in mutation_context_names().iter().enumerate() {
             write!(text, "\n{name}").expect("memory");
             let numbers = signatures.iter().map(|signature| signature.probabilities[context]);
             numbers.for_each(|number| write!(text, "\t{number}").expect("memory"));
@@ -740,8 +740,8 @@ mod tests {
         let genome = Reference::from_contigs(vec![contig("a", b"ACGACGACGACG"), contig("b", b"ACAACAACAACA")]);
         let target = Target { contig: 0, start: 30, end: 150, name: String::new() };
         let targets = Targets::from_intervals(vec![target]);
-        let ratios = ContextRatios::of_targets(&genome, &targets, 10, 1);
-        let contexts = mutation_contexts();
+        let ratios = ContextRatios::from_targets(&genome, &targets, 10, 1);
+        let contexts = mutation_context_names();
         let at = |name: &str| contexts.iter().position(|context| context == name).expect("a context");
         assert_eq!(ratios.0[at("A[C>T]A")], 0.0);
         assert!(ratios.0[at("A[C>T]G")] > 1.5, "{}", ratios.0[at("A[C>T]G")]);

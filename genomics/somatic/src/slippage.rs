@@ -469,7 +469,7 @@ pub struct RepeatRange {
 impl RepeatRange {
     /// The repeat with units of `unit` bases around position `at`, extended in both directions as long as each base
     /// equals the base one unit away.
-    pub fn repeat_around(seq: &[u8], at: usize, unit: usize) -> RepeatRange {
+    pub fn find_repeat_around(seq: &[u8], at: usize, unit: usize) -> RepeatRange {
         let mut start = at.min(seq.len());
         while start > 0 && start - 1 + unit < seq.len() && seq[start - 1] == seq[start - 1 + unit] {
             start -= 1;
@@ -577,7 +577,7 @@ mod tests {
     fn lengths_are_read_off_reads() {
         let seq = |copies: usize| [&b"GATTACCTGAGTCCGT"[..], &b"CA".repeat(copies), b"GTCCAGATTCGGATT"].concat();
         let contig = seq(10);
-        let repeat = RepeatRange::repeat_around(&contig, 20, 2);
+        let repeat = RepeatRange::find_repeat_around(&contig, 20, 2);
         assert_eq!((repeat.len(), repeat.unit), (20, 2));
         for copies in [4, 9, 10, 11, 20] {
             assert_eq!(repeat.length_in_read(&contig, &seq(copies), &[0]), Some(2 * copies));

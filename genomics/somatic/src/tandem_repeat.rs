@@ -189,7 +189,7 @@ pub struct RepeatKmer {
 
 /// Computes the artificial k-mer of a tandem repeat in a read. Returns `None` if the read does not contain both flanks
 /// without N, or if both strands would give the same k-mer.
-pub fn encode_repeat(seq: &[u8], repeat: TandemRepeat, k: u32) -> Option<RepeatKmer> {
+pub fn encode_repeat_kmer(seq: &[u8], repeat: TandemRepeat, k: u32) -> Option<RepeatKmer> {
     let at = repeat.start.checked_sub(repeat.flank_bp())?;
     let end = repeat.end + repeat.flank_bp();
     let left = pack(&seq[at..at + REPEAT_ANCHOR_BP])?;
@@ -221,7 +221,7 @@ pub(crate) fn is_minisatellite_with_flanks(bases: &[u8]) -> bool {
 /// each). `read` is the packed form of `seq`.
 pub fn append_repeat_kmers(seq: &[u8], read: PackedBases<'_>, k: u32, out: &mut Vec<u8>) {
     for_each_repeat(seq, read, |repeat| {
-        if let Some(encoded) = encode_repeat(seq, repeat, k) {
+        if let Some(encoded) = encode_repeat_kmer(seq, repeat, k) {
             out.extend(unpack(encoded.kmer, k));
         }
     });
@@ -298,7 +298,7 @@ mod tests {
             |copies: usize| [&b"TTGACCATGCAAGTCCGTAA"[..], &b"CA".repeat(copies), b"GGATTACCGTGCATTAGCAAT"].concat();
         let encoded = |seq: &[u8]| {
             let mut all = Vec::new();
-            for_each_repeat(seq, coded(seq).packed(), |t| all.extend(encode_repeat(seq, t, 31)));
+            for_each_repeat(seq, coded(seq).packed(), |t| all.extend(encode_repeat_kmer(seq, t, 31)));
             assert_eq!(all.len(), 1);
             all[0]
         };
@@ -341,7 +341,7 @@ mod tests {
         let read = |copies: usize| [left, &unit.repeat(copies), b"TGGA", right].concat();
         let encoded = |seq: &[u8]| {
             let mut all = Vec::new();
-            for_each_repeat(seq, coded(seq).packed(), |t| all.extend(encode_repeat(seq, t, 31)));
+            for_each_repeat(seq, coded(seq).packed(), |t| all.extend(encode_repeat_kmer(seq, t, 31)));
             all
         };
         let root = |kmer: u64| (kmer >> 2 & kmer_mask(29)).min(reverse_complement_kmer(kmer >> 2 & kmer_mask(29), 29));

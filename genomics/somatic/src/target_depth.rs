@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{kmer_mask, kmers};
-use genuma_pair::marker_kmers::kmer_to_counter_key;
+use genuma_pair::marker_kmers::kmer_key_on_strand;
 use genuma_reads::fasta::{FastaEvent, Reference, read_fasta};
 use genuma_reads::targets::{Target, Targets};
 use genuma_reads::{Error, TUMOUR_SAMPLE};
@@ -111,16 +111,16 @@ pub struct TargetMarkers {
 
 /// Counts of the target markers in one partition of the k-mer space, or in several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TargetTally {
+pub struct TargetMarkerCounts {
     markers_per_target: Vec<u32>,
     /// Counts by sample and marker.
     counts: Vec<Vec<u16>>,
 }
 
-impl TargetTally {
+impl TargetMarkerCounts {
     /// Adds the counts of another partition. Returns false, and adds nothing, if the markers differ.
     #[must_use]
-    pub(crate) fn merge_partition_counts(&mut self, other: &TargetTally) -> bool {
+    pub(crate) fn merge_partition_counts(&mut self, other: &TargetMarkerCounts) -> bool {
         if self.markers_per_target != other.markers_per_target || self.counts.len() != other.counts.len() {
             return false;
         }
@@ -186,9 +186,9 @@ impl TargetMarkers {
     }
 
     /// Returns the counts stored since the last call and sets them to 0.
-    pub(crate) fn take_recorded_counts(&self) -> TargetTally {
+    pub(crate) fn take_recorded_counts(&self) -> TargetMarkerCounts {
         let take = |counts: &Vec<AtomicU16>| counts.iter().map(|count| count.swap(0, Relaxed)).collect();
-        TargetTally {
+        TargetMarkerCounts {
             markers_per_target: self.markers_per_target.clone(),
             counts: self.counts.iter().map(take).collect(),
         }
@@ -253,7 +253,7 @@ impl MarkerSampler {
         for (_, kmer) in kmers(stretch, self.k) {
             let hash = hash_kmer(kmer.canonical());
             if hash <= max_hash {
-                let key = kmer_to_counter_key(kmer.forward, self.k).min(kmer_to_counter_key(kmer.reverse, self.k));
+                let key = kmer_key_on_strand(kmer.forward, self.k).min(kmer_key_on_strand(kmer.reverse, self.k));
                 debug_assert!(key >> 4 <= kmer_mask(self.k - 2));
                 out.push(CandidateMarker { target, hash, kmer: kmer.canonical(), key });
             }
@@ -303,7 +303,7 @@ pub struct TargetDepths {
 
 impl TargetDepths {
     /// Computes the depths from the counts of the markers and the properties of each sample's reads.
-    pub(crate) fn from_tally(tally: &TargetTally, reads: &[ReadDepthProperties], k: u32) -> TargetDepths {
+    pub(crate) fn from_tally(tally: &TargetMarkerCounts, reads: &[ReadDepthProperties], k: u32) -> TargetDepths {
         let factor = |&ReadDepthProperties { bases, error_rate }: &ReadDepthProperties| {
             let intact_share = (1.0 - error_rate.clamp(0.0, MAX_CORRECTED_ERROR_RATE)).powi(k as i32);
             bases.max(1.0) / (bases + 1.0 - f64::from(k)).max(1.0) / intact_share
@@ -334,7 +334,7 @@ impl TargetDepths {
     }
 
     /// Number of target bases that are callable in one tumour and the normal. Tumour number 0 is the first.
-    pub(crate) fn num_callable_bases(&self, targets: &Targets, tumour: usize) -> u64 {
+    pub(crate) fn count_callable_bases(&self, targets: &Targets, tumour: usize) -> u64 {
         let callable = |(depth, bases): (&TargetDepth, f64)| {
             depth.num_callable.get(tumour).map_or(0.0, |&n| f64::from(n) / f64::from(depth.num_markers) * bases)
         };
@@ -474,7 +474,7 @@ impl FinishedTargets {
             targets: targets.intervals.len() as u64,
             bases: targets.num_bases(),
             not_assessed: depths.targets.iter().filter(|depth| depth.num_markers == 0).count() as u64,
-            callable_bases: (0..num_tumours).map(|tumour| depths.num_callable_bases(&targets, tumour)).collect(),
+            callable_bases: (0..num_tumours).map(|tumour| depths.count_callable_bases(&targets, tumour)).collect(),
             calls_outside,
             samples: (0..num_samples).map(|sample| depths.summarise_target_depths(&targets, sample)).collect(),
         };
@@ -511,7 +511,7 @@ mod tests {
     fn pass_roots(markers: &TargetMarkers, seq: &[u8], counts: [u32; 2]) {
         let mut roots: HashMap<u64, RootCounters<2>> = HashMap::new();
         for (_, kmer) in kmers(seq, K) {
-            let key = kmer_to_counter_key(kmer.forward, K).min(kmer_to_counter_key(kmer.reverse, K));
+            let key = kmer_key_on_strand(kmer.forward, K).min(kmer_key_on_strand(kmer.reverse, K));
             let root = roots.entry(key >> 4).or_insert(RootCounters { root: key >> 4, counts: [[0; 2]; 16] });
             root.counts[(key & 15) as usize] = counts;
         }
@@ -542,7 +542,10 @@ mod tests {
         pass_roots(&markers, &seq[450..550], [1, 30]);
         assert!(tally.merge_partition_counts(&markers.take_recorded_counts()));
         assert!(
-            !tally.merge_partition_counts(&TargetTally { markers_per_target: vec![1], counts: vec![Vec::new(); 2] })
+            !tally.merge_partition_counts(&TargetMarkerCounts {
+                markers_per_target: vec![1],
+                counts: vec![Vec::new(); 2]
+            })
         );
         let depths = TargetDepths::from_tally(&tally, &[ReadDepthProperties { bases: 60.0, error_rate: 0.0 }; 2], K);
         assert_eq!(depths.base_per_kmer_depth, [2.0; 2]);
@@ -553,7 +556,7 @@ mod tests {
         assert_eq!(of(3).depths, [80.0, 24.0]);
         // k-mers from 2985 to 3269 have the first counts.
         assert_eq!(of(3).num_well_covered, [285, 285]);
-        assert_eq!(depths.num_callable_bases(&targets, 0), 285);
+        assert_eq!(depths.count_callable_bases(&targets, 0), 285);
         let normal = depths.summarise_target_depths(&targets, 0);
         assert_eq!((normal.uncovered_targets, normal.median_depth), (2, 80.0));
         assert!((normal.mean_depth - (2.0 + 500.0 * 80.0) / 801.0).abs() < 1e-9, "{normal:?}");

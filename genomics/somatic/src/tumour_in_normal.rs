@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use genuma_pair::interval::{Estimate, MIN_PROBABILITY_FOR_LOG, log_factorials};
+use genuma_pair::confidence_interval::{Estimate, MIN_PROBABILITY_FOR_LOG, log_factorials};
 use genuma_pair::purity::PurityEstimate;
 
 use crate::tumour_alleles::{
@@ -201,7 +201,7 @@ pub fn estimate_tumour_in_normal(
 /// Ratio of the allele fraction in the normal to that in the tumour, estimated before calls are made. If there are too
 /// few alleles for the model, it is the ratio of the sums of counts, unless inherited alleles may be among them. `None`
 /// if it cannot be estimated.
-pub(crate) fn fraction_ratio_before_calls(alleles: &TumourAlleles, modal_depth: f64) -> Option<Estimate> {
+pub(crate) fn estimate_fraction_ratio_before_calls(alleles: &TumourAlleles, modal_depth: f64) -> Option<Estimate> {
     match estimate_fraction_ratio(alleles, modal_depth) {
         Ok(ratio) => return Some(ratio),
         Err(NotEstimatedReason::TooFewAlleles) => {}

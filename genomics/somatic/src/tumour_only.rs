@@ -115,12 +115,12 @@ pub(crate) fn set_tumour_only_qualities(calls: &mut [VariantCall], min_quality: 
     let likelihoods: Vec<FractionLikelihoods> =
         calls.iter().map(|call| FractionLikelihoods::from_genotype(&call.genotype)).collect();
     // Structural variants are not looked up. They have the odds of alleles that the known variants do not have.
-    let has_known = calls.iter().any(|call| call.population_frequency != PopulationFrequency::NoResource);
-    let any_unlisted = if has_known { PopulationFrequency::Unlisted } else { PopulationFrequency::NoResource };
+    let has_known = calls.iter().any(|call| call.population_frequency != PopulationFrequency::NoKnownVariants);
+    let any_unlisted = if has_known { PopulationFrequency::Unlisted } else { PopulationFrequency::NoKnownVariants };
     let is_certain = |call: &VariantCall| call.genotype.filters.is_empty();
     let is_common = |call: &VariantCall| match call.population_frequency {
         // Nearly all variants of a person are germline variants.
-        PopulationFrequency::NoResource => !has_known,
+        PopulationFrequency::NoKnownVariants => !has_known,
         PopulationFrequency::Unlisted => false,
         PopulationFrequency::Listed(frequency) => frequency >= p.min_common_frequency,
     };
@@ -137,7 +137,7 @@ pub(crate) fn set_tumour_only_qualities(calls: &mut [VariantCall], min_quality: 
     for (call, likelihoods) in calls.iter_mut().zip(likelihoods) {
         let prior = match call.population_frequency {
             PopulationFrequency::Listed(_) => call.population_frequency.germline_prior_log_odds(false),
-            PopulationFrequency::NoResource | PopulationFrequency::Unlisted => unlisted_prior,
+            PopulationFrequency::NoKnownVariants | PopulationFrequency::Unlisted => unlisted_prior,
         };
         let against_germline = -likelihoods.germline(fractions).ln() - prior;
         let phred = (against_germline * 10.0 / std::f64::consts::LN_10).clamp(0.0, p.max_quality);

@@ -17,7 +17,7 @@ use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, RetainedSide, is_on_tar
 use crate::contig_filter::RejectReason;
 use crate::contig_placement::PlacedContig;
 use crate::event::Event;
-use crate::explanation::{Explanation, ExplanationKind};
+use crate::explanation::{Explanation, ExplanationMethod};
 use crate::group_assembly::TracedVariantPairs;
 use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::labelled_pair::find_candidates_in_read;
@@ -113,7 +113,7 @@ fn canonical_kmers(seq: &[u8], k: u32) -> HashSet<u64> {
     let mut read = BaseCodes::default();
     read.encode_bases(seq, seq, 0);
     tandem_repeat::for_each_repeat(seq, read.packed(), |t| {
-        all.extend(tandem_repeat::encode_repeat(seq, t, k).map(|s| s.kmer))
+        all.extend(tandem_repeat::encode_repeat_kmer(seq, t, k).map(|s| s.kmer))
     });
     all
 }
@@ -299,7 +299,7 @@ impl VariantTracer {
                     .map(|f| format!("{} (mapping quality {})", format_change(&f.change, genome), f.mapq))
                     .collect();
                 let found = if found.is_empty() { "no change".to_owned() } else { found.join(", ") };
-                let left_out = unworthy.map_or("", RejectReason::reason_for_one_contig);
+                let left_out = unworthy.map_or("", RejectReason::text_for_one_contig);
                 trace.lines.push(format!("compare: contig {c}: {found}{left_out}"));
                 if !compared.explanations.is_empty() {
                     let explanations = Explanation::format_explanations(&compared.explanations);
@@ -341,7 +341,7 @@ impl VariantTracer {
                     none = false;
                     let locus = &loci[call.locus];
                     trace.lines.push(format_call(e, call, locus, words, genome));
-                    if let [Explanation { kind: ExplanationKind::NormalHaplotype, .. }, ..] =
+                    if let [Explanation { kind: ExplanationMethod::NormalHaplotype, .. }, ..] =
                         locus.contig.explanations[..]
                     {
                         let explanations = Explanation::format_explanations(&locus.contig.explanations);

@@ -200,7 +200,7 @@ pub fn format_vcf_record(record: &VcfRecord, genome: &Reference, has_normal: boo
         record.pos,
         record.id,
         record.reference,
-        record.alt_text(genome),
+        record.format_alt(genome),
         quality,
         info_field(record, has_normal),
     )

@@ -139,7 +139,7 @@ impl VcfRecord {
     }
 
     /// Formats the ALT field as VCF text.
-    pub fn alt_text(&self, genome: &Reference) -> String {
+    pub fn format_alt(&self, genome: &Reference) -> String {
         match &self.alternative {
             AltAllele::Bases(bases) => bases.clone(),
             AltAllele::Symbolic(class) => format!("<{}>", class.class_name()),

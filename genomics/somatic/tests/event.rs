@@ -17,7 +17,7 @@ const R: RetainedSide = RetainedSide::Right;
 const CLEAN: CallThresholds = CallThresholds {
     has_fold_back_artefacts: false,
     known_bases: 0,
-    has_unknown_copies: false,
+    has_unknown_duplicates: false,
     may_raise_quality: false,
     min_quality: 8.0,
     min_molecules: 3,
@@ -31,7 +31,7 @@ fn call(change: Change, locus: usize, quality: f64) -> VariantCall {
         error_frequency: ErrorFrequency::Common,
         genotype,
         tumour_molecules: 0,
-        population_frequency: PopulationFrequency::NoResource,
+        population_frequency: PopulationFrequency::NoKnownVariants,
         panel_normals: None,
         is_fold_back: false,
         locus,

@@ -15,7 +15,7 @@ use genuma_somatic::genotype::{
     genotype_change,
 };
 use genuma_somatic::kmer_lookup::KmerLookupBuffers;
-use genuma_somatic::known_variants::KnownFrequencies;
+use genuma_somatic::known_variants::KnownVariantFrequencies;
 use genuma_somatic::labelled_pair::LabelledPair;
 use genuma_somatic::locus::{Locus, VariantCall};
 use genuma_somatic::molecule_vote::MoleculeVote;
@@ -132,8 +132,8 @@ impl Weighed {
     fn counts(&self, sample: u8) -> (usize, usize) {
         let votes = &self.votes[sample as usize];
         (
-            votes.iter().filter(|v| v.supports_reference()).count(),
-            votes.iter().filter(|v| v.supports_alternative()).count(),
+            votes.iter().filter(|v| v.supports_normal_allele()).count(),
+            votes.iter().filter(|v| v.supports_tumour_allele()).count(),
         )
     }
 
@@ -417,7 +417,7 @@ fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<VariantC
         &loci[0].compute_locus_evidence(&loci, &pairs, &errors),
         8.0,
         Admixture::default(),
-        &KnownFrequencies::default(),
+        &KnownVariantFrequencies::default(),
         true,
     )
 }
@@ -770,7 +770,7 @@ type Trait = fn(&mut MoleculeVote);
 fn traits(of_tumour_allele: Trait, of_normal_allele: Trait) -> Vec<Filter> {
     let (mut normal, mut tumour) = (ballot(60, 0), ballot(40, 40));
     for vote in normal.iter_mut().chain(&mut tumour) {
-        if vote.supports_alternative() { of_tumour_allele(vote) } else { of_normal_allele(vote) }
+        if vote.supports_tumour_allele() { of_tumour_allele(vote) } else { of_normal_allele(vote) }
     }
     reasons(&normal, &tumour)
 }

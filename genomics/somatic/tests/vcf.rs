@@ -82,7 +82,7 @@ fn call(change: Change) -> VariantCall {
         error_frequency: ErrorFrequency::Common,
         genotype,
         tumour_molecules: 20,
-        population_frequency: PopulationFrequency::NoResource,
+        population_frequency: PopulationFrequency::NoKnownVariants,
         panel_normals: None,
         is_fold_back: false,
         locus: 6,

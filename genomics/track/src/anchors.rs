@@ -33,7 +33,7 @@ struct AnchorKmer {
     /// k-mer does not place reads in the right frame.
     right: Option<i16>,
     /// The allele that the k-mer covers.
-    covers: CoveredAllele,
+    covered_allele: CoveredAllele,
     /// Another k-mer that must also occur exactly once in the reference; 0 if none is required.
     required_unique_kmer: u64,
 }
@@ -62,7 +62,7 @@ pub(crate) struct AnchorOccurrence {
     /// Position of the k-mer in the right frame; `None` if it does not place reads there.
     pub right: Option<i16>,
     /// The allele that the k-mer covers.
-    pub covers: CoveredAllele,
+    pub covered_allele: CoveredAllele,
 }
 
 /// The anchor k-mers of all junctions, with their occurrences on the junctions.
@@ -113,7 +113,7 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
             let lies = at < gap && at + size as i32 > 0;
             let over = if lies { CoveredAllele::Reference } else { CoveredAllele::Flank };
             let (kmer, forward) = (kmer.canonical(), kmer.forward < kmer.reverse);
-            all.push(AnchorKmer { kmer, forward, left, right, covers: over, required_unique_kmer: 0 });
+            all.push(AnchorKmer { kmer, forward, left, right, covered_allele: over, required_unique_kmer: 0 });
         }
     };
     if let Some(left) = &junction.left {
@@ -123,7 +123,7 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     if let (Some(right), None) = (&junction.right, junction.deleted_len) {
         reference(right, false);
     }
-    let [from, to] = junction.cuts.map(|cut| cut as i32);
+    let [from, to] = junction.side_bounds.map(|cut| cut as i32);
     let kmer_at = |side: &Option<(Vec<u8>, usize)>, at: i32| {
         let (seq, cut) = side.as_ref()?;
         let start = usize::try_from(*cut as i32 + at).ok()?;
@@ -150,7 +150,7 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
             forward: kmer.forward < kmer.reverse,
             left: junction.left.as_ref().map(|_| (start - from) as i16),
             right: junction.right.as_ref().filter(|_| !substitution).map(|_| (start - to) as i16),
-            covers: CoveredAllele::Alternative,
+            covered_allele: CoveredAllele::Alternative,
             required_unique_kmer: required,
         });
     }
@@ -159,7 +159,7 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     let both = [&junction.left, &junction.right];
     let own: HashSet<u64> =
         both.into_iter().flatten().flat_map(|(seq, _)| kmers(seq, k)).map(|(_, kmer)| kmer.canonical()).collect();
-    all.retain(|anchor| anchor.covers != CoveredAllele::Alternative || !own.contains(&anchor.kmer));
+    all.retain(|anchor| anchor.covered_allele != CoveredAllele::Alternative || !own.contains(&anchor.kmer));
     all
 }
 
@@ -193,15 +193,16 @@ impl AnchorKmerIndex {
         let (mut known, mut alone) = (Vec::with_capacity(junctions.len()), Vec::with_capacity(junctions.len()));
         for (number, junction) in (0..).zip(junctions) {
             let all = candidate_anchors(junction, k);
-            let fits = |a: &&AnchorKmer| match a.covers == CoveredAllele::Alternative {
+            let fits = |a: &&AnchorKmer| match a.covered_allele == CoveredAllele::Alternative {
                 true => copies(a.kmer) == 0 && (a.required_unique_kmer == 0 || copies(a.required_unique_kmer) == 1),
                 false => copies(a.kmer) == 1,
             };
             let taken: Vec<&AnchorKmer> = all.iter().filter(fits).collect();
-            let changed = taken.iter().filter(|a| a.covers == CoveredAllele::Alternative).count();
+            let changed = taken.iter().filter(|a| a.covered_allele == CoveredAllele::Alternative).count();
             // If the change's k-mers occur elsewhere in the reference, reads of that locus would support the change.
-            let new = all.iter().filter(|a| a.covers == CoveredAllele::Alternative && copies(a.kmer) == 0).count();
-            let over = all.iter().filter(|a| a.covers == CoveredAllele::Alternative).count();
+            let new =
+                all.iter().filter(|a| a.covered_allele == CoveredAllele::Alternative && copies(a.kmer) == 0).count();
+            let over = all.iter().filter(|a| a.covered_allele == CoveredAllele::Alternative).count();
             let is_trackable = changed > 0 && new == over && taken.len() - changed >= MIN_REFERENCE_ANCHORS;
             known.push(is_trackable);
             alone.push(is_trackable && taken.len() == all.len());
@@ -212,7 +213,7 @@ impl AnchorKmerIndex {
                     forward: a.forward,
                     left: a.left,
                     right: a.right,
-                    covers: a.covers,
+                    covered_allele: a.covered_allele,
                 };
                 entries.extend(taken.iter().map(|a| (a.kmer, site(a))));
             }

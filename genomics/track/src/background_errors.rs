@@ -20,18 +20,18 @@ const PRIOR_MOLECULES_PER_ERROR: f64 = 2e4;
 const LOCAL_PRIOR_WEIGHT_BASES: f64 = 3.0;
 /// Error rate (share of molecules) of indels and junctions that do not change the length of a tandem repeat. Assumed,
 /// not measured: `docs/evidence/2026-11-24-track.md`. A larger value needs more molecules for a detection.
-const LENGTH_ERROR_RATE: f64 = 5e-6;
+const NON_REPEAT_INDEL_ERROR_RATE: f64 = 5e-6;
 /// Share of the molecules with one wrong base whose next base is wrong too (empirical). A larger value needs more
 /// molecules to detect adjacent substitutions.
 const ADJACENT_ERROR_SHARE: f64 = 0.01;
 /// Maximum number of sites from which the variation of error rates between positions is estimated.
-const MAX_SHAPE_SITES: usize = 400_000;
+const MAX_GAMMA_SHAPE_SITES: usize = 400_000;
 /// Minimum and maximum shape of the gamma distribution of error rates between positions: 0.25 for very uneven rates, 20
 /// for almost equal ones.
-const SHAPE_RANGE: (f64, f64) = (0.25, 20.0);
+const GAMMA_SHAPE_RANGE: (f64, f64) = (0.25, 20.0);
 /// Shape of the gamma distribution, between positions, of slippage rates and of errors of several adjacent bases, which
 /// vary most (empirical).
-const SLIPPAGE_SHAPE: f64 = 1.0;
+const SLIPPAGE_RATE_GAMMA_SHAPE: f64 = 1.0;
 
 /// Background error rates of one sample, measured on the bases near the tracked junctions.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ pub struct BackgroundErrors {
     /// Error rate (share of molecules) by kind of substitution.
     rates: Vec<f64>,
     /// Shape of the gamma distribution of error rates between positions; a larger shape means more even rates.
-    pub shape: f64,
+    pub gamma_shape: f64,
     /// Number of molecules counted at flanking bases, and number of wrong bases among them.
     pub flank_molecules: [u64; 2],
 }
@@ -51,7 +51,7 @@ pub struct JunctionErrorRates {
     /// 1 oriented like it.
     pub rates: [f64; 2],
     /// Shape of the gamma distribution of these rates; a larger shape means less uncertainty.
-    pub shape: f64,
+    pub gamma_shape: f64,
 }
 
 impl BackgroundErrors {
@@ -78,9 +78,9 @@ impl BackgroundErrors {
             lean(wrong[k] as f64, seen[k] as f64, wider)
         };
         let rates: Vec<f64> = (0..NUM_SUBSTITUTION_KINDS).map(rate).collect();
-        let sites = flank_counts.flat_map(|w| &w.sites).take(MAX_SHAPE_SITES);
-        let shape = estimate_shape(sites, &rates);
-        BackgroundErrors { rates, shape, flank_molecules: [seen.iter().sum::<u64>() / 3, wrong.iter().sum()] }
+        let sites = flank_counts.flat_map(|w| &w.sites).take(MAX_GAMMA_SHAPE_SITES);
+        let gamma_shape = estimate_shape(sites, &rates);
+        BackgroundErrors { rates, gamma_shape, flank_molecules: [seen.iter().sum::<u64>() / 3, wrong.iter().sum()] }
     }
 
     /// Ratio of the error rate near one junction to that of all junctions, at least 1.
@@ -100,32 +100,33 @@ impl BackgroundErrors {
             (flank_counts, &junction.left, junction.is_substitution())
         else {
             return match junction.repeat {
-                Some((unit, length)) => {
-                    JunctionErrorRates { rates: [repeat_slippage_rate(unit, length); 2], shape: SLIPPAGE_SHAPE }
-                }
-                None => JunctionErrorRates { rates: [LENGTH_ERROR_RATE; 2], shape: self.shape },
+                Some((unit, length)) => JunctionErrorRates {
+                    rates: [repeat_slippage_rate(unit, length); 2],
+                    gamma_shape: SLIPPAGE_RATE_GAMMA_SHAPE,
+                },
+                None => JunctionErrorRates { rates: [NON_REPEAT_INDEL_ERROR_RATE; 2], gamma_shape: self.gamma_shape },
             };
         };
         let factor = self.local_error_factor(flank_counts);
         let rate = |base: usize, side: bool| {
             let context =
                 [cut + base - 1, cut + base, cut + base + 1].map(|at| reference.get(at).copied().unwrap_or(b'N'));
-            let new = genuma_reads::dna::encode_base(junction.alternative[junction.cuts[0] + base]);
+            let new = genuma_reads::dna::encode_base(junction.alternative[junction.side_bounds[0] + base]);
             let kind = substitution_kind(context, new, side);
-            kind.map_or(LENGTH_ERROR_RATE, |k| self.rates[k])
+            kind.map_or(NON_REPEAT_INDEL_ERROR_RATE, |k| self.rates[k])
         };
         let rates = [false, true].map(|side| {
             let differing = (0..junction.num_inserted_bases())
-                .filter(|&b| reference.get(cut + b) != junction.alternative.get(junction.cuts[0] + b));
+                .filter(|&b| reference.get(cut + b) != junction.alternative.get(junction.side_bounds[0] + b));
             let mut each: Vec<f64> = differing.map(|b| rate(b, side)).collect();
             each.sort_by(f64::total_cmp);
             // Several wrong bases at once are as rare as the rarest of them, but not independent.
             let next: f64 = if each.len() > 1 { ADJACENT_ERROR_SHARE } else { 1.0 };
-            (each.first().copied().unwrap_or(LENGTH_ERROR_RATE) * factor * next).clamp(1e-7, 0.5)
+            (each.first().copied().unwrap_or(NON_REPEAT_INDEL_ERROR_RATE) * factor * next).clamp(1e-7, 0.5)
         });
         JunctionErrorRates {
             rates,
-            shape: if junction.class == ChangeClass::Snv { self.shape } else { SLIPPAGE_SHAPE },
+            gamma_shape: if junction.class == ChangeClass::Snv { self.gamma_shape } else { SLIPPAGE_RATE_GAMMA_SHAPE },
         }
     }
 }
@@ -141,19 +142,20 @@ fn estimate_shape<'a>(sites: impl Iterator<Item = &'a SubstitutionSite>, rates: 
         chance += mean + 2.0 * mean * mean;
     }
     let surely = beyond - chance.sqrt();
-    if surely <= 0.0 { SHAPE_RANGE.1 } else { (squares / surely).clamp(SHAPE_RANGE.0, SHAPE_RANGE.1) }
+    if surely <= 0.0 { GAMMA_SHAPE_RANGE.1 } else { (squares / surely).clamp(GAMMA_SHAPE_RANGE.0, GAMMA_SHAPE_RANGE.1) }
 }
 
 /// Share of molecules in which a tandem repeat of `length` bases with units of `unit` bases slips by one unit during
 /// PCR and sequencing: twice the usual rate.
 fn repeat_slippage_rate(unit: usize, length: usize) -> f64 {
     /// Number of units of a homopolymer, and its usual slippage rate. Empirical.
-    const USUAL: [(f64, f64); 6] = [(3.0, 1e-5), (6.0, 4e-4), (8.0, 3e-3), (10.0, 0.015), (12.0, 0.05), (15.0, 0.15)];
+    const HOMOPOLYMER_SLIPPAGE_RATES: [(f64, f64); 6] =
+        [(3.0, 1e-5), (6.0, 4e-4), (8.0, 3e-3), (10.0, 0.015), (12.0, 0.05), (15.0, 0.15)];
     let copies = length as f64 / unit as f64 * if unit == 1 { 1.0 } else { 1.1 };
-    let usual = match USUAL.iter().position(|u| u.0 >= copies) {
-        Some(0) => USUAL[0].1,
+    let usual = match HOMOPOLYMER_SLIPPAGE_RATES.iter().position(|u| u.0 >= copies) {
+        Some(0) => HOMOPOLYMER_SLIPPAGE_RATES[0].1,
         Some(i) => {
-            let [(a, one), (b, other)] = [USUAL[i - 1], USUAL[i]];
+            let [(a, one), (b, other)] = [HOMOPOLYMER_SLIPPAGE_RATES[i - 1], HOMOPOLYMER_SLIPPAGE_RATES[i]];
             (one.ln() + (other.ln() - one.ln()) * (copies - a) / (b - a)).exp()
         }
         None => 0.3,
@@ -212,7 +214,7 @@ mod tests {
         let spot = |wrong: u32| SubstitutionSite { molecules: [1000, 1000], kinds: [0, 0], wrong };
         let even: Vec<SubstitutionSite> = (0..4000).map(|i| spot([0, 1, 2, 2, 3, 4, 1, 3][i % 8])).collect();
         let uneven: Vec<SubstitutionSite> = (0..4000).map(|i| spot(if i % 10 == 0 { 20 } else { 0 })).collect();
-        assert_eq!(estimate_shape(even.iter(), &rates), SHAPE_RANGE.1);
+        assert_eq!(estimate_shape(even.iter(), &rates), GAMMA_SHAPE_RANGE.1);
         assert!(estimate_shape(uneven.iter(), &rates) < 0.3);
     }
 

@@ -126,7 +126,7 @@ impl ChangeClass {
 
 /// A tracked change: one allele of the VCF file with its junctions, for which later samples are searched.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KnownChange {
+pub struct TrackedChange {
     /// The record of the VCF file, with one ALT allele.
     pub record: VcfRecord,
     /// Class of the change: SNV, MNV, indel or structural variant.
@@ -153,12 +153,12 @@ fn join_breakends(from: Breakend, inserted: &[u8], to: Breakend) -> Junction {
     Junction { from: Some(from), inserted: inserted.to_vec(), to: Some(to) }
 }
 
-impl KnownChange {
+impl TrackedChange {
     /// Converts a VCF record to a tracked change.
     ///
     /// # Errors
     /// `Err` for a record that is invalid; `Ok(Err)` with the reason for a valid record that cannot be tracked.
-    pub fn from_record(record: VcfRecord) -> Result<Result<KnownChange, (VcfRecord, UntrackableReason)>, Error> {
+    pub fn from_record(record: VcfRecord) -> Result<Result<TrackedChange, (VcfRecord, UntrackableReason)>, Error> {
         let wrong = |what: &str| Err(Error::Record { record: record.display_name(), what: what.to_owned() });
         // Telomere: some callers write breakends at position 0.
         let Some(start) = record.pos.checked_sub(1) else {
@@ -263,7 +263,7 @@ impl KnownChange {
                 vec![Junction { from, inserted: new.to_vec(), to: Some(end(begin + old.len(), Right)) }]
             }
         };
-        Ok(Ok(KnownChange { class, junctions, reference: expected, record }))
+        Ok(Ok(TrackedChange { class, junctions, reference: expected, record }))
     }
 
     /// The junctions of the change in a canonical form, which is equal for two records of the same change, whichever
@@ -303,7 +303,7 @@ fn parse_breakend(alternate: &str, here: Breakend) -> Option<Junction> {
 mod tests {
     use super::*;
 
-    fn change(alternate: &str, edit: impl FnOnce(&mut VcfRecord)) -> KnownChange {
+    fn change(alternate: &str, edit: impl FnOnce(&mut VcfRecord)) -> TrackedChange {
         let mut record = VcfRecord {
             chrom: "c".into(),
             pos: 5,
@@ -312,7 +312,7 @@ mod tests {
             ..VcfRecord::default()
         };
         edit(&mut record);
-        KnownChange::from_record(record).expect("understood").expect("trackable")
+        TrackedChange::from_record(record).expect("understood").expect("trackable")
     }
 
     fn ends(junction: &Junction) -> [Option<(usize, RetainedSide)>; 2] {
@@ -343,7 +343,7 @@ mod tests {
     fn symbolic_alleles_and_breakends_are_junctions() {
         use RetainedSide::{Left, Right};
         let ended = |r: &mut VcfRecord| r.end = Some(1015);
-        let of = |made: &KnownChange| made.junctions.iter().map(ends).collect::<Vec<_>>();
+        let of = |made: &TrackedChange| made.junctions.iter().map(ends).collect::<Vec<_>>();
         assert_eq!(of(&change("<DEL>", ended)), [[Some((4, Left)), Some((1015, Right))]]);
         assert_eq!(of(&change("<DUP>", ended)), [[Some((1014, Left)), Some((5, Right))]]);
         let both = [[Some((4, Left)), Some((1014, Left))], [Some((5, Right)), Some((1015, Right))]];
@@ -382,7 +382,7 @@ mod tests {
                 end,
                 ..VcfRecord::default()
             };
-            KnownChange::from_record(record)
+            TrackedChange::from_record(record)
         };
         assert!(matches!(of("<DEL>", None), Ok(Err((_, why))) if why.starts_with("no END")));
         for alternate in ["<INS>", "<CNV>", "<BND>", "A.", "<DEL:ME>", "AR"] {

@@ -61,7 +61,7 @@ struct MatePlacement {
     /// Position of the mate's first base in the frame.
     start: i32,
     /// The allele that the anchor k-mer of this placement covers.
-    covers: CoveredAllele,
+    covered_allele: CoveredAllele,
 }
 
 /// Evidence of one mate for one junction.
@@ -101,7 +101,7 @@ impl<'a> EvidenceCollector<'a> {
             anchors,
             junctions,
             weights: log_odds_by_quality(),
-            lookup_scratch: anchors.lookup.new_scratch(),
+            lookup_scratch: anchors.lookup.new_buffers(),
             hits: Vec::new(),
             placements: Vec::new(),
             mate_evidence: Default::default(),
@@ -169,7 +169,7 @@ impl<'a> EvidenceCollector<'a> {
                         is_forward: along,
                         is_left,
                         start: i32::from(there) - at,
-                        covers: site.covers,
+                        covered_allele: site.covered_allele,
                     }));
                 }
             }
@@ -202,7 +202,7 @@ impl<'a> EvidenceCollector<'a> {
             // If another locus is similar, or the alleles differ in length, an anchor of the supported allele is
             // required.
             let lenient = junction.is_substitution() && self.anchors.is_unique[number as usize];
-            let shows = |over: CoveredAllele| lenient || group.iter().any(|placement| placement.covers == over);
+            let shows = |over: CoveredAllele| lenient || group.iter().any(|placement| placement.covered_allele == over);
             let mut best = [u32::MAX; 2];
             let mut strange = false;
             for placement in group {
@@ -269,7 +269,7 @@ fn compare_with_alleles(
 ) -> Option<AlleleComparison> {
     let (reference, cut) = if placement.is_left { junction.left.as_ref()? } else { junction.right.as_ref()? };
     let substitution = junction.is_substitution();
-    let with = junction.cuts[usize::from(!placement.is_left)] as i32;
+    let with = junction.side_bounds[usize::from(!placement.is_left)] as i32;
     let watched = ERROR_COUNTING_BASES as i32;
     let (from, to) = match (placement.is_left, substitution) {
         (true, true) => (-watched, watched),

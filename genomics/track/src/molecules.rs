@@ -210,8 +210,8 @@ impl FlankBaseCounts {
             let wrong = &self.wrong[at];
             let right = self.right[at];
             let all: u32 = right.iter().sum::<u32>() + wrong.iter().flatten().sum::<u32>();
-            let own =
-                inside.then(|| dna::encode_base(junction.alternative[junction.cuts[0] + at - ERROR_COUNTING_BASES]));
+            let own = inside
+                .then(|| dna::encode_base(junction.alternative[junction.side_bounds[0] + at - ERROR_COUNTING_BASES]));
             let others = || (0..4u8).filter(|&base| Some(base) != own);
             let most = others().map(|base| wrong[usize::from(base)].iter().sum::<u32>()).max().unwrap_or(0);
             if most >= MIN_ALLELE_MOLECULES && f64::from(most) >= MIN_ALLELE_SHARE * f64::from(all) {

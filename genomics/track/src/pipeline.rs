@@ -14,7 +14,7 @@ use genuma_work::parallel::map_in_order;
 
 use crate::anchors::{self, AnchorKmerIndex};
 use crate::background_errors::BackgroundErrors;
-use crate::change::{KnownChange, VcfRecord};
+use crate::change::{TrackedChange, VcfRecord};
 use crate::error::Error;
 use crate::mate_evidence::EvidenceCollector;
 use crate::molecules::{self, FlankErrorCounts, MoleculeCounts};
@@ -53,7 +53,7 @@ pub struct UntrackedChange {
 
 /// Results of tracking in one sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SampleTracking {
+pub struct SampleTrackingResult {
     /// Name of the sample, as given with `--sample`.
     pub name: String,
     /// Whether the sample is the patient's normal.
@@ -72,13 +72,13 @@ pub struct SampleTracking {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackingResult {
     /// The changes that were tracked, in the order of the VCF file.
-    pub changes: Vec<KnownChange>,
+    pub changes: Vec<TrackedChange>,
     /// The changes that cannot be tracked.
     pub untracked: Vec<UntrackedChange>,
     /// Records that describe the same change as an earlier record: file position of the record, and of the earlier one.
     pub duplicate_records: Vec<[(usize, usize); 2]>,
     /// Results for each sample, in the given order.
-    pub samples: Vec<SampleTracking>,
+    pub samples: Vec<SampleTrackingResult>,
     /// Number of mates that fit neither allele of their junction.
     pub unassigned_mates: u64,
     /// Number of anchor k-mers of all junctions.
@@ -88,7 +88,7 @@ pub struct TrackingResult {
 /// Changes that were parsed from the VCF records, and records that cannot be tracked.
 #[derive(Default)]
 struct ParsedRecords {
-    changes: Vec<KnownChange>,
+    changes: Vec<TrackedChange>,
     untracked: Vec<UntrackedChange>,
     repeated: Vec<[(usize, usize); 2]>,
 }
@@ -188,7 +188,7 @@ impl TrackingJob {
     fn parse_records(&self) -> Result<ParsedRecords, Error> {
         let (mut keys, mut understood) = (HashMap::new(), ParsedRecords::default());
         for record in &self.records {
-            match KnownChange::from_record(record.clone())? {
+            match TrackedChange::from_record(record.clone())? {
                 Ok(change) => match keys.entry(change.canonical_junctions()) {
                     Entry::Occupied(known) => understood.repeated.push([record.file_position, *known.get()]),
                     Entry::Vacant(new) => {
@@ -205,7 +205,7 @@ impl TrackingJob {
     /// Builds the sequences of all junctions from the reference, and checks that the records fit it.
     fn build_junctions(
         &self,
-        changes: &[KnownChange],
+        changes: &[TrackedChange],
         meter: &ProgressCounters,
     ) -> Result<Vec<TrackedJunction>, Error> {
         let wanted: Vec<_> = changes.iter().flat_map(tracked_junction::window_requests).collect();
@@ -281,15 +281,15 @@ impl TrackingJob {
     /// detected.
     fn judge_samples(
         &self,
-        changes: &[KnownChange],
+        changes: &[TrackedChange],
         junctions: &[TrackedJunction],
         evidence: &[JunctionPairEvidence],
         depths: &JunctionDepths,
         trackable: &HashSet<usize>,
         pairs: &[u64],
-    ) -> Vec<SampleTracking> {
+    ) -> Vec<SampleTrackingResult> {
         let order = self.normal.into_iter().chain((0..self.samples.len()).filter(|s| Some(*s) != self.normal));
-        let mut samples: Vec<(usize, SampleTracking)> = Vec::new();
+        let mut samples: Vec<(usize, SampleTrackingResult)> = Vec::new();
         for number in order {
             let of = |junction: usize| {
                 let key = (junction as u32, number as u8);
@@ -322,7 +322,14 @@ impl TrackingJob {
             let name = self.samples[number].clone();
             samples.push((
                 number,
-                SampleTracking { name, is_normal, changes: results, result: whole, background, pairs: pairs[number] },
+                SampleTrackingResult {
+                    name,
+                    is_normal,
+                    changes: results,
+                    result: whole,
+                    background,
+                    pairs: pairs[number],
+                },
             ));
         }
         samples.sort_by_key(|(number, _)| *number);
@@ -332,7 +339,7 @@ impl TrackingJob {
 
 /// Checks that the reference has the bases of a record. `windows` are the reference ranges requested by
 /// [`tracked_junction::window_requests`].
-fn check_against_reference(change: &KnownChange, windows: &[ReferenceWindow]) -> Result<(), Error> {
+fn check_against_reference(change: &TrackedChange, windows: &[ReferenceWindow]) -> Result<(), Error> {
     let record = &change.record;
     let error = |what: String| Err(Error::Record { record: record.display_name(), what });
     let own = &windows[windows.len() - 1];

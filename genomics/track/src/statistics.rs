@@ -64,7 +64,7 @@ pub struct WeightedCount {
     pub found: u64,
     /// Shape of the gamma distribution that describes the uncertainty of `expected`; a large number means that
     /// `expected` is exact.
-    pub shape: f64,
+    pub gamma_shape: f64,
 }
 
 /// Number of integer steps to which the largest weight is rounded.
@@ -108,12 +108,12 @@ fn probability_below(steps: &[(usize, &WeightedCount)], sum: usize) -> f64 {
     let mut groups = vec![0.0; sum];
     let mut rate = 0.0;
     for (weight, cell) in steps {
-        let q = cell.expected / (cell.shape + cell.expected);
-        rate += -cell.shape * (-q).ln_1p();
+        let q = cell.expected / (cell.gamma_shape + cell.expected);
+        rate += -cell.gamma_shape * (-q).ln_1p();
         let mut power = 1.0;
         for (size, total) in (1..).map(|size| (size, size * weight)).take_while(|g| g.1 < sum) {
             power *= q;
-            groups[total] += cell.shape * power / size as f64;
+            groups[total] += cell.gamma_shape * power / size as f64;
         }
     }
     let mut p = vec![(-rate).exp()];
@@ -130,8 +130,8 @@ fn chernoff_bound(steps: &[(usize, &WeightedCount)], sum: f64) -> f64 {
     // the bound.
     let at = |s: f64| -> f64 {
         let of = |(w, c): &(usize, &WeightedCount)| {
-            let grown = c.expected / c.shape * (s * *w as f64).exp_m1();
-            if grown < 1.0 { -c.shape * (-grown).ln_1p() } else { f64::INFINITY }
+            let grown = c.expected / c.gamma_shape * (s * *w as f64).exp_m1();
+            if grown < 1.0 { -c.gamma_shape * (-grown).ln_1p() } else { f64::INFINITY }
         };
         steps.iter().map(of).sum::<f64>() - s * sum
     };
@@ -161,8 +161,8 @@ mod tests {
         near(binomial_interval(0, 0), [0.0, 1.0]);
     }
 
-    fn cell(expected: f64, weight: f64, found: u64, shape: f64) -> WeightedCount {
-        WeightedCount { expected, weight, found, shape }
+    fn cell(expected: f64, weight: f64, found: u64, gamma_shape: f64) -> WeightedCount {
+        WeightedCount { expected, weight, found, gamma_shape }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::change::{Breakend, ChangeClass, Junction, KnownChange, RetainedSide};
+use crate::change::{Breakend, ChangeClass, Junction, RetainedSide, TrackedChange};
 use crate::reference_windows::{ReferenceWindow, ReferenceWindowRequest};
 
 /// Number of bases on each side of a junction that its sequences contain.
@@ -22,7 +22,7 @@ pub struct TrackedJunction {
     /// The sequence with the change: left side, inserted bases, right side.
     pub alternative: Vec<u8>,
     /// Positions in `alternative`: end of the left side, and start of the right side.
-    pub cuts: [usize; 2],
+    pub side_bounds: [usize; 2],
     /// The sequence of the left side as it continues in the reference, and its number of bases before the junction;
     /// `None` without a left side.
     pub left: Option<(Vec<u8>, usize)>,
@@ -44,17 +44,17 @@ pub(crate) const ERROR_COUNTING_BASES: usize = 64;
 impl TrackedJunction {
     /// Whether the change replaces bases by the same number of bases. Such a junction has only the left frame.
     pub fn is_substitution(&self) -> bool {
-        self.deleted_len == Some(self.cuts[1] - self.cuts[0])
+        self.deleted_len == Some(self.side_bounds[1] - self.side_bounds[0])
     }
 
     /// Number of bases of `alternative` between the left and the right side.
     pub fn num_inserted_bases(&self) -> usize {
-        self.cuts[1] - self.cuts[0]
+        self.side_bounds[1] - self.side_bounds[0]
     }
 }
 
 /// The ranges of the reference that a change needs: two for each junction, and one for the bases of REF.
-pub fn window_requests(change: &KnownChange) -> Vec<ReferenceWindowRequest> {
+pub fn window_requests(change: &TrackedChange) -> Vec<ReferenceWindowRequest> {
     let around = |end: &Breakend| ReferenceWindowRequest {
         chrom: end.chrom.clone(),
         from: (end.pos + 1).saturating_sub(2 * JUNCTION_FLANK_BASES),
@@ -97,7 +97,7 @@ fn breakend_sides(end: &Breakend, window: &ReferenceWindow) -> [Vec<u8>; 2] {
 /// are the reference positions that other tracked changes affect.
 pub fn build_junction(
     change: usize,
-    known_change: &KnownChange,
+    known_change: &TrackedChange,
     junction: &Junction,
     windows: [&ReferenceWindow; 2],
     changed_positions: &BTreeSet<usize>,
@@ -116,7 +116,7 @@ pub fn build_junction(
         change,
         class: known_change.class,
         alternative,
-        cuts: [cut, cut + junction.inserted.len()],
+        side_bounds: [cut, cut + junction.inserted.len()],
         left: first.as_ref().map(|[kept, beyond]| ([&kept[..], beyond].concat(), kept.len())),
         right: second.as_ref().map(|[kept, beyond]| ([&beyond[..], kept].concat(), beyond.len())),
         deleted_len: junction.num_deleted_bases(),
@@ -140,7 +140,7 @@ fn find_changed_repeat(junction_sequences: &TrackedJunction) -> Option<(usize, u
         (junction_sequences.deleted_len?, junction_sequences.num_inserted_bases(), junction_sequences.left.as_ref()?);
     let (longer, from, changed) = match (gap, inserted) {
         (gap, 0) if gap > 0 => (seq, *cut, gap),
-        (0, inserted) if inserted > 0 => (&junction_sequences.alternative, junction_sequences.cuts[0], inserted),
+        (0, inserted) if inserted > 0 => (&junction_sequences.alternative, junction_sequences.side_bounds[0], inserted),
         _ => return None,
     };
     let bases = longer.get(from..from + changed)?;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn places(record: VcfRecord, touched: &[usize]) -> Vec<TrackedJunction> {
-        let change = KnownChange::from_record(VcfRecord { chrom: "c".into(), ..record }).unwrap().unwrap();
+        let change = TrackedChange::from_record(VcfRecord { chrom: "c".into(), ..record }).unwrap().unwrap();
         let windows: Vec<ReferenceWindow> = window_requests(&change)
             .iter()
             .map(|w| ReferenceWindow {
@@ -201,7 +201,7 @@ mod tests {
         // At the end of the sequence there are fewer bases.
         let last = VcfRecord { pos: 1000, reference: base(999), alternate: other.into(), ..VcfRecord::default() };
         let place = &places(last, &[])[0];
-        assert_eq!((place.cuts, place.alternative.len()), ([160, 161], 161));
+        assert_eq!((place.side_bounds, place.alternative.len()), ([160, 161], 161));
     }
 
     #[test]

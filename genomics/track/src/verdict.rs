@@ -18,10 +18,10 @@ const DEFAULT_ALLELE_FRACTION: f64 = 0.5;
 /// value gives changes with rare errors more weight.
 const WEIGHTING_TUMOUR_FRACTION: f64 = 1e-3;
 /// Minimum lower confidence limit of the allele fraction at which a change may be germline, if the fraction of the
-/// other changes is below [`MAX_OTHERS_FRACTION`].
+/// other changes is below [`MAX_OTHER_CHANGES_FRACTION`].
 const MIN_GERMLINE_FRACTION: f64 = 0.2;
 /// Maximum allele fraction of the other changes at which a frequent change counts as germline (empirical).
-const MAX_OTHERS_FRACTION: f64 = 0.02;
+const MAX_OTHER_CHANGES_FRACTION: f64 = 0.02;
 /// Minimum number of other changes with which a frequent change is compared.
 const MIN_OTHER_CHANGES: usize = 5;
 /// Weight of the estimated error rate, as a number of molecules, when it is combined with the molecule counts of the
@@ -109,7 +109,7 @@ struct JunctionCounts {
     found: u64,
     all: f64,
     rate: f64,
-    shape: f64,
+    gamma_shape: f64,
 }
 
 /// An estimated value with its 95% confidence interval.
@@ -161,7 +161,7 @@ pub struct JunctionObservations<'a> {
 fn weighted_count(of: &JunctionCounts, share: f64) -> WeightedCount {
     let expected = (of.all * of.rate).max(1e-12);
     let weight = if of.all > 0.0 { (1.0 + WEIGHTING_TUMOUR_FRACTION * share / of.rate).ln() } else { 0.0 };
-    WeightedCount { expected, weight, found: of.found, shape: of.shape }
+    WeightedCount { expected, weight, found: of.found, gamma_shape: of.gamma_shape }
 }
 
 /// Decides whether a change is detected, from all of its junctions. `normal` is the result of the same change in the
@@ -185,7 +185,7 @@ pub fn judge_change(
                 found,
                 all: found as f64 + votes.unchanged[side],
                 rate,
-                shape: local.shape,
+                gamma_shape: local.gamma_shape,
             });
         }
     }
@@ -240,7 +240,7 @@ pub fn judge_sample(results: &mut [ChangeResult], share: impl Fn(usize) -> Optio
         .filter(|t| stands(t))
         .fold((0, 0, 0), |sum, t| (sum.0 + t.changed, sum.1 + t.molecules, sum.2 + 1));
     let others = (changed - frequent.0) as f64 / (molecules - frequent.1).max(1) as f64;
-    if all - frequent.2 >= MIN_OTHER_CHANGES.max(frequent.2) && others < MAX_OTHERS_FRACTION {
+    if all - frequent.2 >= MIN_OTHER_CHANGES.max(frequent.2) && others < MAX_OTHER_CHANGES_FRACTION {
         results.iter_mut().filter(|t| stands(t)).for_each(|t| t.verdict = ChangeVerdict::StandsOut);
     }
     let (changed, molecules, changes) = sums(results);
@@ -327,7 +327,7 @@ mod tests {
 
     fn tracked(index: usize, changed: u32, all: f64) -> ChangeResult {
         let votes = votes(changed, all - f64::from(changed));
-        let local = JunctionErrorRates { rates: [1e-4; 2], shape: 20.0 };
+        let local = JunctionErrorRates { rates: [1e-4; 2], gamma_shape: 20.0 };
         judge_change(
             index,
             Some(0.5),
@@ -378,7 +378,7 @@ mod tests {
     fn the_normal_tells_what_is_no_tumours() {
         let normal = tracked(0, 40, 100.0);
         let votes = votes(400, 600.0);
-        let local = JunctionErrorRates { rates: [1e-4; 2], shape: 20.0 };
+        let local = JunctionErrorRates { rates: [1e-4; 2], gamma_shape: 20.0 };
         let given = || JunctionObservations { molecules: &votes, error_rates: local, downsampling_factor: 1 };
         assert_eq!(judge_change(0, None, &[given()], Some(&normal)).verdict, ChangeVerdict::InNormal);
         // Also if the change is marked as germline-like in the normal.

@@ -37,10 +37,10 @@ pub enum Error<E> {
         source: std::io::Error,
     },
     /// A closure of the caller returned an error.
-    #[error("{place}: {source}")]
+    #[error("{stage}: {source}")]
     ClosureFailed {
         /// The closure that failed, and for which task or worker.
-        place: FarmStage,
+        stage: FarmStage,
         /// Error that the closure returned.
         source: E,
     },
@@ -53,10 +53,10 @@ pub enum Error<E> {
         task: u64,
     },
     /// A closure that workers call panicked.
-    #[error("{place}: panicked: {message}")]
+    #[error("{stage}: panicked: {message}")]
     ClosurePanicked {
         /// The closure that panicked, and for which task or worker.
-        place: FarmStage,
+        stage: FarmStage,
         /// Text of the panic.
         message: String,
     },

@@ -205,7 +205,7 @@ where
                 let lane = &mut lanes[job.worker_index];
                 match job.failure.take() {
                     None => sink(&mut job.task)
-                        .map_err(|source| (next, Error::ClosureFailed { place: FarmStage::Sink(next), source }))?,
+                        .map_err(|source| (next, Error::ClosureFailed { stage: FarmStage::Sink(next), source }))?,
                     Some(fault) => return Err((next, task_error(fault, next, lane.worker))),
                 }
                 lane.free_tasks.push(job);
@@ -271,7 +271,7 @@ where
             ended => {
                 to.free_tasks.push(job);
                 let wrong = match ended {
-                    Err(source) => Some(Error::ClosureFailed { place: FarmStage::Source(number), source }),
+                    Err(source) => Some(Error::ClosureFailed { stage: FarmStage::Source(number), source }),
                     Ok(SourceStatus::WaitForResult) => Some(Error::SourceDeadlock { task: number }),
                     Ok(_) => None,
                 };
@@ -361,9 +361,9 @@ where
 }
 
 fn task_error<E>(fault: TaskFailure<E>, task: u64, worker: usize) -> Error<E> {
-    let place = FarmStage::Work { task, worker };
+    let stage = FarmStage::Work { task, worker };
     match fault {
-        TaskFailure::Failed(source) => Error::ClosureFailed { place, source },
-        TaskFailure::Panicked(message) => Error::ClosurePanicked { place, message },
+        TaskFailure::Failed(source) => Error::ClosureFailed { stage, source },
+        TaskFailure::Panicked(message) => Error::ClosurePanicked { stage, message },
     }
 }

@@ -143,11 +143,11 @@ impl WorkerSetup<'_> {
     }
 
     fn make_state<S, E>(&self, make: impl FnOnce(&CpuSlot) -> Result<S, E>) -> Result<S, Error<E>> {
-        let place = FarmStage::MakeState(self.worker);
+        let stage = FarmStage::MakeState(self.worker);
         match catch_unwind(AssertUnwindSafe(|| make(&self.cpu_slot))) {
             Ok(Ok(state)) => Ok(state),
-            Ok(Err(source)) => Err(Error::ClosureFailed { place, source }),
-            Err(panic) => Err(Error::ClosurePanicked { place, message: panic_message(&*panic) }),
+            Ok(Err(source)) => Err(Error::ClosureFailed { stage, source }),
+            Err(panic) => Err(Error::ClosurePanicked { stage, message: panic_message(&*panic) }),
         }
     }
 
@@ -161,7 +161,7 @@ impl WorkerSetup<'_> {
             })
         };
         catch_unwind(AssertUnwindSafe(|| (0..self.num_tasks).map(job).collect())).map_err(|panic| {
-            Error::ClosurePanicked { place: FarmStage::MakeTasks(self.worker), message: panic_message(&*panic) }
+            Error::ClosurePanicked { stage: FarmStage::MakeTasks(self.worker), message: panic_message(&*panic) }
         })
     }
 

@@ -95,8 +95,8 @@ fn the_first_fault_of_the_input_is_returned() {
                 let (result, count) = run(&farm, masters, 1000, faults);
                 let error = result.expect_err("a fault is an error");
                 let found = match &error {
-                    Error::ClosureFailed { place: FarmStage::Work { worker, .. }, .. }
-                    | Error::ClosurePanicked { place: FarmStage::Work { worker, .. }, .. } => {
+                    Error::ClosureFailed { stage: FarmStage::Work { worker, .. }, .. }
+                    | Error::ClosurePanicked { stage: FarmStage::Work { worker, .. }, .. } => {
                         error.to_string().replacen(&format!("worker {worker}"), "worker W", 1)
                     }
                     _ => error.to_string(),

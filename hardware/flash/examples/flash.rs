@@ -231,7 +231,7 @@ fn counts(path: &str, folder: &str, rounds: usize) -> Result<()> {
     }
     for _ in 0..rounds {
         for encoding in [PageEncoding::Fixed, PageEncoding::Compact] {
-            let spec = TableSpec { encoding, ..TableSpec::new_counts(counts, entries.keys.len() as u64) };
+            let spec = TableSpec { encoding, ..TableSpec::with_counts(counts, entries.keys.len() as u64) };
             measure_counts(&format!("{folder}/measured"), spec, &entries)?;
         }
     }

@@ -42,7 +42,7 @@ pub(crate) const DAMAGED_STREAMS_MESSAGE: &str = "its entries do not fit togethe
 
 /// Encoding of the counts of one sample on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CountCode {
+pub(crate) struct CountEncoding {
     /// The most frequent count, if a flag of one bit encodes it; `None` if it is encoded like all other counts.
     pub common: Option<u32>,
     /// The count that is encoded as 0: counts are stored as differences from it.
@@ -52,17 +52,17 @@ pub(crate) struct CountCode {
     pub width: u8,
 }
 
-impl CountCode {
+impl CountEncoding {
     /// The encoded number that marks a count stored in full.
     #[inline(always)]
-    fn escape(self) -> u32 {
+    fn full_count_marker(self) -> u32 {
         u32::MAX >> (u32::BITS - u32::from(self.width))
     }
 
     /// Total number of bits that encode `count`, with its flag.
     #[inline(always)]
     pub(crate) fn bits(self, count: u32) -> u32 {
-        let is_full = count.wrapping_sub(self.base) >= self.escape();
+        let is_full = count.wrapping_sub(self.base) >= self.full_count_marker();
         let coded = u32::from(self.width) + FULL_COUNT_BITS * u32::from(is_full);
         u32::from(self.common.is_some()) + coded * u32::from(self.common != Some(count))
     }
@@ -70,18 +70,18 @@ impl CountCode {
 
 /// Parameters of the encoding of a page: bit widths of key distances, and encodings of counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PageCode {
+pub(crate) struct CompactPageEncoding {
     /// Bit widths of key distances, ascending. The last is 64.
     pub key_widths: [u8; NUM_KEY_WIDTHS],
     /// Encoding of each sample's counts.
-    pub count_codes: Vec<CountCode>,
+    pub count_encodings: Vec<CountEncoding>,
 }
 
-impl PageCode {
+impl CompactPageEncoding {
     /// The encoding of the first pages, whose entries are not known when it is chosen. Entries have `counts` counts.
-    pub(crate) fn default_code(counts: usize) -> PageCode {
-        let code = CountCode { common: Some(1), base: 0, width: 8 };
-        PageCode { key_widths: [8, 16, 24, 32, 40, 48, 56, 64], count_codes: vec![code; counts] }
+    pub(crate) fn initial_encoding(counts: usize) -> CompactPageEncoding {
+        let code = CountEncoding { common: Some(1), base: 0, width: 8 };
+        CompactPageEncoding { key_widths: [8, 16, 24, 32, 40, 48, 56, 64], count_encodings: vec![code; counts] }
     }
 
     /// For each length of a key distance in bits (0 to 64), the selector of the narrowest width that holds it.
@@ -112,7 +112,7 @@ impl PageCode {
 /// Minimum number of entries on a full page if entries have `counts` counts.
 pub(crate) fn min_entries_per_full_page(counts: usize) -> u64 {
     let most = SELECTOR_BITS as u64 + 64 + counts as u64 * (1 + 32 + u64::from(FULL_COUNT_BITS));
-    (u64::from(PageCode::stream_bits(counts)) / most).max(1)
+    (u64::from(CompactPageEncoding::stream_bits(counts)) / most).max(1)
 }
 
 /// Number of significant bits of the distance between consecutive keys, after subtracting 1 from the distance.
@@ -171,10 +171,10 @@ fn put(page: &mut Page, at: usize, bytes: &[u8]) {
 }
 
 /// Encodes entries as a page, without its checksum. `counts` has the counts of each key, one key after the other. The
-/// entries must fit: their bits must not exceed [`PageCode::stream_bits`].
-pub(crate) fn encode_page(code: &PageCode, keys: &[u64], counts: &[[u8; 4]], page: &mut Page) {
+/// entries must fit: their bits must not exceed [`CompactPageEncoding::stream_bits`].
+pub(crate) fn encode_page(code: &CompactPageEncoding, keys: &[u64], counts: &[[u8; 4]], page: &mut Page) {
     page.0.fill(0);
-    let samples = code.count_codes.len();
+    let samples = code.count_encodings.len();
     let mut at = SimdLevel::widest_available().run_at_level(
         #[inline(always)]
         || encode_keys(code, keys, page),
@@ -183,7 +183,7 @@ pub(crate) fn encode_page(code: &PageCode, keys: &[u64], counts: &[[u8; 4]], pag
     put(page, 2, &(at as u16).to_le_bytes());
     put(page, FIRST_KEY_OFFSET_BYTES, &keys[0].to_le_bytes());
     put(page, 16, &code.key_widths);
-    for (sample, &count_code) in code.count_codes.iter().enumerate() {
+    for (sample, &count_code) in code.count_encodings.iter().enumerate() {
         let (end, num_full) = SimdLevel::widest_available().run_at_level(
             #[inline(always)]
             || match samples {
@@ -202,10 +202,10 @@ pub(crate) fn encode_page(code: &PageCode, keys: &[u64], counts: &[[u8; 4]], pag
 
 /// Writes the streams of selectors and key distances. Returns the byte offset of their end.
 #[inline(always)]
-fn encode_keys(code: &PageCode, keys: &[u64], page: &mut Page) -> usize {
+fn encode_keys(code: &CompactPageEncoding, keys: &[u64], page: &mut Page) -> usize {
     let selector_of_length = code.key_selectors_by_distance_bits();
     let mut selected = [0_u8; MAX_ENTRIES_PER_PAGE];
-    let selectors_at = HEADER_BYTES + code.count_codes.len() * COUNT_HEADER_BYTES;
+    let selectors_at = HEADER_BYTES + code.count_encodings.len() * COUNT_HEADER_BYTES;
     let mut selectors = BitWriter::new(page, selectors_at);
     let selected = &mut selected[..keys.len() - 1];
     for (pair, place) in keys.windows(2).zip(&mut *selected) {
@@ -227,7 +227,7 @@ fn encode_keys(code: &PageCode, keys: &[u64], page: &mut Page) -> usize {
 /// counts stored in full.
 #[inline(always)]
 fn encode_counts<'c>(
-    code: CountCode,
+    code: CountEncoding,
     counts: impl Iterator<Item = &'c [u8; 4]> + Clone,
     page: &mut Page,
     mut at: usize,
@@ -248,12 +248,12 @@ fn encode_counts<'c>(
     }
     let (mut numbers, mut full) = (BitWriter::new(page, at), Vec::new());
     for count in counts {
-        let number = count.wrapping_sub(code.base).min(code.escape());
+        let number = count.wrapping_sub(code.base).min(code.full_count_marker());
         let is_coded = code.common.is_none_or(|common| count != common);
         // A width of zero writes nothing.
         let mask = u32::from(is_coded).wrapping_neg();
         numbers.write(u64::from(number & mask), u32::from(code.width) & mask);
-        if number == code.escape() && is_coded {
+        if number == code.full_count_marker() && is_coded {
             full.push(count);
         }
     }
@@ -305,7 +305,7 @@ pub(crate) struct CompactPage<'p> {
 
 /// Positions of the streams of one sample's counts.
 struct CountStreams {
-    code: CountCode,
+    code: CountEncoding,
     flags_at: usize,
     numbers_at: usize,
     full_at: usize,
@@ -426,7 +426,7 @@ impl<'p> CompactPage<'p> {
         };
         let full_at = numbers_at + (num_numbers * usize::from(width)).div_ceil(8);
         let end = full_at + 4 * num_full;
-        let code = CountCode { common, base: word(header + 4), width };
+        let code = CountEncoding { common, base: word(header + 4), width };
         (end <= STREAMS_END).then_some(CountStreams { code, flags_at: at, numbers_at, full_at, num_full, end })
     }
 
@@ -473,7 +473,8 @@ impl<'p> CompactPage<'p> {
         sample: usize,
     ) -> usize {
         let CountStreams { code, flags_at, numbers_at, full_at, .. } = *streams;
-        let (escape, width, common) = (code.escape(), usize::from(code.width), code.common.unwrap_or(0));
+        let (full_count_marker, width, common) =
+            (code.full_count_marker(), usize::from(code.width), code.common.unwrap_or(0));
         let (mut bit, mut num_full) = (8 * numbers_at, 0);
         for (block, counts) in counts.chunks_mut(FLAGS_PER_READ * self.samples).enumerate() {
             let mut flags = if HAS_FLAGS { read_57_bits(self.page, 8 * flags_at + block * FLAGS_PER_READ) } else { 0 };
@@ -481,10 +482,10 @@ impl<'p> CompactPage<'p> {
                 // Masks instead of branches, which would be unpredictable.
                 let coded = if HAS_FLAGS { (flags as u32 & 1).wrapping_neg() } else { u32::MAX };
                 flags >>= 1;
-                let number = read_57_bits(self.page, bit) as u32 & escape;
+                let number = read_57_bits(self.page, bit) as u32 & full_count_marker;
                 bit += width & coded as usize;
                 let mut count = code.base.wrapping_add(number);
-                let is_full = coded != 0 && number == escape;
+                let is_full = coded != 0 && number == full_count_marker;
                 if HAS_FULL && is_full {
                     count = read_57_bits(self.page, 8 * (full_at + 4 * num_full)) as u32;
                 }
@@ -511,12 +512,13 @@ impl<'p> CompactPage<'p> {
                 }
                 None => entry,
             };
-            let (escape, width) = (streams.code.escape(), usize::from(streams.code.width));
-            let number = |rank: usize| read_57_bits(self.page, 8 * streams.numbers_at + rank * width) as u32 & escape;
+            let (full_count_marker, width) = (streams.code.full_count_marker(), usize::from(streams.code.width));
+            let number =
+                |rank: usize| read_57_bits(self.page, 8 * streams.numbers_at + rank * width) as u32 & full_count_marker;
             let own = number(rank);
             let mut count = streams.code.base.wrapping_add(own);
-            if own == escape {
-                let before = (0..rank).filter(|&rank| number(rank) == escape).count();
+            if own == full_count_marker {
+                let before = (0..rank).filter(|&rank| number(rank) == full_count_marker).count();
                 if before >= streams.num_full {
                     return None;
                 }
@@ -538,8 +540,8 @@ mod tests {
         let keys: Vec<u64> = (0..500).map(|i| (i << 30) + i * i * i % 1009).collect();
         let counts: Vec<[u8; 4]> =
             (0..500_u32).map(|i| if i % 97 == 0 { u32::MAX - i } else { i % 40 / 20 * i % 90 }.to_le_bytes()).collect();
-        let common = CountCode { common: Some(0), base: 1, width: 6 };
-        let code = PageCode { key_widths: [5, 10, 20, 31, 33, 40, 50, 64], count_codes: vec![common] };
+        let common = CountEncoding { common: Some(0), base: 1, width: 6 };
+        let code = CompactPageEncoding { key_widths: [5, 10, 20, 31, 33, 40, 50, 64], count_encodings: vec![common] };
         let mut page = Page::zeroed();
         encode_page(&code, &keys, &counts, &mut page);
         (keys, counts, page)

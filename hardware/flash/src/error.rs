@@ -116,7 +116,7 @@ pub enum Error {
     },
     /// The operating system does not permit the requested [`crate::PageReadMethod`].
     #[error("{path}: {way} is not permitted here: {source}: use automatic access", path = path.display())]
-    AccessRefused {
+    ReadMethodNotPermitted {
         /// Path of the table.
         path: PathBuf,
         /// Name of the method, such as `io_uring`.

@@ -41,13 +41,13 @@ pub(crate) fn open_for_direct_reading(path: &Path) -> io::Result<File> {
 }
 
 /// Number of evenly spaced pages that must be in the page cache for a file to count as cached.
-const NUM_PROBED_PAGES: u64 = 16;
+const NUM_SAMPLED_PAGES: u64 = 16;
 
 /// Whether a file of `pages` pages (at least one) is probably in the page cache, so that reading through the page cache
 /// is faster. Checks only some pages. `file` must not be open for direct I/O.
 pub(crate) fn is_in_page_cache(file: &File, pages: u64) -> bool {
     let mut page = [0; PAGE_BYTES];
-    let asked = NUM_PROBED_PAGES.min(pages);
+    let asked = NUM_SAMPLED_PAGES.min(pages);
     (0..asked).all(|i| {
         let at = (pages - 1) * i / (asked - 1).max(1) * PAGE_BYTES as u64;
         // NOWAIT: does not wait for the disk.

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use bytemuck::Zeroable;
 use twox_hash::XxHash3_64;
 
-use crate::compact_page::{self, CompactPage, PageCode};
+use crate::compact_page::{self, CompactPage, CompactPageEncoding};
 use crate::error::TablePart;
 use crate::filter::{self, ENTRIES_PER_COMPACT_FILTER_GROUP, FilterLayout, PAGES_PER_FILTER_GROUP};
 
@@ -130,7 +130,7 @@ impl PageLayout {
 
     /// Encodes the entries of a complete page, without its checksum. `code` has the parameters of a compact page;
     /// `None` with a fixed layout.
-    pub(crate) fn encode_page(&self, code: Option<&PageCode>, keys: &[u64], values: &[u8], page: &mut Page) {
+    pub(crate) fn encode_page(&self, code: Option<&CompactPageEncoding>, keys: &[u64], values: &[u8], page: &mut Page) {
         match code {
             None => self.encode_entries(page, keys, values),
             Some(code) => compact_page::encode_page(code, keys, values.as_chunks().0, page),

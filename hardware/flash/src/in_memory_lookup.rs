@@ -6,7 +6,7 @@ use genuma_machine::processor::run_with_widest_simd;
 use crate::filter;
 use crate::hash::hash_key;
 use crate::index::KEYS_PER_BATCH;
-use crate::lookup_results::LookupResultsMut as Room;
+use crate::lookup_results::LookupResultsMut as ResultSlots;
 use crate::table::Table;
 
 /// A key that is neither a hot entry nor known to be absent, so that its page must be read.
@@ -31,13 +31,13 @@ pub struct LookupCounts {
     pub pages_read: u64,
 }
 
-/// Looks up `keys` without reading pages: writes the values of hot entries to `room`, and appends the keys whose pages
+/// Looks up `keys` without reading pages: writes the values of hot entries to `result_slots`, and appends the keys whose pages
 /// must be read to `wanted`. `first` is the index of the first of `keys` in the request.
 pub(crate) fn look_up_in_memory(
     table: &Table,
     first: usize,
     keys: &[u64],
-    room: &mut Room<'_>,
+    result_slots: &mut ResultSlots<'_>,
     wanted: &mut Vec<PageLookup>,
     counted: &mut LookupCounts,
 ) {
@@ -72,7 +72,7 @@ pub(crate) fn look_up_in_memory(
         for &number in left {
             match table.hot.get(keys[number], hashes[number]) {
                 Some(value) => {
-                    room.set_value(first + number, value);
+                    result_slots.set_value(first + number, value);
                     counted.hot_hits += 1;
                 }
                 None => cold.push(keys[number], groups[number], first + number),

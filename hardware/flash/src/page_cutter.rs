@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use genuma_machine::processor::SimdLevel;
 
-use crate::compact_page::{CountCode, NUM_KEY_WIDTHS, PageCode, distance_bits_minus_one};
+use crate::compact_page::{CompactPageEncoding, CountEncoding, NUM_KEY_WIDTHS, distance_bits_minus_one};
 use crate::format::{PageEncoding, PageLayout};
 
 /// Number of pages after which the parameters of the encoding are chosen again. With fewer pages they fit the entries
@@ -26,7 +26,7 @@ const SMALL_COUNTS: usize = 256;
 #[derive(Debug, Clone)]
 pub(crate) struct FinishedPageLayout {
     pub entries: usize,
-    pub code: Option<Arc<PageCode>>,
+    pub code: Option<Arc<CompactPageEncoding>>,
 }
 
 /// Divides a sequence of entries into pages.
@@ -41,7 +41,7 @@ pub(crate) struct PageCutter {
 #[derive(Debug)]
 struct CompactState {
     samples: usize,
-    code: Arc<PageCode>,
+    code: Arc<CompactPageEncoding>,
     key_bits: [u32; 65],
     last_key: u64,
     /// Number of bits that are left in the streams of the current page.
@@ -112,13 +112,13 @@ impl PageCutter {
 
 impl CompactState {
     fn new(samples: usize) -> CompactState {
-        let code = PageCode::default_code(samples);
+        let code = CompactPageEncoding::initial_encoding(samples);
         CompactState {
             samples,
             key_bits: code.key_bits_by_distance_bits(),
             code: Arc::new(code),
             last_key: 0,
-            bits_left: PageCode::stream_bits(samples),
+            bits_left: CompactPageEncoding::stream_bits(samples),
             num_pages: 0,
             statistics: EntryStatistics::new(samples),
         }
@@ -136,7 +136,7 @@ impl CompactState {
         let before = self.last_key;
         let taken = SimdLevel::widest_available().run_at_level(
             #[inline(always)]
-            || match self.code.clone().count_codes[..] {
+            || match self.code.clone().count_encodings[..] {
                 [code] => self.add_fitting(&[code], on_page, keys, counts),
                 ref codes => self.add_fitting(codes, on_page, keys, counts),
             },
@@ -157,7 +157,7 @@ impl CompactState {
     }
 
     #[inline(always)]
-    fn add_fitting(&mut self, codes: &[CountCode], on_page: usize, keys: &[u64], counts: &[[u8; 4]]) -> usize {
+    fn add_fitting(&mut self, codes: &[CountEncoding], on_page: usize, keys: &[u64], counts: &[[u8; 4]]) -> usize {
         let (mut last_key, mut bits_left, mut taken) = (self.last_key, self.bits_left, 0);
         for (&key, own) in keys.iter().zip(counts.chunks_exact(codes.len())) {
             let mut bits = if on_page + taken == 0 { 0 } else { self.key_bits[distance_bits_minus_one(last_key, key)] };
@@ -183,7 +183,7 @@ impl CompactState {
             self.statistics = EntryStatistics::new(self.samples);
         }
         self.num_pages += 1;
-        self.bits_left = PageCode::stream_bits(self.samples);
+        self.bits_left = CompactPageEncoding::stream_bits(self.samples);
         cut
     }
 }
@@ -195,8 +195,8 @@ impl EntryStatistics {
     }
 
     /// Chooses the encoding for entries with these statistics.
-    fn choose_code(&self) -> PageCode {
-        let mut key_widths = PageCode::default_code(0).key_widths;
+    fn choose_code(&self) -> CompactPageEncoding {
+        let mut key_widths = CompactPageEncoding::initial_encoding(0).key_widths;
         let all: u32 = self.distances.iter().sum();
         if all > 0 {
             let (mut width, mut below) = (0, self.distances[0]);
@@ -208,7 +208,10 @@ impl EntryStatistics {
                 *chosen = width as u8;
             }
         }
-        PageCode { key_widths, count_codes: self.counts.iter().map(CountHistogram::choose_code).collect() }
+        CompactPageEncoding {
+            key_widths,
+            count_encodings: self.counts.iter().map(CountHistogram::choose_code).collect(),
+        }
     }
 }
 
@@ -225,7 +228,7 @@ impl CountHistogram {
     }
 
     /// Chooses the encoding of counts with these frequencies that takes the fewest bits.
-    fn choose_code(&self) -> CountCode {
+    fn choose_code(&self) -> CountEncoding {
         let (without_flags, bits) = self.best_width(None);
         let (common, number) = (0..).zip(&self.small).max_by_key(|&(_, number)| number).unwrap_or((0, &0));
         let mut others = self.clone();
@@ -236,10 +239,10 @@ impl CountHistogram {
 
     /// The base and width that take the fewest bits, and the number of these bits. `common` is the count that a flag
     /// encodes.
-    fn best_width(&self, common: Option<u32>) -> (CountCode, u64) {
+    fn best_width(&self, common: Option<u32>) -> (CountEncoding, u64) {
         let base = self.small.iter().position(|&number| number > 0).unwrap_or(0) as u32;
         let all = self.num_counts();
-        let mut best = (CountCode { common, base, width: 1 }, u64::MAX);
+        let mut best = (CountEncoding { common, base, width: 1 }, u64::MAX);
         for width in 1..=32 {
             let end = u64::from(base) + (1 << width) - 1;
             let fitting = self.small.iter().take(end.min(SMALL_COUNTS as u64) as usize);
@@ -247,7 +250,7 @@ impl CountHistogram {
             let fit: u64 = fitting.chain(large).map(|&number| u64::from(number)).sum();
             let bits = all * width + 32 * (all - fit);
             if bits < best.1 {
-                best = (CountCode { common, base, width: width as u8 }, bits);
+                best = (CountEncoding { common, base, width: width as u8 }, bits);
             }
             if fit == all {
                 break;

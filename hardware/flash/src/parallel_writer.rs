@@ -85,7 +85,7 @@ impl<'w> ParallelTableWriter<'w> {
         let memory = |source| Error::NotEnoughMemory { path: self.path.clone(), source };
         Ok(KeyRangeWriter {
             table: self,
-            _watch: self.ordered_state.stop_on_panic(),
+            _watch: self.ordered_state.close_on_panic(),
             buffer: SharedBufferQueue::allocate_write_buffer().map_err(memory)?,
             firsts: Vec::new(),
             group_first_keys: Vec::new(),
@@ -363,7 +363,7 @@ impl TableWriter {
         (self.entries, self.first_key, self.last_key) = (turn.entries, turn.first, turn.last);
         self.page_cutter = turn.cutter;
         self.num_filter_entries = turn.entries;
-        self.num_cut_entries = turn.keys.len();
+        self.num_paged_entries = turn.keys.len();
         (self.keys, self.values) = (turn.keys, turn.values);
         self.hot_selector = HotEntrySelector::merge_selectors(
             choosers.into_inner().unwrap_or_else(PoisonError::into_inner),

@@ -6,7 +6,7 @@ use std::thread;
 use crate::error::Error;
 use crate::format::{self, PAGE_BYTES};
 use crate::in_memory_lookup::{LookupCounts, PageLookup, look_up_in_memory};
-use crate::lookup_results::{LookupResults, LookupResultsMut as Room};
+use crate::lookup_results::{LookupResults, LookupResultsMut as ResultSlots};
 use crate::queue::{self, CompletedRead, PageReadMethod, PageReadQueue, QueueError};
 use crate::table::{CheckedPage, Table};
 
@@ -55,14 +55,15 @@ impl Table {
         depth: usize,
         results: &mut LookupResults,
     ) -> Result<(), Error> {
-        let mut room = results.reset_for_keys(keys.len(), self.value_bytes());
+        let mut result_slots = results.reset_for_keys(keys.len(), self.value_bytes());
         let share = keys.len().div_ceil(threads.max(1)).max(1);
-        let look_up = |keys: &[u64], room: Room<'_>| self.new_reader(depth)?.fill_results(keys, room);
+        let look_up =
+            |keys: &[u64], result_slots: ResultSlots<'_>| self.new_reader(depth)?.fill_results(keys, result_slots);
         thread::scope(|scope| {
             let mut started = Vec::new();
             for keys in keys.chunks(share) {
-                let (own, others) = room.split_at(keys.len());
-                room = others;
+                let (own, others) = result_slots.split_at(keys.len());
+                result_slots = others;
                 let thread = thread::Builder::new().spawn_scoped(scope, move || look_up(keys, own));
                 started.push(thread.map_err(|source| Error::CannotStartThread { path: self.path.clone(), source })?);
             }
@@ -98,7 +99,7 @@ impl<'t> TableReader<'t> {
     }
 
     /// Method by which the reader reads pages; never [`PageReadMethod::Auto`].
-    pub fn page_access(&self) -> PageReadMethod {
+    pub fn page_read_method(&self) -> PageReadMethod {
         self.access
     }
 
@@ -124,19 +125,19 @@ impl<'t> TableReader<'t> {
     /// # Errors
     /// When a page cannot be read or is damaged. The results are then undefined.
     pub fn get_many(&mut self, keys: &[u64], results: &mut LookupResults) -> Result<(), Error> {
-        let room = results.reset_for_keys(keys.len(), self.table.value_bytes());
-        self.fill_results(keys, room)
+        let result_slots = results.reset_for_keys(keys.len(), self.table.value_bytes());
+        self.fill_results(keys, result_slots)
     }
 
-    fn fill_results(&mut self, keys: &[u64], mut room: Room<'_>) -> Result<(), Error> {
+    fn fill_results(&mut self, keys: &[u64], mut result_slots: ResultSlots<'_>) -> Result<(), Error> {
         for (window, first) in keys.chunks(KEYS_PER_WINDOW).zip((0..).step_by(KEYS_PER_WINDOW)) {
             self.lookups.clear();
-            look_up_in_memory(self.table, first, window, &mut room, &mut self.lookups, &mut self.counts);
+            look_up_in_memory(self.table, first, window, &mut result_slots, &mut self.lookups, &mut self.counts);
             match &self.table.pages {
                 Some(pages) => {
                     for wanted in &self.lookups {
                         let page = CheckedPage::from_checked(self.table, wanted.page, &pages[wanted.page as usize]);
-                        let filled = room.fill_value_if_present(wanted.key_index, |value| {
+                        let filled = result_slots.fill_value_if_present(wanted.key_index, |value| {
                             page.copy_value(keys[wanted.key_index], value)
                         });
                         filled.map_err(|what| self.table.damaged_page(wanted.page, what))?;
@@ -144,15 +145,15 @@ impl<'t> TableReader<'t> {
                 }
                 None => {
                     self.lookups.sort_unstable_by_key(|wanted| wanted.page);
-                    self.read_lookup_pages(keys, &mut room)?;
+                    self.read_lookup_pages(keys, &mut result_slots)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Reads the pages of all pending lookups, as many as possible at the same time, and stores the values in `room`.
-    fn read_lookup_pages(&mut self, keys: &[u64], room: &mut Room<'_>) -> Result<(), Error> {
+    /// Reads the pages of all pending lookups, as many as possible at the same time, and stores the values in `result_slots`.
+    fn read_lookup_pages(&mut self, keys: &[u64], result_slots: &mut ResultSlots<'_>) -> Result<(), Error> {
         let queue = self.queue.as_mut().expect("pages are not in memory");
         let table = self.table;
         let mut next = 0;
@@ -193,7 +194,8 @@ impl<'t> TableReader<'t> {
                 let filled = page.and_then(|page| table.check_page(number, page)).and_then(|page| {
                     self.lookups[asked].iter().try_for_each(|wanted| {
                         let key = keys[wanted.key_index];
-                        let filled = room.fill_value_if_present(wanted.key_index, |value| page.copy_value(key, value));
+                        let filled =
+                            result_slots.fill_value_if_present(wanted.key_index, |value| page.copy_value(key, value));
                         filled.map_err(|what| table.damaged_page(number, what))
                     })
                 });
@@ -233,5 +235,5 @@ fn open_permitted_queue(table: &Table, depth: usize) -> Result<(PageReadMethod, 
         }
     }
     let (way, source) = refused.expect("there is a way to try");
-    Err(Error::AccessRefused { path: path(), way: way.name(), source })
+    Err(Error::ReadMethodNotPermitted { path: path(), way: way.name(), source })
 }

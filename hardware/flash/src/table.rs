@@ -75,25 +75,25 @@ pub struct Table {
 }
 
 /// Why opening failed, without the path of the file.
-enum OpenFault {
+enum OpenError {
     Damaged(TablePart, &'static str),
     Read(TablePart, io::Error),
     Memory(placement::Error),
 }
 
-impl From<placement::Error> for OpenFault {
+impl From<placement::Error> for OpenError {
     fn from(error: placement::Error) -> Self {
-        OpenFault::Memory(error)
+        OpenError::Memory(error)
     }
 }
 
-impl OpenFault {
+impl OpenError {
     fn with_path(self, path: &Path) -> Error {
         let path = path.to_path_buf();
         match self {
-            OpenFault::Damaged(part, what) => Error::Damaged { path, part, what },
-            OpenFault::Read(part, source) => Error::Read { path, part, source },
-            OpenFault::Memory(source) => Error::NotEnoughMemory { path, source },
+            OpenError::Damaged(part, what) => Error::Damaged { path, part, what },
+            OpenError::Read(part, source) => Error::Read { path, part, source },
+            OpenError::Memory(source) => Error::NotEnoughMemory { path, source },
         }
     }
 }
@@ -121,7 +121,7 @@ impl Table {
             let hot = read_hot(&plain, &header, options.load_hot_entries, at)?;
             Ok((index, group_index, filter, hot))
         })()
-        .map_err(|fault: OpenFault| fault.with_path(path))?;
+        .map_err(|fault: OpenError| fault.with_path(path))?;
         let file = file::open_for_direct_reading(path).map_err(opened)?;
         let (access, placement) = (options.access, at.clone());
         let path = path.to_path_buf();
@@ -290,12 +290,12 @@ pub(crate) fn read_header(path: &Path, file: &File) -> Result<TableHeader, Error
 }
 
 /// Reads a section of the file into `bytes` and checks its checksum.
-fn read_and_check(file: &File, section: &FileSection, part: TablePart, bytes: &mut [u8]) -> Result<(), OpenFault> {
-    file.read_exact_at(bytes, section.offset).map_err(|error| OpenFault::Read(part, error))?;
+fn read_and_check(file: &File, section: &FileSection, part: TablePart, bytes: &mut [u8]) -> Result<(), OpenError> {
+    file.read_exact_at(bytes, section.offset).map_err(|error| OpenError::Read(part, error))?;
     let mut checksum = SectionChecksum::default();
     checksum.add_bytes(bytes);
     let fits = checksum.checksum() == section.checksum;
-    if fits { Ok(()) } else { Err(OpenFault::Damaged(part, "its checksum does not match")) }
+    if fits { Ok(()) } else { Err(OpenError::Damaged(part, "its checksum does not match")) }
 }
 
 fn read_section<T: Pod>(
@@ -303,7 +303,7 @@ fn read_section<T: Pod>(
     section: &FileSection,
     part: TablePart,
     at: &MemoryPlacement,
-) -> Result<PlacedSlice<T>, OpenFault> {
+) -> Result<PlacedSlice<T>, OpenError> {
     let mut elements = PlacedSlice::new_zeroed(section.bytes as usize / size_of::<T>(), at)?;
     read_and_check(file, section, part, bytemuck::cast_slice_mut(&mut elements))?;
     Ok(elements)
@@ -314,22 +314,22 @@ fn read_index(
     file: &File,
     header: &TableHeader,
     at: &MemoryPlacement,
-) -> Result<(PageIndex, Option<PageIndex>), OpenFault> {
+) -> Result<(PageIndex, Option<PageIndex>), OpenError> {
     let keys: PlacedSlice<u64> = read_section(file, &header.index, TablePart::Index, at)?;
     let (pages, groups) = keys.split_at(header.pages as usize);
     for firsts in [pages, groups] {
         if !firsts.is_sorted_by(|a, b| a < b) {
-            return Err(OpenFault::Damaged(TablePart::Index, "its keys are not in order"));
+            return Err(OpenError::Damaged(TablePart::Index, "its keys are not in order"));
         }
         let ends = (firsts.first().copied(), firsts.last().copied());
         if ends.0.is_some_and(|first| first != header.first_key) || ends.1.is_some_and(|last| last > header.last_key) {
-            return Err(OpenFault::Damaged(TablePart::Index, "its first or last key differs from the header"));
+            return Err(OpenError::Damaged(TablePart::Index, "its first or last key differs from the header"));
         }
     }
     let new_index = |firsts: &[u64]| {
         PageIndex::build(firsts.len(), at, |keys| {
             keys.copy_from_slice(firsts);
-            Ok::<(), OpenFault>(())
+            Ok::<(), OpenError>(())
         })
     };
     let group_index = if groups.is_empty() { None } else { Some(new_index(groups)?) };
@@ -337,17 +337,17 @@ fn read_index(
 }
 
 /// Reads and checks the hot entries. Returns an empty table if `wanted` is false.
-fn read_hot(file: &File, header: &TableHeader, wanted: bool, at: &MemoryPlacement) -> Result<HotEntries, OpenFault> {
+fn read_hot(file: &File, header: &TableHeader, wanted: bool, at: &MemoryPlacement) -> Result<HotEntries, OpenError> {
     let bytes: PlacedSlice<u8> = read_section(file, &header.hot, TablePart::HotEntries, at)?;
     let count = header.num_hot_entries() as usize;
     if count > HotEntries::MAX_ENTRIES {
-        return Err(OpenFault::Damaged(TablePart::HotEntries, "there are too many"));
+        return Err(OpenError::Damaged(TablePart::HotEntries, "there are too many"));
     }
     let (keys, values) = bytes.split_at(count * format::KEY_BYTES);
     // An empty slice of bytes may be unaligned.
     let keys: &[u64] = if keys.is_empty() { &[] } else { bytemuck::cast_slice(keys) };
     if !keys.is_sorted_by(|a, b| a < b) {
-        return Err(OpenFault::Damaged(TablePart::HotEntries, "its keys are not in order"));
+        return Err(OpenError::Damaged(TablePart::HotEntries, "its keys are not in order"));
     }
     let (keys, values) = if wanted { (keys, values) } else { (&keys[..0], &values[..0]) };
     Ok(HotEntries::build(keys, PlacedSlice::from_slice(values, at)?, header.page_layout.value_bytes, at)?)

@@ -47,7 +47,7 @@ pub struct TableSpec {
 impl TableSpec {
     /// Specification for at most `entries` entries with `counts` 32-bit counts each (1 to 64), in compact pages. All
     /// other fields are as in [`TableSpec::new`].
-    pub fn new_counts(counts: usize, entries: u64) -> TableSpec {
+    pub fn with_counts(counts: usize, entries: u64) -> TableSpec {
         TableSpec { encoding: PageEncoding::Compact, ..TableSpec::new(counts * COUNT_BYTES, entries) }
     }
 
@@ -171,7 +171,7 @@ pub struct TableWriter {
     pub(crate) keys: Vec<u64>,
     pub(crate) values: Vec<u8>,
     /// Number of entries in `keys` that were given to the page cutter.
-    pub(crate) num_cut_entries: usize,
+    pub(crate) num_paged_entries: usize,
     pub(crate) first_key: u64,
     pub(crate) last_key: u64,
     pub(crate) page_first_keys: Vec<u64>,
@@ -212,7 +212,7 @@ impl TableWriter {
             page_cutter: PageCutter::new(shape),
             keys: Vec::new(),
             values: Vec::new(),
-            num_cut_entries: 0,
+            num_paged_entries: 0,
             first_key: 0,
             last_key: 0,
             page_first_keys: Vec::new(),
@@ -254,7 +254,7 @@ impl TableWriter {
         self.last_key = key;
         self.entries += 1;
         self.hot_selector.offer_entry(key, value, weight);
-        if self.keys.len() - self.num_cut_entries == ENTRIES_PER_CUT { self.write_complete_pages() } else { Ok(()) }
+        if self.keys.len() - self.num_paged_entries == ENTRIES_PER_CUT { self.write_complete_pages() } else { Ok(()) }
     }
 
     /// Adds entries with concatenated values; faster than adding them one by one. `weight` returns the weight of the
@@ -297,7 +297,8 @@ impl TableWriter {
     /// Divides the new entries into pages, and writes the complete pages.
     fn write_complete_pages(&mut self) -> Result<(), Error> {
         let value = self.shape.value_bytes;
-        let (new_keys, new_values) = (&self.keys[self.num_cut_entries..], &self.values[self.num_cut_entries * value..]);
+        let (new_keys, new_values) =
+            (&self.keys[self.num_paged_entries..], &self.values[self.num_paged_entries * value..]);
         let mut cuts = Vec::new();
         self.page_cutter.add_entries(new_keys, new_values, &mut cuts);
         let first = self.num_filter_entries;
@@ -310,7 +311,7 @@ impl TableWriter {
         }
         self.keys.drain(..written);
         self.values.drain(..written * value);
-        self.num_cut_entries = self.keys.len();
+        self.num_paged_entries = self.keys.len();
         Ok(())
     }
 

@@ -48,7 +48,7 @@ fn agrees(table: &Table, weights: &BTreeMap<u64, u64>, asked: &[u64], bytes: usi
     let mut answers = LookupResults::new();
     for depth in [1, 3, 64] {
         let mut reader = match table.new_reader(depth) {
-            Err(error @ Error::AccessRefused { .. }) => {
+            Err(error @ Error::ReadMethodNotPermitted { .. }) => {
                 use std::io::Write;
                 writeln!(std::io::stderr(), "skipped: a way of reading: {error}").expect("stderr");
                 return;
@@ -58,7 +58,7 @@ fn agrees(table: &Table, weights: &BTreeMap<u64, u64>, asked: &[u64], bytes: usi
         reader.get_many(asked, &mut answers).unwrap();
         assert_eq!(answers.len(), asked.len());
         for (key, answer) in asked.iter().zip(answers.iter()) {
-            assert_eq!(answer, expected(key).as_deref(), "{key:#x} by {:?}", reader.page_access());
+            assert_eq!(answer, expected(key).as_deref(), "{key:#x} by {:?}", reader.page_read_method());
         }
         let key = asked[asked.len() / 2];
         assert_eq!(reader.get(key).unwrap(), expected(&key).as_deref());

@@ -50,7 +50,7 @@ fn both_versions_have_the_same_entries_and_answers() {
         let (keys, counts) = entries(n, samples);
         let hot = |spec| TableSpec { hot_entries: 30, ..spec };
         write(&before, hot(TableSpec::new(4 * samples, n as u64)), &keys, &counts);
-        write(&compact, hot(TableSpec::new_counts(samples, n as u64)), &keys, &counts);
+        write(&compact, hot(TableSpec::with_counts(samples, n as u64)), &keys, &counts);
         let asked: Vec<u64> = keys.iter().flat_map(|&key| [key + 1, key, key - 1]).chain([0, u64::MAX]).collect();
         for access in [PageReadMethod::Auto, PageReadMethod::Memory, PageReadMethod::Pread] {
             let tables = [&before, &compact].map(|path| open(path, access));
@@ -93,7 +93,7 @@ fn a_lookup_reads_one_page_and_absent_keys_hardly_any() {
     let path = folder.path().join("t");
     let (keys, counts) = entries(100_000, 1);
     for memory_bytes in [0, u64::MAX] {
-        write(&path, TableSpec { memory_bytes, ..TableSpec::new_counts(1, 150_000) }, &keys, &counts);
+        write(&path, TableSpec { memory_bytes, ..TableSpec::with_counts(1, 150_000) }, &keys, &counts);
         let table = open(&path, PageReadMethod::Pread);
         assert!(table.num_pages() * 590 < 100_000, "{} pages", table.num_pages());
         // 12 bits a key: 24 blocks of 64 bytes for 1024 keys.
@@ -118,7 +118,7 @@ fn the_filter_does_not_depend_on_memory_or_on_what_was_announced() {
     let (keys, counts) = entries(100_000, 2);
     let mut first = None;
     for (most, memory_bytes) in [(100_000, u64::MAX), (100_000, 0), (170_000, 0), (170_000, 9 << 20), (1 << 30, 0)] {
-        write(&path, TableSpec { memory_bytes, ..TableSpec::new_counts(2, most) }, &keys, &counts);
+        write(&path, TableSpec { memory_bytes, ..TableSpec::with_counts(2, most) }, &keys, &counts);
         let bytes = fs::read(&path).unwrap();
         assert!(*first.get_or_insert_with(|| bytes.clone()) == bytes, "{most} announced, {memory_bytes} bytes");
     }
@@ -133,7 +133,7 @@ fn a_changed_byte_anywhere_is_found() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t");
     let (keys, counts) = entries(20_000, 1);
-    write(&path, TableSpec { hot_entries: 40, ..TableSpec::new_counts(1, 20_000) }, &keys, &counts);
+    write(&path, TableSpec { hot_entries: 40, ..TableSpec::with_counts(1, 20_000) }, &keys, &counts);
     let whole = fs::read(&path).unwrap();
     let options = TableOptions { load_hot_entries: false, ..TableOptions::default() };
     let read_all = || {
@@ -192,7 +192,7 @@ fn only_counts_are_compact() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t");
     for value_bytes in [0, 3, 7, 4 * 65] {
-        let spec = TableSpec { value_bytes, ..TableSpec::new_counts(1, 9) };
+        let spec = TableSpec { value_bytes, ..TableSpec::with_counts(1, 9) };
         let said = TableWriter::create(&path, spec).unwrap_err().to_string();
         assert!(
             said.ends_with(&format!("values of {value_bytes} bytes, compact pages have 1 to 64 counts of 4")),

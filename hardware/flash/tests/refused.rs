@@ -60,7 +60,7 @@ fn other_ways_are_taken_where_one_is_forbidden() {
 
     let table = Table::open(&path, &TableOptions::default()).unwrap();
     let mut reader = table.new_reader(32).unwrap();
-    assert_eq!(reader.page_access(), expected);
+    assert_eq!(reader.page_read_method(), expected);
     let asked: Vec<u64> = (0..20_000).rev().collect();
     let mut answers = LookupResults::new();
     reader.get_many(&asked, &mut answers).unwrap();
@@ -72,5 +72,5 @@ fn other_ways_are_taken_where_one_is_forbidden() {
     let table =
         Table::open(&path, &TableOptions { access: PageReadMethod::IoUring, ..TableOptions::default() }).unwrap();
     let said = table.new_reader(1).unwrap_err();
-    assert!(matches!(said, Error::AccessRefused { way: "io_uring", .. }), "{said}");
+    assert!(matches!(said, Error::ReadMethodNotPermitted { way: "io_uring", .. }), "{said}");
 }

@@ -19,7 +19,7 @@ fn entries(n: u64) -> (Vec<u64>, Vec<u32>) {
 
 /// Both ways of storing one count: with a fixed layout, and in compact pages.
 fn specs(n: u64) -> [TableSpec; 2] {
-    [TableSpec::new(4, n), TableSpec::new_counts(1, n)]
+    [TableSpec::new(4, n), TableSpec::with_counts(1, n)]
 }
 
 fn write(path: &Path, spec: TableSpec, keys: &[u64], values: &[u32], at_once: usize) {

@@ -19,7 +19,7 @@ pub fn prefetch<T>(value: &T) {
 
 /// Whether `one` and `other` start in the same 64-byte cache line.
 #[inline(always)]
-pub fn share_cache_line<T>(one: &T, other: &T) -> bool {
+pub fn start_in_same_cache_line<T>(one: &T, other: &T) -> bool {
     (std::ptr::from_ref(one).addr() ^ std::ptr::from_ref(other).addr()) < 64
 }
 

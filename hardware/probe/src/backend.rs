@@ -37,7 +37,7 @@ pub trait MeasurementBackend {
     fn instruction_set(&self) -> &'static str;
 
     /// Time in seconds since a fixed moment before the first job.
-    fn clock_s(&self) -> f64;
+    fn elapsed_s(&self) -> f64;
 }
 
 /// One repetition of one point of a loaded latency curve: the load, and the latency under this load.

@@ -68,13 +68,13 @@ pub fn measure_profile(
     backend: &mut dyn MeasurementBackend,
     watch: &mut dyn FnMut(&MeasurementProgress),
 ) -> Result<MachineProfile, Error> {
-    let begin = backend.clock_s();
+    let begin = backend.elapsed_s();
     let all_s = plan.expected_s();
     let mut done_s = 0.0;
     let mut book = Measurements::default();
     for (job, seconds) in plan.jobs_with_expected_seconds() {
         watch(&MeasurementProgress { next_job: describe_job(job), done_s, total_s: all_s });
-        let elapsed_s = backend.clock_s() - begin;
+        let elapsed_s = backend.elapsed_s() - begin;
         let late = elapsed_s > MIN_SECONDS_BEFORE_LATE && elapsed_s > MAX_SLOWDOWN * done_s;
         if late {
             book.note_missing(format!(
@@ -116,7 +116,7 @@ pub fn measure_profile(
         effort: MeasurementEffort {
             plan: plan.name.clone(),
             expected_s: all_s,
-            took_s: backend.clock_s() - begin,
+            took_s: backend.elapsed_s() - begin,
             instructions: backend.instruction_set().into(),
         },
         topology,

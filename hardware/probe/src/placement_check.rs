@@ -146,7 +146,7 @@ fn check_thread(cpu: u32, node: u32) -> ThreadPinningRow {
 
 impl PlacementReport {
     /// Number of rows with this outcome.
-    pub fn num_rows_with_outcome(&self, outcome: PlacementOutcome) -> usize {
+    pub fn count_rows_with_outcome(&self, outcome: PlacementOutcome) -> usize {
         let memory = self.memory.iter().filter(|row| row.outcome == outcome).count();
         memory + self.threads.iter().filter(|row| row.outcome == outcome).count()
     }
@@ -189,7 +189,7 @@ impl fmt::Display for PlacementReport {
         }
         let [as_asked, refused, elsewhere] =
             [PlacementOutcome::AsRequested, PlacementOutcome::Refused, PlacementOutcome::Elsewhere]
-                .map(|outcome| self.num_rows_with_outcome(outcome));
+                .map(|outcome| self.count_rows_with_outcome(outcome));
         writeln!(f, "\n{as_asked} as asked, {refused} refused by the kernel, {elsewhere} elsewhere than asked")
     }
 }
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(report.threads.len(), topology.allowed.cpus.len());
         assert_eq!(report.memory.len(), 2 * (5 + topology.allowed_memory_nodes().len()));
         // Where the kernel refuses a request, the row says so; no accepted request may be elsewhere.
-        assert_eq!(report.num_rows_with_outcome(PlacementOutcome::Elsewhere), 0, "{report}");
+        assert_eq!(report.count_rows_with_outcome(PlacementOutcome::Elsewhere), 0, "{report}");
         for row in report.memory.iter().filter(|row| row.outcome == PlacementOutcome::AsRequested) {
             assert_eq!(row.pages_by_node.values().sum::<u64>() * topology.page_bytes, BYTES_PER_POLICY, "{row:?}");
         }

@@ -26,7 +26,7 @@ pub struct SimulatedMachine {
     pub(crate) max_node_gbs: f64,
     /// Seconds that each job takes.
     pub seconds_per_job: f64,
-    clock_s: f64,
+    elapsed_s: f64,
     placed_buffers: BTreeMap<MemoryLocation, (BufferPageKind, u64)>,
 }
 
@@ -41,13 +41,13 @@ impl SimulatedMachine {
             max_thread_gbs: 12.0,
             max_node_gbs: 100.0,
             seconds_per_job: 0.25,
-            clock_s: 0.0,
+            elapsed_s: 0.0,
             placed_buffers: BTreeMap::new(),
         }
     }
 
     fn advance_clock(&mut self) {
-        self.clock_s += self.seconds_per_job;
+        self.elapsed_s += self.seconds_per_job;
     }
 
     /// Factor by which access to `memory_node` is slower than local access.
@@ -141,7 +141,7 @@ impl MeasurementBackend for SimulatedMachine {
         "model"
     }
 
-    fn clock_s(&self) -> f64 {
-        self.clock_s
+    fn elapsed_s(&self) -> f64 {
+        self.elapsed_s
     }
 }

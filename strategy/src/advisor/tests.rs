@@ -31,7 +31,10 @@ fn ask(
     let run = |strategy: Strategy| {
         tried.borrow_mut().push(strategy);
         let seconds = predict_run(&machine, &app, &strategy, threads).unwrap().seconds;
-        Ok::<TrialResult, Infallible>(TrialResult { read_s: factor(strategy) * seconds / app.reads, spent_s: 5.0 })
+        Ok::<TrialResult, Infallible>(TrialResult {
+            seconds_per_read: factor(strategy) * seconds / app.reads,
+            spent_s: 5.0,
+        })
     };
     let Ok(advice) = advise_strategy(&question, |_| None, |_, _| 5.0, run);
     (advice, tried.into_inner())
@@ -110,8 +113,8 @@ fn near_nothing_is_nothing() {
     let strategies = candidate_strategies(&topology, 64, 8);
     let question = AdviceRequest { machine: &machine, app, threads: 64, strategies: &strategies, budget: Some(10.0) };
     let run = |strategy: Strategy| {
-        let read_s = if strategy == Strategy::PLAIN_RUN { 1e-5 } else { 0.99e-5 };
-        Ok::<TrialResult, Infallible>(TrialResult { read_s, spent_s: 1.0 })
+        let seconds_per_read = if strategy == Strategy::PLAIN_RUN { 1e-5 } else { 0.99e-5 };
+        Ok::<TrialResult, Infallible>(TrialResult { seconds_per_read, spent_s: 1.0 })
     };
     let Ok(advice) = advise_strategy(&question, |_| None, |_, _| 1.0, run);
     assert_eq!(advice.strategy, Strategy::PLAIN_RUN);
@@ -143,7 +146,7 @@ fn a_failed_trial_ends_it() {
     let strategies = candidate_strategies(&topology, 64, 8);
     let question = AdviceRequest { machine: &machine, app, threads: 64, strategies: &strategies, budget: Some(1.0) };
     let run = |strategy: Strategy| match strategy {
-        Strategy::PLAIN_RUN => Ok(TrialResult { read_s: 1e-5, spent_s: 1.0 }),
+        Strategy::PLAIN_RUN => Ok(TrialResult { seconds_per_read: 1e-5, spent_s: 1.0 }),
         other => Err(other.to_string()),
     };
     assert!(advise_strategy(&question, |_| None, |_, _| 1.0, run).is_err_and(|said| said != "default"));

@@ -51,10 +51,10 @@ pub(super) const BOWTIE2: AlignerProgram = AlignerProgram {
     named: ["-1", "-2", "-U", "--interleaved"],
     commas: true,
     threads: Some("-p"),
-    conclude,
+    derive_facts,
 };
 
-fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
+fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let mut prefix = index_path(sketch)?;
     let there =
         |prefix: &PathBuf| [".1.bt2", ".1.bt2l"].iter().any(|extension| path_with_suffix(prefix, extension).exists());
@@ -72,7 +72,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     };
     let determinism = match sketch.threads {
         _ if sketch.has_option("--non-deterministic") => {
-            Determinism::Loose("--non-deterministic: random numbers begin with the time".to_owned())
+            Determinism::Nondeterministic("--non-deterministic: random numbers begin with the time".to_owned())
         }
         _ if sketch.has_option("--reorder") => Determinism::Exact,
         ThreadSetting::Given(1) | ThreadSetting::ProgramDefault => Determinism::Exact,

@@ -55,7 +55,7 @@ const fn verb(
     files: &'static [&'static str],
     verb: &'static str,
     table: OptionTable,
-    conclude: fn(&ParsedCommand) -> Result<InvocationFacts, Error>,
+    derive_facts: fn(&ParsedCommand) -> Result<InvocationFacts, Error>,
 ) -> AlignerProgram {
     AlignerProgram {
         grammar: OptionGrammar { aligner, table, style: OptionStyle::Getopt },
@@ -65,7 +65,7 @@ const fn verb(
         named: [""; 4],
         commas: false,
         threads: Some("-t"),
-        conclude,
+        derive_facts,
     }
 }
 
@@ -79,13 +79,13 @@ pub(super) const BWA_ALN: AlignerProgram = verb("bwa aln", &["bwa"], "aln", ALN_
 pub(super) const BWA_SAMSE: AlignerProgram = AlignerProgram {
     operands: OperandKinds::IndexReads { between: 1 },
     threads: None,
-    ..verb("bwa samse", &["bwa"], "samse", SAMSE_OPTIONS, in_sequence)
+    ..verb("bwa samse", &["bwa"], "samse", SAMSE_OPTIONS, sequential_facts)
 };
 /// Command preset of `bwa sampe`.
 pub(super) const BWA_SAMPE: AlignerProgram = AlignerProgram {
     operands: OperandKinds::IndexReads { between: 2 },
     threads: None,
-    ..verb("bwa sampe", &["bwa"], "sampe", SAMPE_OPTIONS, in_sequence)
+    ..verb("bwa sampe", &["bwa"], "sampe", SAMPE_OPTIONS, sequential_facts)
 };
 
 fn index(sketch: &ParsedCommand) -> Result<AlignerIndex, Error> {
@@ -122,7 +122,7 @@ fn mem(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     Ok(InvocationFacts {
         depends: ReadDependence::Blocks { bases, per_thread, even: true, min_reads: 0, numbered: true },
         // With -p bwa compares names to find mates.
-        strays: true,
+        accepts_unpaired_in_interleaved: true,
         extra: vec![CommandWord::literal("-K"), CommandWord(vec![WordPart::BlockBases])],
         ..InvocationFacts::read_by_read(Some(index), reads)
     })
@@ -141,7 +141,7 @@ fn aln(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
 
 /// Facts of `bwa samse` and `bwa sampe`. They take random numbers from one sequence for all reads, so the result for a
 /// read depends on all reads before it.
-fn in_sequence(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
+fn sequential_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let facts = match sketch.aligner {
         "bwa samse" => one_file(sketch, ReadFiles::Single)?,
         _ if sketch.read_operands.len() != 2 => {
@@ -151,5 +151,5 @@ fn in_sequence(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
             InvocationFacts::read_by_read(Some(index(sketch)?), sketch.read_files_and_input(false, ReadFiles::Single)?)
         }
     };
-    Ok(InvocationFacts { depends: ReadDependence::Everything, ..facts })
+    Ok(InvocationFacts { depends: ReadDependence::AllEarlierReads, ..facts })
 }

@@ -43,10 +43,10 @@ pub(super) const GEM_MAPPER: AlignerProgram = AlignerProgram {
     named: ["-1", "-2", "-i", "-i"],
     commas: false,
     threads: Some("-t"),
-    conclude,
+    derive_facts,
 };
 
-fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
+fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let file = index_path(sketch)?;
     if sketch.option_value("-F").is_some_and(|format| format != "SAM") {
         return Err(sketch.usage_error("genuma merges SAM only; omit -F".to_owned()));
@@ -68,7 +68,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         || (reads.0 == ReadFiles::Unnamed && !sketch.has_option("-p") && reads.1 == ReadInputMode::OneFile);
     let why = "the length of templates is estimated by buffers of the input, which differ between instances";
     Ok(InvocationFacts {
-        determinism: if single { Determinism::Exact } else { Determinism::Loose(why.to_owned()) },
+        determinism: if single { Determinism::Exact } else { Determinism::Nondeterministic(why.to_owned()) },
         ..InvocationFacts::read_by_read(Some(index), reads)
     })
 }

@@ -36,10 +36,10 @@ pub(super) const MINIBWA_MAP: AlignerProgram = AlignerProgram {
     named: [""; 4],
     commas: false,
     threads: Some("-t"),
-    conclude,
+    derive_facts,
 };
 
-fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
+fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let prefix = index_path(sketch)?;
     let pairs = sketch.option_value("-x") != Some("lr") && !matches!(sketch.option_value("--pe"), Some("no" | "n"));
     let reads = sketch.read_files_and_input(false, if pairs { ReadFiles::Mixed } else { ReadFiles::Single })?;

@@ -42,10 +42,10 @@ pub(super) const MINIMAP2: AlignerProgram = AlignerProgram {
     named: [""; 4],
     commas: false,
     threads: Some("-t"),
-    conclude,
+    derive_facts,
 };
 
-fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
+fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     if !sketch.has_option("-a") {
         let why = "without -a it writes PAF, which has no line for reads without a hit; add -a";
         return Err(sketch.usage_error(why.to_owned()));

@@ -48,7 +48,7 @@ struct AlignerProgram {
     /// Option for the number of threads; `None` if the program has one thread.
     threads: Option<&'static str>,
     /// Derives from a command line how the aligner treats reads.
-    conclude: fn(&ParsedCommand) -> Result<InvocationFacts, Error>,
+    derive_facts: fn(&ParsedCommand) -> Result<InvocationFacts, Error>,
 }
 
 /// Meaning of operands (words that are not options).
@@ -71,7 +71,7 @@ struct InvocationFacts {
     /// The read files, and how an instance reads them.
     reads: (ReadFiles, ReadInputMode),
     /// Whether the aligner accepts unpaired reads in an interleaved file.
-    strays: bool,
+    accepts_unpaired_in_interleaved: bool,
     format: OutputFormat,
     depends: ReadDependence,
     determinism: Determinism,
@@ -86,11 +86,11 @@ impl InvocationFacts {
         InvocationFacts {
             index,
             reads,
-            strays: false,
+            accepts_unpaired_in_interleaved: false,
             format: OutputFormat::Sam,
             depends: ReadDependence::Nothing,
             determinism: Determinism::Exact,
-            order: RecordOrder::AsRead,
+            order: RecordOrder::InputOrder,
             extra: Vec::new(),
         }
     }
@@ -161,7 +161,7 @@ impl AlignerProgram {
     fn parse_invocation(&self, given: &[OsString]) -> Result<Invocation, Error> {
         let head = 1 + usize::from(self.verb.is_some());
         let sketch = ParsedCommand::from_items(self, self.grammar.parse_words(&given[head..])?)?;
-        let facts = (self.conclude)(&sketch)?;
+        let facts = (self.derive_facts)(&sketch)?;
         let mut added: Vec<CommandWord> = Vec::new();
         if let Some(option) = self.threads {
             added.extend([CommandWord::literal(option), CommandWord(vec![WordPart::Threads])]);
@@ -187,7 +187,7 @@ impl AlignerProgram {
             reads: facts.reads.0,
             aligned: AlignedOptions::default(),
             feed: facts.reads.1,
-            unpaired_in_interleaved: facts.strays,
+            unpaired_in_interleaved: facts.accepts_unpaired_in_interleaved,
             threads,
             index: facts.index,
             output: sketch.output,

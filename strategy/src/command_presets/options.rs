@@ -71,9 +71,9 @@ pub(super) enum CommandItem {
         /// Main name of the option.
         name: &'static str,
         /// What genuma does with the option.
-        means: OptionRole,
+        role: OptionRole,
         /// Text of the option as the program reads it, without its value: `-t`, `--cs=`.
-        spelled: OsString,
+        option_text: OsString,
         /// Value of the option, if it has one.
         value: Option<OsString>,
         /// Word between the option and its value: the type of the value (`-sam` in `-o -sam FILE`), or the first of two
@@ -98,25 +98,25 @@ pub(super) struct OptionGrammar {
 
 struct OptionEntry {
     takes: OptionArgument,
-    means: OptionRole,
+    role: OptionRole,
     name: &'static str,
 }
 
 impl OptionGrammar {
     fn find_option(&self, word: &OsStr) -> Option<OptionEntry> {
-        self.table.iter().find_map(|&(takes, means, names)| {
+        self.table.iter().find_map(|&(takes, role, names)| {
             let matches = |alias: &str| match takes {
                 OptionArgument::Attached => word.as_bytes().starts_with(alias.as_bytes()),
                 _ => word == alias,
             };
             let option = names.split_whitespace().find(|option| option.split('|').any(matches))?;
-            Some(OptionEntry { takes, means, name: option.split('|').next().unwrap_or(option) })
+            Some(OptionEntry { takes, role, name: option.split('|').next().unwrap_or(option) })
         })
     }
 
     fn refused_error(&self, option: &OsStr, why: &str) -> Error {
         let option = option.to_string_lossy().into_owned();
-        Error::Refused { aligner: self.aligner.to_owned(), option, why: why.to_owned() }
+        Error::UnsupportedOption { aligner: self.aligner.to_owned(), option, why: why.to_owned() }
     }
 
     fn unknown_error(&self, option: &OsStr) -> Error {
@@ -177,17 +177,17 @@ impl OptionGrammar {
     fn parse_option<'a>(
         &self,
         entry: OptionEntry,
-        mut spelled: OsString,
+        mut option_text: OsString,
         glued: Option<OsString>,
         rest: &mut impl Iterator<Item = &'a OsString>,
     ) -> Result<CommandItem, Error> {
-        let OptionEntry { takes, means, name } = entry;
-        if let OptionRole::Refuse(why) = means {
-            return Err(self.refused_error(&spelled, why));
+        let OptionEntry { takes, role, name } = entry;
+        if let OptionRole::Refuse(why) = role {
+            return Err(self.refused_error(&option_text, why));
         }
-        let mut next = || rest.next().cloned().ok_or_else(|| self.refused_error(&spelled, "its value is missing"));
+        let mut next = || rest.next().cloned().ok_or_else(|| self.refused_error(&option_text, "its value is missing"));
         let (kind, value) = match (takes, glued) {
-            (OptionArgument::Nothing, Some(_)) => return Err(self.refused_error(&spelled, "it takes no value")),
+            (OptionArgument::Nothing, Some(_)) => return Err(self.refused_error(&option_text, "it takes no value")),
             (OptionArgument::Nothing | OptionArgument::OptionalValue | OptionArgument::Attached, None) => (None, None),
             (_, Some(value)) => (None, Some(value)),
             (OptionArgument::Value, None) => (None, Some(next()?)),
@@ -197,9 +197,9 @@ impl OptionGrammar {
                 word => (None, Some(word)),
             },
         };
-        if takes == OptionArgument::OptionalValue && value.is_some() && spelled.as_bytes().starts_with(b"--") {
-            spelled.push("=");
+        if takes == OptionArgument::OptionalValue && value.is_some() && option_text.as_bytes().starts_with(b"--") {
+            option_text.push("=");
         }
-        Ok(CommandItem::Option { name, means, spelled, value, kind })
+        Ok(CommandItem::Option { name, role, option_text, value, kind })
     }
 }

@@ -72,9 +72,9 @@ impl ParsedCommand {
             match item {
                 CommandItem::DoubleDash => sketch.words.push(CommandWord::literal("--")),
                 CommandItem::Operand(word) => sketch.add_operand(program, word)?,
-                CommandItem::Option { name, means, spelled, value, kind } => {
+                CommandItem::Option { name, role, option_text, value, kind } => {
                     sketch.options.push((name, value.clone(), kind.clone()));
-                    sketch.add_option(program, means, spelled, [kind, value])?;
+                    sketch.add_option(program, role, option_text, [kind, value])?;
                 }
             }
         }
@@ -115,19 +115,19 @@ impl ParsedCommand {
     fn add_option(
         &mut self,
         program: &AlignerProgram,
-        means: OptionRole,
-        spelled: OsString,
+        role: OptionRole,
+        option_text: OsString,
         [kind, value]: [Option<OsString>; 2],
     ) -> Result<(), Error> {
         let value_or = value.clone().unwrap_or_default();
-        match means {
+        match role {
             OptionRole::Drop | OptionRole::BlockBases | OptionRole::Refuse(_) => {}
             OptionRole::Threads => {
                 self.threads = match (value_or.to_str(), value_or.to_str().and_then(|n| n.parse().ok())) {
                     (Some("{threads}"), _) => ThreadSetting::Placeholder,
                     (_, Some(n)) if n > 0 => ThreadSetting::Given(n),
                     _ => {
-                        let why = format!("{} {}: not a number of threads", spelled.display(), value_or.display());
+                        let why = format!("{} {}: not a number of threads", option_text.display(), value_or.display());
                         return Err(self.usage_error(why));
                     }
                 };
@@ -136,19 +136,19 @@ impl ParsedCommand {
                 self.output = if value_or == "-" { OutputTarget::Stdout } else { OutputTarget::File(value_or.into()) };
             }
             OptionRole::Index => {
-                self.words.extend([CommandWord::literal(spelled), CommandWord::literal(&value_or)]);
+                self.words.extend([CommandWord::literal(option_text), CommandWord::literal(&value_or)]);
                 self.index = Some(value_or);
             }
             OptionRole::Pass => match value {
-                Some(value) if spelled.as_bytes().ends_with(b"=") => {
-                    self.words.push(CommandWord(vec![WordPart::Text(spelled), WordPart::Text(value)]));
+                Some(value) if option_text.as_bytes().ends_with(b"=") => {
+                    self.words.push(CommandWord(vec![WordPart::Text(option_text), WordPart::Text(value)]));
                 }
                 value => {
-                    self.words.extend([Some(spelled), kind, value].into_iter().flatten().map(CommandWord::literal))
+                    self.words.extend([Some(option_text), kind, value].into_iter().flatten().map(CommandWord::literal))
                 }
             },
             OptionRole::Reads1 | OptionRole::Reads2 | OptionRole::Reads | OptionRole::Interleaved => {
-                let (files, name, piece) = match means {
+                let (files, name, piece) = match role {
                     OptionRole::Reads1 => (&mut self.reads1, program.named[0], WordPart::Reads1),
                     OptionRole::Reads2 => (&mut self.reads2, program.named[1], WordPart::Reads2),
                     OptionRole::Reads => (&mut self.single, program.named[2], WordPart::Reads1),

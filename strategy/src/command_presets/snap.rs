@@ -48,7 +48,7 @@ const fn verb(aligner: &'static str, verb: &'static str, stdin: &'static [&'stat
         named: [""; 4],
         commas: false,
         threads: Some("-t"),
-        conclude,
+        derive_facts,
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) const SNAP_SINGLE: AlignerProgram = verb("snap-aligner single", "sing
 /// Command preset of `snap-aligner paired`.
 pub(super) const SNAP_PAIRED: AlignerProgram = verb("snap-aligner paired", "paired", &["-pairedInterleavedFastq", "-"]);
 
-fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
+fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let folder = index_path(sketch)?;
     if !sketch.starts_with_operand {
         return Err(sketch.usage_error("the index comes before all options".to_owned()));
@@ -73,14 +73,18 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         made_by: Some(format!("snap-aligner index REFERENCE {}", folder.display())),
     };
     let determinism = match sketch.threads {
-        _ if sketch.has_option("-at") => Determinism::Loose("-at: times are written into records".to_owned()),
-        _ if sketch.has_option("-ins") => Determinism::Loose("-ins: spacing is estimated as reads go by".to_owned()),
+        _ if sketch.has_option("-at") => {
+            Determinism::Nondeterministic("-at: times are written into records".to_owned())
+        }
+        _ if sketch.has_option("-ins") => {
+            Determinism::Nondeterministic("-ins: spacing is estimated as reads go by".to_owned())
+        }
         ThreadSetting::Given(1) => Determinism::Exact,
         _ => Determinism::Unordered,
     };
     Ok(InvocationFacts {
         determinism,
-        order: RecordOrder::AsReadByOneThread,
+        order: RecordOrder::InputOrderWithOneThread,
         extra: ["-b-", "-o", "-sam", "-"].map(CommandWord::literal).to_vec(),
         ..InvocationFacts::read_by_read(Some(index), (reads(sketch)?, ReadInputMode::Stdin))
     })

@@ -39,10 +39,10 @@ pub(super) const STROBEALIGN: AlignerProgram = AlignerProgram {
     named: [""; 4],
     commas: false,
     threads: Some("-t"),
-    conclude,
+    derive_facts,
 };
 
-fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
+fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let files = vec![index_path(sketch)?];
     let loading = if sketch.has_option("--use-index") { IndexLoading::Private } else { IndexLoading::Built };
     let reads = sketch
@@ -51,7 +51,7 @@ fn conclude(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let said = sketch.has_option("-r") || sketch.has_option("-P");
     Ok(InvocationFacts {
         depends: ReadDependence::Blocks { bases, per_thread: false, even: false, min_reads: 0, numbered: false },
-        determinism: if said { Determinism::Exact } else { Determinism::Loose(LENGTH.to_owned()) },
+        determinism: if said { Determinism::Exact } else { Determinism::Nondeterministic(LENGTH.to_owned()) },
         ..InvocationFacts::read_by_read(Some(AlignerIndex { files, loading, made_by: None }), reads)
     })
 }

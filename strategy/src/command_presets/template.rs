@@ -76,8 +76,8 @@ pub(super) fn parse_unknown_program(given: &[OsString]) -> Result<Invocation, Er
         output: OutputTarget::Stdout,
         format: OutputFormat::Sam,
         depends,
-        determinism: Determinism::Loose(why.to_owned()),
-        order: RecordOrder::AsRead,
+        determinism: Determinism::Nondeterministic(why.to_owned()),
+        order: RecordOrder::InputOrder,
     })
 }
 

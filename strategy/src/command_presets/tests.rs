@@ -128,19 +128,19 @@ fn blocks_of_the_plain_run() {
     assert_eq!(least("minibwa map r 1.fq"), (40_000, false));
     assert_eq!(least("minibwa map -K 5 r 1.fq"), (0, false));
     assert_eq!(least("bwa mem r 1.fq"), (0, true));
-    assert_eq!(understood("bwa sampe r s t 1.fq 2.fq").depends, ReadDependence::Everything);
+    assert_eq!(understood("bwa sampe r s t 1.fq 2.fq").depends, ReadDependence::AllEarlierReads);
 }
 
 #[test]
 fn determinism_and_order() {
     for (given, determinism, order) in [
-        ("bowtie2 -x b -U 1.fq", Determinism::Exact, RecordOrder::AsRead),
-        ("bowtie2 -x b -U 1.fq -p 2", Determinism::Unordered, RecordOrder::AsRead),
-        ("bowtie2 -x b -U 1.fq -p 2 --reorder", Determinism::Exact, RecordOrder::AsRead),
-        ("snap-aligner single i 1.fq -o a.sam", Determinism::Unordered, RecordOrder::AsReadByOneThread),
-        ("snap-aligner single i 1.fq -o a.sam -t 1", Determinism::Exact, RecordOrder::AsReadByOneThread),
-        ("strobealign -r 100 r 1.fq", Determinism::Exact, RecordOrder::AsRead),
-        ("gem-mapper -I x.gem -i 1.fq", Determinism::Exact, RecordOrder::AsRead),
+        ("bowtie2 -x b -U 1.fq", Determinism::Exact, RecordOrder::InputOrder),
+        ("bowtie2 -x b -U 1.fq -p 2", Determinism::Unordered, RecordOrder::InputOrder),
+        ("bowtie2 -x b -U 1.fq -p 2 --reorder", Determinism::Exact, RecordOrder::InputOrder),
+        ("snap-aligner single i 1.fq -o a.sam", Determinism::Unordered, RecordOrder::InputOrderWithOneThread),
+        ("snap-aligner single i 1.fq -o a.sam -t 1", Determinism::Exact, RecordOrder::InputOrderWithOneThread),
+        ("strobealign -r 100 r 1.fq", Determinism::Exact, RecordOrder::InputOrder),
+        ("gem-mapper -I x.gem -i 1.fq", Determinism::Exact, RecordOrder::InputOrder),
     ] {
         let invocation = understood(given);
         assert_eq!((invocation.determinism, invocation.order), (determinism, order), "{given}");
@@ -152,7 +152,7 @@ fn determinism_and_order() {
         "snap-aligner single i 1.fq -o a.sam -at",
         "other",
     ] {
-        assert!(matches!(understood(given).determinism, Determinism::Loose(_)), "{given}");
+        assert!(matches!(understood(given).determinism, Determinism::Nondeterministic(_)), "{given}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// The `@PG` line of genuma in a SAM header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeaderProgram {
+pub struct PgHeaderLine {
     /// Program name, for ID and PN of the `@PG` line.
     pub name: String,
     /// Version of genuma, for VN of the `@PG` line.
@@ -53,7 +53,7 @@ pub(crate) struct InstanceHeader {
 
 /// Converts the header `text` that an instance wrote to the header that genuma writes: with the command line of the
 /// plain run and an additional `@PG` line `genuma`.
-pub(crate) fn merge_sam_header(text: &[u8], lines: &CommandLines, genuma: &HeaderProgram) -> InstanceHeader {
+pub(crate) fn merge_sam_header(text: &[u8], lines: &CommandLines, genuma: &PgHeaderLine) -> InstanceHeader {
     let text = String::from_utf8_lossy(text);
     let mut out = String::new();
     let mut common = Vec::new();
@@ -72,7 +72,7 @@ pub(crate) fn merge_sam_header(text: &[u8], lines: &CommandLines, genuma: &Heade
         }
         out.push('\n');
     }
-    let HeaderProgram { name, version, line } = genuma;
+    let PgHeaderLine { name, version, line } = genuma;
     let mut id = name.clone();
     let mut n = 1;
     while taken.contains(&id) {
@@ -95,8 +95,8 @@ mod tests {
         line.split(' ').map(str::to_owned).collect()
     }
 
-    fn genuma() -> HeaderProgram {
-        HeaderProgram { name: "genuma".to_owned(), version: "1".to_owned(), line: "genuma run -- bwa".to_owned() }
+    fn genuma() -> PgHeaderLine {
+        PgHeaderLine { name: "genuma".to_owned(), version: "1".to_owned(), line: "genuma run -- bwa".to_owned() }
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl SaiParser {
             if self.reads <= self.skip {
                 start = at;
             }
-            if self.reads == batch.wait_for_reads() {
+            if self.reads == batch.wait_for_num_reads() {
                 given.deliver_records(&batch, self.rest[start..at].to_vec(), true);
                 (self.open, self.reads, start) = (None, 0, at);
                 self.index += 1;
@@ -112,7 +112,7 @@ impl SaiParser {
                 let first = batch
                     .wait_for_chunk(0)
                     .map_or_else(String::new, |chunk| name_for_message(chunk.name_of_template(0)));
-                Err(AlignerOutputError::MissingRecords { templates: batch.wait_for_reads() - self.reads, first })
+                Err(AlignerOutputError::MissingRecords { templates: batch.wait_for_num_reads() - self.reads, first })
             }
             (false, _) => {
                 Err(AlignerOutputError::InvalidFormat { format: ".sai", what: "it ends within a read".to_owned() })

@@ -137,7 +137,7 @@ impl OpenBatch {
 
     /// Returns the number of reads of the template, which is its number of primary records.
     fn reads(&self) -> u32 {
-        self.chunk.num_reads_of_template(self.at)
+        self.chunk.count_reads_of_template(self.at)
     }
 
     /// Moves to the next template. Returns `false` if there is none.
@@ -233,7 +233,7 @@ impl OrderedMatcher {
             return;
         }
         if self.numbered {
-            self.counted = open.batch.first_read + open.batch.wait_for_reads();
+            self.counted = open.batch.first_read + open.batch.wait_for_num_reads();
         }
         given.deliver_records(&open.batch, std::mem::take(&mut self.out), true);
         self.open = None;

@@ -47,7 +47,7 @@ pub struct NodeModel {
 pub enum IncompleteProfile {
     /// Latency or bandwidth between two nodes was not measured.
     #[error("no {what} from node {from} to node {to} in the profile; probe the machine again")]
-    Pair {
+    MissingNodePair {
         /// The missing quantity: `latency` or `bandwidth`.
         what: &'static str,
         /// Node whose CPUs access the memory.
@@ -71,7 +71,7 @@ impl MachineModel {
         let both = topology.allowed_cpu_nodes().intersection(&topology.allowed_memory_nodes());
         let latency = |from: u32, to: u32| {
             let ns = profile.dram_latency_between(from, to).map(|measured| measured.median);
-            ns.ok_or(IncompleteProfile::Pair { what: "latency", from, to })
+            ns.ok_or(IncompleteProfile::MissingNodePair { what: "latency", from, to })
         };
         let order = order_by_distance(both.iter().collect(), latency)?;
         if order.is_empty() {
@@ -199,7 +199,7 @@ fn measured_bandwidth_gbs(profile: &MachineProfile, from: u32, to: u32) -> Resul
         profile.bandwidth.iter().filter(single).max_by_key(|b| b.threads)
     };
     let found = of_pair.or_else(local).map(|b| b.total.median);
-    found.filter(|gbs| *gbs > 0.0).ok_or(IncompleteProfile::Pair { what: "bandwidth", from, to })
+    found.filter(|gbs| *gbs > 0.0).ok_or(IncompleteProfile::MissingNodePair { what: "bandwidth", from, to })
 }
 
 #[cfg(test)]

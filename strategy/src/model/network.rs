@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServiceStation {
     /// The memory controller of the node with this index.
-    Bank(usize),
+    MemoryController(usize),
     /// Path from the CPUs of one node to the memory of another.
     Path(usize, usize),
     /// Input/output lock of an instance.
@@ -20,7 +20,7 @@ pub(super) struct ThreadClass {
     /// Number of threads; a mean that may be fractional.
     pub threads: f64,
     /// Think time: time per read that a thread spends without using a station, s.
-    pub(crate) think: f64,
+    pub(crate) think_time_s: f64,
     /// Stations that a thread uses, with the service time per read at each, s.
     pub(crate) visits: Vec<(ServiceStation, f64)>,
 }
@@ -55,7 +55,7 @@ pub(super) fn solve_throughput(classes: &[ThreadClass]) -> f64 {
         for ((class, queues), visits) in classes.iter().zip(&mut queues).zip(&visits) {
             // A class of less than one thread does not meet itself either.
             let own = 1.0 / class.threads.max(1.0);
-            let mut around = class.think;
+            let mut around = class.think_time_s;
             for (queue, (station, service)) in queues.iter_mut().zip(visits) {
                 let waiting = service * (1.0 + total[*station] - *queue * own);
                 around += waiting;

@@ -15,10 +15,10 @@ pub fn published_server_model(name: &str) -> Option<MachineModel> {
 /// Four AMD Opteron 6376 with two nodes each. The sources of the numbers are in docs/internals/advisor.md.
 fn opteron_machine() -> MachineModel {
     let pair = |a: usize, b: usize| match (a == b, a / 2 == b / 2, a % 2 == b % 2) {
-        (true, _, _) => Pair { latency: 100.0, bandwidth: 11.0 },
-        (_, true, _) => Pair { latency: 160.0, bandwidth: 5.7 },
-        (_, _, true) => Pair { latency: 180.0, bandwidth: 3.5 },
-        _ => Pair { latency: 250.0, bandwidth: 2.1 },
+        (true, _, _) => NodePairPerformance { latency: 100.0, bandwidth: 11.0 },
+        (_, true, _) => NodePairPerformance { latency: 160.0, bandwidth: 5.7 },
+        (_, _, true) => NodePairPerformance { latency: 180.0, bandwidth: 3.5 },
+        _ => NodePairPerformance { latency: 250.0, bandwidth: 2.1 },
     };
     // Two threads share a module; modules count as cores.
     let node = NodeModel { cores: 4, threads: 8, memory_bytes: 16_000_000_000 };
@@ -28,16 +28,16 @@ fn opteron_machine() -> MachineModel {
 /// Four Intel Xeon E5-4620 connected as a square, one node each.
 fn xeon_machine() -> MachineModel {
     let pair = |a: usize, b: usize| match a.abs_diff(b) {
-        0 => Pair { latency: 85.0, bandwidth: 16.7 },
-        1 | 3 => Pair { latency: 150.0, bandwidth: 3.04 },
-        _ => Pair { latency: 220.0, bandwidth: 2.6 },
+        0 => NodePairPerformance { latency: 85.0, bandwidth: 16.7 },
+        1 | 3 => NodePairPerformance { latency: 150.0, bandwidth: 3.04 },
+        _ => NodePairPerformance { latency: 220.0, bandwidth: 2.6 },
     };
     let node = NodeModel { cores: 8, threads: 16, memory_bytes: 32_000_000_000 };
     build_machine("intel", vec![node; 4], pair, Threads { gain: 0.3, speed: 1.15 })
 }
 
 /// Latency (ns) and bandwidth (GB/s) from one node to another.
-struct Pair {
+struct NodePairPerformance {
     latency: f64,
     bandwidth: f64,
 }
@@ -50,11 +50,11 @@ struct Threads {
 fn build_machine(
     name: &str,
     nodes: Vec<NodeModel>,
-    pair: impl Fn(usize, usize) -> Pair,
+    pair: impl Fn(usize, usize) -> NodePairPerformance,
     threads: Threads,
 ) -> MachineModel {
     let all = 0..nodes.len();
-    let table = |pick: fn(Pair) -> f64| {
+    let table = |pick: fn(NodePairPerformance) -> f64| {
         all.clone().map(|a| all.clone().map(|b| pick(pair(a, b))).collect()).collect::<Vec<Vec<f64>>>()
     };
     MachineModel {

@@ -21,9 +21,9 @@ pub struct EvaluatedCase {
     /// The published case: aligner, data set and server with the measured runs.
     pub case: ReplayCase,
     /// Server on which the parameters were fitted.
-    pub learnt_on: String,
+    pub fitted_server: String,
     /// Strategy that the model predicts to be the fastest.
-    pub chosen: Strategy,
+    pub model_choice: Strategy,
     /// Strategy that the model predicts to be the fastest with the mean parameters of the other aligners.
     pub choice_by_other_aligners: Strategy,
     /// Strategy that each simple rule chooses, in the order of [`BaselineRule::ALL_RULES`].
@@ -35,7 +35,7 @@ pub struct EvaluatedCase {
 impl EvaluatedCase {
     /// Returns the regret of the model's choice.
     pub fn model_regret(&self) -> f64 {
-        self.case.relative_regret(self.chosen)
+        self.case.relative_regret(self.model_choice)
     }
 
     /// Returns the mean regret of the races, including the time of trials.
@@ -48,7 +48,7 @@ impl EvaluatedCase {
         for race in &self.races {
             *wins.entry(race.strategy).or_default() += 1;
         }
-        wins.into_iter().max_by_key(|(_, wins)| *wins).map_or(self.chosen, |(strategy, _)| strategy)
+        wins.into_iter().max_by_key(|(_, wins)| *wins).map_or(self.model_choice, |(strategy, _)| strategy)
     }
 }
 
@@ -74,7 +74,7 @@ pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Erro
     let mut servers: Vec<&str> = runs.iter().map(|run| run.server.as_str()).collect();
     servers.sort_unstable();
     servers.dedup();
-    let &[one, other] = servers.as_slice() else { return Err(Error::Servers(servers.len())) };
+    let &[one, other] = servers.as_slice() else { return Err(Error::NotTwoServers(servers.len())) };
     let rules = RaceRules::default();
     let mut report = ReplayReport { judged: Vec::new(), fewer_threads: Vec::new(), rules };
     for (from, to) in [(one, other), (other, one)] {
@@ -98,16 +98,16 @@ pub fn evaluate_cases(
     let others = fit_from_other_aligners(fitted);
     let one = |case: ReplayCase| {
         let machine = server_model(&case.server)?;
-        let unknown = || Error::Unknown { what: "aligner", name: case.job.aligner.clone() };
-        let app = fitted.get(&case.job).ok_or_else(unknown)?;
-        let stranger = others.get(&case.job).ok_or_else(unknown)?;
+        let unknown = || Error::Unknown { what: "aligner", name: case.workload.aligner.clone() };
+        let app = fitted.get(&case.workload).ok_or_else(unknown)?;
+        let stranger = others.get(&case.workload).ok_or_else(unknown)?;
         let strategies = case.measured_strategies();
         let ranked = rank_by_predicted_time(&machine, app, &strategies, case.threads);
         let first = |ranked: &[RaceCandidate]| ranked.first().map_or(Strategy::PLAIN_RUN, |c| c.strategy);
         let stranger = first(&rank_by_predicted_time(&machine, stranger, &strategies, case.threads));
         Ok(EvaluatedCase {
-            learnt_on: from.to_owned(),
-            chosen: first(&ranked),
+            fitted_server: from.to_owned(),
+            model_choice: first(&ranked),
             choice_by_other_aligners: stranger,
             rules: BaselineRule::ALL_RULES
                 .iter()
@@ -156,14 +156,14 @@ impl Display for ReplayReport {
         let head = ["case", "learnt on", "best", "model", "regret", "pilots", "regret", "cost", "trials"];
         line(f, &head.map(str::to_owned))?;
         for judged in &self.judged {
-            let ReplayCase { server, job, .. } = &judged.case;
+            let ReplayCase { server, workload, .. } = &judged.case;
             let cost = mean(judged.races.iter().map(|race| race.cost));
             let trials = mean(judged.races.iter().map(|race| f64::from(race.trials)));
             let cells = [
-                format!("{} {server} {}", job.aligner, job.dataset),
-                judged.learnt_on.clone(),
+                format!("{} {server} {}", workload.aligner, workload.dataset),
+                judged.fitted_server.clone(),
                 judged.case.fastest_strategy().0.to_string(),
-                judged.chosen.to_string(),
+                judged.model_choice.to_string(),
                 percent(judged.model_regret()),
                 judged.most_frequent_choice().to_string(),
                 percent(judged.mean_race_regret()),
@@ -174,12 +174,12 @@ impl Display for ReplayReport {
         }
         writeln!(f, "\n{:34} {:>8} {:>8}", "regret", "mean", "max")?;
         for (from, _) in &self.fewer_threads {
-            let of = || self.judged.iter().filter(|judged| judged.learnt_on == *from);
+            let of = || self.judged.iter().filter(|judged| judged.fitted_server == *from);
             summary(f, &format!("model only, learnt on {from}"), of().map(EvaluatedCase::model_regret))?;
         }
         summary(f, "model only, both", self.judged.iter().map(EvaluatedCase::model_regret))?;
         for (from, _) in &self.fewer_threads {
-            let of = || self.judged.iter().filter(|judged| judged.learnt_on == *from);
+            let of = || self.judged.iter().filter(|judged| judged.fitted_server == *from);
             summary(f, &format!("with pilots, learnt on {from}"), of().map(EvaluatedCase::mean_race_regret))?;
         }
         summary(f, "with pilots, both", self.judged.iter().map(EvaluatedCase::mean_race_regret))?;

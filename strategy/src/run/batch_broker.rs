@@ -15,7 +15,7 @@ use super::Error;
 const MAX_BACKLOG_BYTES: usize = 32 << 20;
 
 /// Interval between two checks whether a process has read all its input.
-pub(super) const STARVATION_POLL: Duration = Duration::from_millis(2);
+pub(super) const STARVATION_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Default)]
 struct BatchRecords {
@@ -196,7 +196,7 @@ impl BatchBroker {
                 (false, false) => self.wait_for_change(state),
                 // Nothing signals that a process is starved: poll.
                 (true, _) => {
-                    let waited = self.changed.wait_timeout(state, STARVATION_POLL);
+                    let waited = self.changed.wait_timeout(state, STARVATION_POLL_INTERVAL);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -226,7 +226,7 @@ impl BatchBroker {
     }
 
     /// Returns the number of batches assigned to the process of instance `instance`.
-    pub(super) fn num_assigned_batches(&self, instance: usize) -> u64 {
+    pub(super) fn count_assigned_batches(&self, instance: usize) -> u64 {
         self.lock_state().processes[instance].assigned.len() as u64
     }
 

@@ -76,7 +76,7 @@ impl PlacementSample {
     fn update(&mut self, sampler: &PlacementSampler) {
         let found = page_placement::page_placement_of_group(sampler.group, &sampler.index);
         self.pages = match (self.pages.take(), found) {
-            (Some(before), Some(later)) => Some(before.later_sample_with_index(later)),
+            (Some(before), Some(later)) => Some(before.later_sample_unless_index_freed(later)),
             (before, later) => later.or(before),
         };
         self.threads = thread_placement::thread_placement_of_group(sampler.group).or(self.threads.take());

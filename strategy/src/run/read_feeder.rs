@@ -5,7 +5,7 @@ use std::thread;
 
 use rustix::io::ioctl_fionread;
 
-use super::batch_broker::{BatchBroker, STARVATION_POLL};
+use super::batch_broker::{BatchBroker, STARVATION_POLL_INTERVAL};
 use super::placement_sampler::PlacementSampler;
 use crate::instance::ProcessPipe;
 
@@ -51,7 +51,7 @@ fn sample_before_end_of_input(
 ) {
     while !sampler.has_sample() && broker.is_process_running(instance) {
         match ioctl_fionread(to.pipe()) {
-            Ok(unread) if unread > 0 => thread::sleep(STARVATION_POLL),
+            Ok(unread) if unread > 0 => thread::sleep(STARVATION_POLL_INTERVAL),
             _ => return sampler.sample_before_end_of_input(),
         }
     }
@@ -73,7 +73,7 @@ fn write_batches(broker: &BatchBroker, feeding: PipeFeedOptions, to: &mut Proces
             chunks += 1;
         }
         if feeding.numbered.is_some() {
-            counted = batch.first_read + batch.wait_for_reads();
+            counted = batch.first_read + batch.wait_for_num_reads();
         }
     }
     Ok(())

@@ -42,10 +42,10 @@ pub(super) struct InstanceSupervisor<'a> {
 struct ProcessEnd {
     status: io::Result<ExitStatus>,
     /// Error in the output of the process, if there was one.
-    fault: Option<AlignerOutputError>,
+    output_error: Option<AlignerOutputError>,
     /// Whether the process wrote records.
     answered: bool,
-    words: Vec<String>,
+    stderr_lines: Vec<String>,
     placement: PlacementSample,
     counters: Option<ProcessCounters>,
 }
@@ -83,7 +83,7 @@ impl InstanceSupervisor<'_> {
                 (Some(before), Some(later)) => Some(before.add_later_process(later)),
                 (before, later) => before.or(later),
             };
-            done.batches += self.broker.num_assigned_batches(self.instance_index);
+            done.batches += self.broker.count_assigned_batches(self.instance_index);
             if !again {
                 break;
             }
@@ -116,15 +116,15 @@ impl InstanceSupervisor<'_> {
         self.broker.register_process(self.instance_index, instance.process_id());
         instance.start_sampling();
         let depends = self.invocation().depends;
-        let feeds = std::mem::take(&mut instance.feeds);
+        let input_pipes = std::mem::take(&mut instance.input_pipes);
         let numbered = matches!(depends, ReadDependence::Blocks { numbered: true, .. }).then_some(self.block).flatten();
         let apart = matches!(self.invocation().reads, ReadFiles::Mixed(_));
         let (stdout, stderr) = (instance.stdout.take(), instance.stderr.take());
-        let pipes = feeds.len();
+        let pipes = input_pipes.len();
         let index = AlignerIndexFiles::of_index(self.invocation().index.as_ref());
         let sampler = PlacementSampler::new(instance.process_id(), index);
-        let (status, fault, answered, words) = thread::scope(|scope| {
-            for (pipe, feed) in feeds.into_iter().enumerate() {
+        let (status, output_error, answered, stderr_lines) = thread::scope(|scope| {
+            for (pipe, feed) in input_pipes.into_iter().enumerate() {
                 let feeding =
                     PipeFeedOptions { instance: self.instance_index, pipe, pipes, numbered, own_block: apart };
                 let sampler = &sampler;
@@ -133,21 +133,21 @@ impl InstanceSupervisor<'_> {
             let heard = stderr
                 .map(|stderr| scope.spawn(move || self.plan.stderr_logging.log_lines(self.instance_index + 1, stderr)));
             let mut taker = OutputReader::new(self, &instance, &sampler, numbered.is_some());
-            let fault = stdout.and_then(|stdout| taker.read_all(stdout).err());
-            if fault.is_some() {
+            let output_error = stdout.and_then(|stdout| taker.read_all(stdout).err());
+            if output_error.is_some() {
                 Instance::kill_process(instance.process_id());
             }
             let status = instance.wait_for_exit();
-            let fault = match (&status, fault) {
+            let output_error = match (&status, output_error) {
                 (Ok(status), None) if status.success() && !self.broker.is_stopped() => taker.finish_parsing().err(),
-                (_, fault) => fault,
+                (_, output_error) => output_error,
             };
             // Feeder threads may wait for batches that the process will not read.
             self.broker.mark_process_ended(self.instance_index);
-            (status, fault, taker.answered, heard.map(join_thread).unwrap_or_default())
+            (status, output_error, taker.answered, heard.map(join_thread).unwrap_or_default())
         });
         let (placement, counters) = (sampler.into_sample(), instance.take_counters());
-        ProcessEnd { status, fault, answered, words, placement, counters }
+        ProcessEnd { status, output_error, answered, stderr_lines, placement, counters }
     }
 
     /// Handles the end of a process. Returns whether to start another process.
@@ -156,9 +156,9 @@ impl InstanceSupervisor<'_> {
             return false;
         }
         let unfinished = self.broker.unfinished_batches(self.instance_index);
-        let words = ended.words.clone();
-        if let Some(fault) = ended.fault.clone() {
-            self.broker.fail_run(Error::Output { who: self.instance_name(), fault, words });
+        let stderr_lines = ended.stderr_lines.clone();
+        if let Some(output_error) = ended.output_error.clone() {
+            self.broker.fail_run(Error::Output { instance_name: self.instance_name(), output_error, stderr_lines });
             return false;
         }
         let status = match &ended.status {
@@ -170,21 +170,25 @@ impl InstanceSupervisor<'_> {
                 return false;
             }
         };
-        let how = match status.signal() {
+        let exit_reason = match status.signal() {
             Some(signal) => format!("was killed by signal {signal}"),
             None => format!("failed with exit code {}", status.code().unwrap_or(-1)),
         };
         // A process that fails before its first record has a problem with its command or index, and would fail again.
         let by_itself = status.signal().is_none() && !ended.answered;
-        let tied = self.invocation().depends == ReadDependence::Everything;
+        let tied = self.invocation().depends == ReadDependence::AllEarlierReads;
         let deaths = unfinished.iter().map(|batch| batch.count_failure()).max().unwrap_or(0);
         if by_itself || tied || deaths >= MAX_DEATHS || unfinished.is_empty() {
-            let how = if deaths >= MAX_DEATHS { format!("{how}, the second process over the same reads") } else { how };
-            self.broker.fail_run(Error::Died { who: self.instance_name(), how, words });
+            let exit_reason = if deaths >= MAX_DEATHS {
+                format!("{exit_reason}, the second process over the same reads")
+            } else {
+                exit_reason
+            };
+            self.broker.fail_run(Error::Died { instance_name: self.instance_name(), exit_reason, stderr_lines });
             return false;
         }
         tracing::warn!(
-            "{} {how}: its unfinished reads go to a new process, so no record is lost; if this happens again, check that the \
+            "{} {exit_reason}: its unfinished reads go to a new process, so no record is lost; if this happens again, check that the \
              machine has enough memory",
             self.instance_name()
         );
@@ -244,7 +248,7 @@ impl<'a> OutputReader<'a> {
     ) -> Self {
         let invocation = supervisor.invocation();
         let one_thread = supervisor.plan.cpu_slots[supervisor.instance_index].threads == 1;
-        let in_order = invocation.order == RecordOrder::AsRead || one_thread;
+        let in_order = invocation.order == RecordOrder::InputOrder || one_thread;
         let parser = match invocation.format {
             OutputFormat::Sam => OutputParser::Sam(SamParser::new(in_order, numbered)),
             OutputFormat::Sai => OutputParser::Sai(SaiParser::new(supervisor.plan.plain_threads(invocation))),

@@ -8,7 +8,7 @@ use super::*;
 /// Counters of a shell that runs `script`.
 #[allow(clippy::zombie_processes)] // wait_for_child waits for it.
 fn count_script(script: &str) -> ProcessCounters {
-    let mut counters = ChildCounters::before_start();
+    let mut counters = ChildCounters::for_next_child();
     let child = Command::new("sh").args(["-c", script]).spawn().expect("sh starts");
     let id = child.id();
     counters.start_sampling(move || vec![id]);

@@ -21,7 +21,7 @@ const TIME_TICKS_S: [f64; 27] = [
 ];
 /// A curve with a single point is drawn as a short line: from this point to the point at its number of threads divided
 /// by this factor.
-const STROKE_WIDTH: f64 = 1.04;
+const SINGLE_POINT_STROKE_FACTOR: f64 = 1.04;
 
 /// Returns the strategies that the chart shows: the plain run, and those with the shortest predicted time for any
 /// number of threads.
@@ -72,7 +72,7 @@ pub(crate) fn predicted_time_curves_figure(points: &[SweepPoint], case: &Advised
     for (key, &strategy) in keys.iter().zip(&strategies) {
         let mut points = curve(strategy);
         if let [(threads, seconds)] = points[..] {
-            points.insert(0, (threads / STROKE_WIDTH, seconds));
+            points.insert(0, (threads / SINGLE_POINT_STROKE_FACTOR, seconds));
         }
         plot.add_line(*key, points.into_iter().map(Some));
         for (_, [mean, low, high]) in measured.iter().filter(|(of, _)| *of == strategy) {

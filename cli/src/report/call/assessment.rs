@@ -1,7 +1,7 @@
 //! Assesses the quality of a sample pair: whether its calls can be trusted, and what the user should do.
 
+use genuma_pair::confidence_interval::Estimate;
 use genuma_pair::identity::Relation;
-use genuma_pair::interval::Estimate;
 use genuma_pair::library::LibraryMetrics;
 use genuma_pair::library_model::LibraryModel;
 use genuma_pair::pair_summary::SamplePairSummary;
@@ -194,7 +194,7 @@ fn assess_identity(pair: Option<&SamplePairSummary>, genotype_mismatch_rate: Opt
 }
 
 /// Returns whether the samples may be of one person. Otherwise other facts about the pair are meaningless.
-fn is_pair(pair: Option<&SamplePairSummary>) -> bool {
+fn may_be_one_person(pair: Option<&SamplePairSummary>) -> bool {
     pair.is_some_and(|pair| pair.identity.may_be_same_person())
 }
 
@@ -279,8 +279,8 @@ pub(crate) const TOO_FEW_CHANGES_REASON: &str = "too few clear somatic changes";
 
 fn assess_tumour_in_normal(pair: Option<&SamplePairSummary>, portrait: &SampleSummary) -> Finding {
     const ABOUT: &str = "Tumour in the normal";
-    let Some(found) = portrait.tumour_in_normal.filter(|_| is_pair(pair)) else {
-        let why = if is_pair(pair) || pair.is_none() {
+    let Some(found) = portrait.tumour_in_normal.filter(|_| may_be_one_person(pair)) else {
+        let why = if may_be_one_person(pair) || pair.is_none() {
             portrait.why_no_tumour_in_normal.as_deref().unwrap_or(TOO_FEW_CHANGES_REASON)
         } else {
             "the samples are of different people"
@@ -331,13 +331,13 @@ fn assess_purity(pair: Option<&SamplePairSummary>) -> Finding {
 
 /// Maximum depth, in read pairs per base, up to which the report states the evenness of coverage. Chosen: somewhat
 /// below the largest depth that the site tally distinguishes.
-const MAX_DEPTH_OF_EVENNESS: f64 = 200.0;
+const MAX_DEPTH_FOR_EVENNESS: f64 = 200.0;
 
 /// Assesses the coverage of libraries that are too deep to measure its evenness, such as amplicons; `None` for other
 /// libraries.
 fn assess_deep_coverage(libraries: &LibraryModel) -> Option<Finding> {
     let [normal, tumour] = [libraries.normal.depth, libraries.tumour.depth];
-    (normal.max(tumour) >= MAX_DEPTH_OF_EVENNESS).then(|| {
+    (normal.max(tumour) >= MAX_DEPTH_FOR_EVENNESS).then(|| {
         let level = if normal.min(tumour) < MIN_DEPTH { FindingLevel::Check } else { FindingLevel::Good };
         let message = format!(
             "A typical base has {normal:.0} read pairs of the normal and {tumour:.0} of the tumour, without bases of low quality. \

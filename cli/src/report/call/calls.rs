@@ -22,7 +22,7 @@ pub(crate) const MAX_READ_PILEUPS: usize = 2_000;
 const FILTERED_PILEUPS: usize = MAX_READ_PILEUPS / 4;
 /// Maximum size of the table and the read pileups together, in bytes. Chosen: the page is then below 10 MB, small
 /// enough for browsers and e-mail.
-const MAX_TABLE_AND_PICTURE_BYTES: usize = 9_500_000;
+const MAX_TABLE_AND_PILEUP_BYTES: usize = 9_500_000;
 
 /// The table of calls and the read pileups of the report.
 pub(crate) struct CallTable {
@@ -33,9 +33,9 @@ pub(crate) struct CallTable {
     /// Number of calls that the table lacks because there are too many.
     pub(crate) rows_left_out: usize,
     /// Number of read pileups.
-    pub(crate) num_pictures: usize,
+    pub(crate) num_pileups: usize,
     /// Number of calls in the table that have no read pileup because there are too many.
-    pub(crate) pictures_left_out: usize,
+    pub(crate) pileups_left_out: usize,
 }
 
 /// Returns the indices of the calls from the best to the worst: PASS before filtered calls, then by quality.
@@ -79,14 +79,14 @@ pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
     let has_genes = outcome.annotation.is_some();
     let gene_cells = |n: usize| if has_genes { gene_cells(calls[n].gene.as_ref()) } else { String::new() };
     let rows: String = best.iter().map(|&n| call_row(n, &calls[n], &gene_cells(n))).collect();
-    let mut left_bytes = MAX_TABLE_AND_PICTURE_BYTES.saturating_sub(rows.len());
+    let mut left_bytes = MAX_TABLE_AND_PILEUP_BYTES.saturating_sub(rows.len());
     let mut pictures: BTreeMap<String, Value> = BTreeMap::new();
     let drawn = choose_calls_with_pileups(calls);
-    let mut num_pictures = drawn.len();
+    let mut num_pileups = drawn.len();
     for (number, &n) in drawn.iter().enumerate() {
-        let picture = picture_to_json(&calls[n].picture);
+        let picture = pileup_to_json(&calls[n].picture);
         let Some(left) = left_bytes.checked_sub(picture.to_string().len()) else {
-            num_pictures = number;
+            num_pileups = number;
             break;
         };
         left_bytes = left;
@@ -98,8 +98,8 @@ pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
         rows,
         pictures: json!(pictures).to_string(),
         rows_left_out: calls.len() - best.len(),
-        num_pictures,
-        pictures_left_out: best.len() - num_pictures,
+        num_pileups,
+        pileups_left_out: best.len() - num_pileups,
     }
 }
 
@@ -256,7 +256,7 @@ fn abbreviate_bases(bases: &str) -> String {
 /// Encodes a read pileup as `[normal, tumour, from, to, [[flags, from, cells], …]]`: the sequences of both alleles, the
 /// range of the change, and the rows. `flags` is the sum of 1 for a read of a tumour, 2 × allele (1 of the normal, 2 of
 /// the tumour, 0 unclear), 8 for a forward read, 16 for a duplicate, and 32 × number of the tumour, from 0.
-fn picture_to_json(picture: &EventPileup) -> Value {
+fn pileup_to_json(picture: &EventPileup) -> Value {
     let flags = |row: &PileupRow| {
         let allele = match row.supports_tumour_allele {
             None => 0,
@@ -270,12 +270,12 @@ fn picture_to_json(picture: &EventPileup) -> Value {
     let mut rows: Vec<&PileupRow> = picture.rows.iter().collect();
     rows.sort_by_key(|r| Reverse(r.supports_tumour_allele));
     rows.sort_by_key(|r| r.sample);
-    let rows: Vec<Value> = rows.iter().map(|r| json!([flags(r), r.start, pack_dots(&r.cells)])).collect();
+    let rows: Vec<Value> = rows.iter().map(|r| json!([flags(r), r.start, run_length_encode_dots(&r.cells)])).collect();
     json!([picture.normal, picture.tumour, picture.change.0, picture.change.1, rows])
 }
 
 /// Replaces runs of three or more dots by their length: `..A......` becomes `..A6`.
-fn pack_dots(cells: &str) -> String {
+fn run_length_encode_dots(cells: &str) -> String {
     let mut out = String::new();
     let mut dots = 0;
     let flush = |out: &mut String, dots: usize| match dots {
@@ -301,8 +301,8 @@ mod tests {
 
     #[test]
     fn rows_are_packed() {
-        assert_eq!(pack_dots("..A......-…"), "..A6-…");
-        assert_eq!(pack_dots(&".".repeat(121)), "121");
-        assert_eq!(pack_dots(""), "");
+        assert_eq!(run_length_encode_dots("..A......-…"), "..A6-…");
+        assert_eq!(run_length_encode_dots(&".".repeat(121)), "121");
+        assert_eq!(run_length_encode_dots(""), "");
     }
 }

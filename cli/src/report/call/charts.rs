@@ -29,7 +29,7 @@ const STRUCTURAL_KEY: LegendKey<'static> = LegendKey { style: "sv", name: "Struc
 const FILTERED_KEY: LegendKey<'static> = LegendKey { style: "filtered", name: "Filtered" };
 
 /// Returns the legend entry of a class of calls.
-fn class_key(class: EventClass) -> LegendKey<'static> {
+fn class_legend_key(class: EventClass) -> LegendKey<'static> {
     match class {
         EventClass::Snv | EventClass::Mnv => SUBSTITUTION_KEY,
         EventClass::Indel => INDEL_KEY,
@@ -96,7 +96,7 @@ fn kmer_spectrum_chart(outcome: &CallSummary) -> String {
 
 /// Counts calls in the columns of a histogram. Each column is a stack: legend entry and number of calls. `place`
 /// returns the position of a call on the x axis, from 0 to 1, and its legend entry.
-fn stack_calls<'a>(
+fn count_calls_by_column<'a>(
     calls: impl Iterator<Item = &'a ReportedEvent>,
     keys: &[LegendKey<'static>],
     columns: usize,
@@ -138,7 +138,7 @@ fn allele_fraction_chart<'a>(
 ) -> String {
     const COLUMNS: usize = 40;
     let keys = [SUBSTITUTION_KEY, INDEL_KEY, STRUCTURAL_KEY];
-    let stacks = stack_calls(calls, &keys, COLUMNS, |c| (fraction(c), class_key(c.class)));
+    let stacks = count_calls_by_column(calls, &keys, COLUMNS, |c| (fraction(c), class_legend_key(c.class)));
     let mut field = PlotArea::empty(
         SMALL_PLOT_SIZE,
         Axis::with_linear_scale(1.0, "allele fraction", |n| format!("{n:.1}")),
@@ -167,7 +167,7 @@ fn tumour_comparison_charts(outcome: &CallSummary) -> String {
         );
         let keys = [SUBSTITUTION_KEY, INDEL_KEY, STRUCTURAL_KEY];
         for wanted in keys {
-            let of = |c: &&ReportedEvent| is_passed(c) && class_key(c.class).style == wanted.style;
+            let of = |c: &&ReportedEvent| is_passed(c) && class_legend_key(c.class).style == wanted.style;
             let point = |c: &ReportedEvent| {
                 Some((c.tumours.first()?.support.allele_fraction(), c.tumours.get(t + 1)?.support.allele_fraction()))
             };
@@ -209,7 +209,7 @@ fn tumour_normal_chart(calls: &[ReportedEvent]) -> String {
     let keys = [FILTERED_KEY, SUBSTITUTION_KEY, INDEL_KEY, STRUCTURAL_KEY];
     for wanted in keys {
         let of =
-            |c: &&ReportedEvent| if is_passed(c) { class_key(c.class) } else { FILTERED_KEY }.style == wanted.style;
+            |c: &&ReportedEvent| if is_passed(c) { class_legend_key(c.class) } else { FILTERED_KEY }.style == wanted.style;
         field.add_points(
             wanted,
             calls.iter().filter(of).take(MAX_POINTS).map(|c| (c.tumour.allele_fraction(), c.normal.allele_fraction())),
@@ -234,8 +234,8 @@ fn quality_chart(calls: &[ReportedEvent]) -> String {
     // The best hundredth of the calls shares the last column.
     let top = all.get(all.len() * 99 / 100).copied().unwrap_or(0.0);
     let last = (top / 40.0).ceil().max(1.0) * 40.0;
-    let stacks = stack_calls(calls.iter(), &keys, COLUMNS, |c| {
-        (c.quality / last, if is_passed(c) { class_key(c.class) } else { FILTERED_KEY })
+    let stacks = count_calls_by_column(calls.iter(), &keys, COLUMNS, |c| {
+        (c.quality / last, if is_passed(c) { class_legend_key(c.class) } else { FILTERED_KEY })
     });
     // There can be very many filtered calls of quality 0. Only their column may be clipped.
     let rest = tallest_stack(&stacks[1..]);
@@ -296,7 +296,7 @@ fn class_chart(calls: &[ReportedEvent]) -> String {
         .into_iter()
         .map(|class| {
             let count = |pass: bool| calls.iter().filter(|c| c.class == class && is_passed(c) == pass).count() as u64;
-            (class.class_name().to_string(), vec![(class_key(class), count(true)), (FILTERED_KEY, count(false))])
+            (class.class_name().to_string(), vec![(class_legend_key(class), count(true)), (FILTERED_KEY, count(false))])
         })
         .filter(|(_, parts)| parts.iter().any(|p| p.1 > 0))
         .collect();

@@ -94,7 +94,7 @@ fn profile_plot(
     plot.add_points(BIN_KEY, profile.bins.iter().filter_map(point));
     for segment in &profile.segments {
         if let Some(value) = value(segment) {
-            plot.add_level_segment(SEGMENT_KEY.style, genome.range(segment), value, &segment_title(segment));
+            plot.add_horizontal_segment(SEGMENT_KEY.style, genome.range(segment), value, &segment_title(segment));
         }
     }
     plot.into_svg(described)

@@ -8,7 +8,7 @@ use genuma_somatic::sequencing_errors::{EstimatedErrorRates, SubstitutionRate};
 use crate::report::markup::escape_html;
 
 /// Maximum number of base qualities, and of substitutions, that are shown. `summary.json` has all of them.
-const MAX_SHOWN: usize = 5;
+const MAX_SHOWN_RATES: usize = 5;
 /// Classes of tandem repeats whose slippage rate is shown, if the samples have such repeats: bases of the unit, number
 /// of copies.
 const SHOWN_REPEATS: [(u8, u8); 6] = [(1, 8), (1, 12), (1, 16), (1, 20), (2, 8), (2, 12)];
@@ -21,14 +21,14 @@ pub(crate) fn error_rate_rows(learned: &EstimatedErrorRates, samples: &[String])
         let _ = write!(html, "<div><dt>{name}</dt><dd>{parts}</dd></div>");
     };
     let wrong = &learned.by_quality;
-    let step = wrong.len().div_ceil(MAX_SHOWN).max(1);
+    let step = wrong.len().div_ceil(MAX_SHOWN_RATES).max(1);
     let qualities = wrong.iter().rev().step_by(step).map(|w| format!("{} at Q{}", format_percent(w.share), w.quality));
     line("Error rate by base quality", qualities.collect());
     let mut by_share = learned.substitutions.clone();
     by_share.sort_by(|a, b| b.share.total_cmp(&a.share));
     line(
         "Most frequent substitution errors",
-        by_share.iter().take(MAX_SHOWN).map(|s| describe_substitution(s, samples)).collect(),
+        by_share.iter().take(MAX_SHOWN_RATES).map(|s| describe_substitution(s, samples)).collect(),
     );
     let slips = SHOWN_REPEATS.iter().filter_map(|&(unit, copies)| {
         let found = learned.slippage.iter().find(|s| (s.unit, s.copies) == (unit, copies))?;

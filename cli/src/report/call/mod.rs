@@ -371,13 +371,13 @@ fn truncation_notes(shown: &calls::CallTable) -> String {
             group_thousands(shown.rows_left_out as u64)
         );
     }
-    if shown.pictures_left_out > 0 {
+    if shown.pileups_left_out > 0 {
         let _ = write!(
             html,
             "<p class=\"note\">The {} that need a look most have a picture of their reads: PASS of the lowest quality, and \
              filtered of the highest; {} in this table have none.</p>",
-            format_count_with_noun(shown.num_pictures as u64, "call"),
-            group_thousands(shown.pictures_left_out as u64)
+            format_count_with_noun(shown.num_pileups as u64, "call"),
+            group_thousands(shown.pileups_left_out as u64)
         );
     }
     html

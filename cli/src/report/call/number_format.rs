@@ -1,6 +1,6 @@
 //! Formats numbers for the report: shares, and estimates with their intervals.
 
-use genuma_pair::interval::Estimate;
+use genuma_pair::confidence_interval::Estimate;
 
 /// Returns the number of decimals that shows two or three significant digits of a number of this size.
 fn decimals(size: f64) -> usize {

@@ -4,7 +4,7 @@
 use genuma_pair::library::LibraryMetrics;
 use genuma_pair::library::metrics::SingleCycleMetrics;
 use genuma_somatic::call_summary::CallSummary;
-use genuma_somatic::mutation_context::mutation_contexts;
+use genuma_somatic::mutation_context::mutation_context_names;
 
 use crate::report::markup::{escape_html, group_thousands};
 use crate::report::plot::{Axis, LegendKey, PlotArea, PlotPoint, PlotSize, html_figure};
@@ -68,7 +68,7 @@ pub(crate) fn mutational_spectrum(outcome: &CallSummary) -> String {
         return String::new();
     }
     let max_count = counts.iter().copied().max().unwrap_or(0).max(4) as f64;
-    let contexts = mutation_contexts();
+    let contexts = mutation_context_names();
     let mut svg = String::from(r#"<div class="sixths">"#);
     for (kind, own) in counts.chunks(16).enumerate() {
         // `A[C>A]A`

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use genuma_pair::assay::AssayDecision;
+use genuma_pair::confidence_interval::Estimate;
 use genuma_pair::identity::Relation;
-use genuma_pair::interval::Estimate;
 use genuma_pair::library::LibraryMetrics;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::purity::AlternativePurityFit;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
-use genuma_somatic::msi::RepeatInstability;
+use genuma_somatic::msi::MicrosatelliteInstability;
 use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
 
 use super::assessment::{self, Finding, FindingLevel};
@@ -18,7 +18,7 @@ use super::number_format::{format_number_with_interval, format_percent, format_s
 use crate::report::markup::{escape_html, format_count_with_noun, format_with_si_prefix, group_thousands};
 
 /// Returns the icon of a finding's level. Levels differ in shape as well as in colour.
-fn level_mark(level: FindingLevel) -> String {
+fn level_icon(level: FindingLevel) -> String {
     let (style, label, form) = match level {
         FindingLevel::Good => {
             ("good", "Good", r#"<circle cx="8" cy="8" r="7.5"/><path d="M4.4 8.3l2.6 2.6 4.7-5.4"/>"#)
@@ -42,16 +42,16 @@ fn level_mark(level: FindingLevel) -> String {
 
 /// Returns the overall verdict and the findings that need attention, for each tumour.
 pub(crate) fn render_overall_verdict(outcome: &CallSummary) -> String {
-    for_each_tumour(outcome, verdict_with_problems)
+    render_for_each_tumour(outcome, verdict_with_problems)
 }
 
 /// Returns all findings, for each tumour.
 pub(crate) fn render_all_findings(outcome: &CallSummary) -> String {
-    for_each_tumour(outcome, |outcome| list_findings(&assessment::assess_sample_pair(outcome)))
+    render_for_each_tumour(outcome, |outcome| list_findings(&assessment::assess_sample_pair(outcome)))
 }
 
 /// Renders a part of the page for each tumour, preceded by the name of the tumour if there are several.
-fn for_each_tumour(outcome: &CallSummary, render: impl Fn(&CallSummary) -> String) -> String {
+fn render_for_each_tumour(outcome: &CallSummary, render: impl Fn(&CallSummary) -> String) -> String {
     let mut html = String::new();
     if let [first, ..] = super::several_tumours(outcome) {
         let _ = write!(html, r#"<p class="note">{}</p>"#, escape_html(first));
@@ -67,7 +67,7 @@ fn for_each_tumour(outcome: &CallSummary, render: impl Fn(&CallSummary) -> Strin
 fn verdict_with_problems(outcome: &CallSummary) -> String {
     let mut findings = assessment::assess_sample_pair(outcome);
     let (level, message) = assessment::overall_verdict(&findings);
-    let verdict = format!(r#"<p class="verdict">{} <b>{message}</b></p>"#, level_mark(level));
+    let verdict = format!(r#"<p class="verdict">{} <b>{message}</b></p>"#, level_icon(level));
     findings.retain(|finding| finding.level >= FindingLevel::Check);
     verdict + &list_findings(&findings)
 }
@@ -81,7 +81,7 @@ fn list_findings(findings: &[Finding]) -> String {
         let _ = write!(
             html,
             "<li>{}<span><b>{}</b> {}</span></li>",
-            level_mark(finding.level),
+            level_icon(finding.level),
             finding.topic,
             escape_html(&finding.message)
         );
@@ -102,19 +102,19 @@ impl FactRows {
     }
 
     /// Adds a row with one value for each sample. Values are HTML.
-    fn add_per_sample(&mut self, name: &str, [normal, tumour]: [String; 2]) {
+    fn add_row_per_sample(&mut self, name: &str, [normal, tumour]: [String; 2]) {
         let normal = if self.has_normal { normal } else { String::new() };
         let _ = write!(self.html, r#"<tr><th scope="row">{name}</th><td>{normal}</td><td>{tumour}</td></tr>"#);
     }
 
     /// Adds a row with one value for both samples. The value is HTML.
-    fn add_common(&mut self, name: &str, value: &str) {
+    fn add_row_for_both_samples(&mut self, name: &str, value: &str) {
         let _ = write!(self.html, r#"<tr><th scope="row">{name}</th><td colspan="2">{value}</td></tr>"#);
     }
 
     /// Adds a row with a value for the tumour only. The value is HTML.
-    fn add_tumour(&mut self, name: &str, value: String) {
-        self.add_per_sample(name, [String::new(), value]);
+    fn add_row_for_tumour(&mut self, name: &str, value: String) {
+        self.add_row_per_sample(name, [String::new(), value]);
     }
 }
 
@@ -124,7 +124,7 @@ fn unknown_cell(why: &str) -> String {
 }
 
 /// Returns the reason why a fact that needs the normal is unknown: there is no normal, or else `why`.
-fn missing_input<'a>(outcome: &CallSummary, why: &'a str) -> &'a str {
+fn reason_or_no_normal<'a>(outcome: &CallSummary, why: &'a str) -> &'a str {
     if outcome.has_normal { why } else { "there is no normal" }
 }
 
@@ -167,8 +167,8 @@ fn add_identity_and_purity(rows: &mut FactRows, outcome: &CallSummary) {
     let pair = outcome.sample_summary.pair.as_ref();
     rows.add_group("Identity, contamination, purity");
     let Some(pair) = pair else {
-        let why = missing_input(outcome, "the samples were not compared");
-        rows.add_common("Identity, contamination, purity", &unknown_cell(why));
+        let why = reason_or_no_normal(outcome, "the samples were not compared");
+        rows.add_row_for_both_samples("Identity, contamination, purity", &unknown_cell(why));
         return;
     };
     let identity = &pair.identity;
@@ -193,14 +193,14 @@ fn add_identity_and_purity(rows: &mut FactRows, outcome: &CallSummary) {
     } else {
         with_remark(relation, &basis)
     };
-    rows.add_common("Identity", &person);
+    rows.add_row_for_both_samples("Identity", &person);
     let shallow = || unknown_cell("depth too low, or too few sites");
     let het = |s: usize| identity.heterozygosity.map_or_else(shallow, |own| format_percent(own[s]));
-    rows.add_per_sample("Heterozygous sites", [het(0), het(1)]);
+    rows.add_row_per_sample("Heterozygous sites", [het(0), het(1)]);
     let why = assessment::contamination_unknown_reason(Some(pair));
     let contamination =
         |s: usize| estimate_or_unknown(pair.contamination[s].map(|own| own.share), format_share_with_interval, why);
-    rows.add_per_sample("Contamination", [contamination(0), contamination(1)]);
+    rows.add_row_per_sample("Contamination", [contamination(0), contamination(1)]);
     let of_one = identity.may_be_same_person();
     let why = outcome.sample_summary.why_no_tumour_in_normal.as_deref();
     let reason =
@@ -215,15 +215,15 @@ fn add_purity(rows: &mut FactRows, pair: &SamplePairSummary, in_normal: String) 
     let why = &assessment::purity_unknown_reason(Some(pair));
     let Some(purity) = pair.tumour.as_ref().and_then(|t| t.purity) else {
         // Ploidy and LOH follow from the purity, and so do alternatives.
-        rows.add_per_sample("Tumour cells", [in_normal, unknown_cell(why)]);
+        rows.add_row_per_sample("Tumour cells", [in_normal, unknown_cell(why)]);
         return;
     };
-    rows.add_per_sample("Tumour cells", [in_normal, format_share_with_interval(purity)]);
-    rows.add_tumour(
+    rows.add_row_per_sample("Tumour cells", [in_normal, format_share_with_interval(purity)]);
+    rows.add_row_for_tumour(
         "Ploidy",
         estimate_or_unknown(pair.tumour.as_ref().and_then(|t| t.ploidy), format_number_with_interval, why),
     );
-    rows.add_tumour(
+    rows.add_row_for_tumour(
         "LOH",
         pair.tumour.as_ref().and_then(|t| t.loh_fraction).map_or_else(
             || unknown_cell(why),
@@ -238,13 +238,13 @@ fn add_purity(rows: &mut FactRows, pair: &SamplePairSummary, in_normal: String) 
             format!("purity {}, ploidy {:.2}", format_percent(other.purity), other.ploidy)
         };
         let all: Vec<String> = alternatives.iter().map(other).collect();
-        rows.add_tumour("Alternative purity and ploidy", all.join("; "));
+        rows.add_row_for_tumour("Alternative purity and ploidy", all.join("; "));
     }
 }
 
 /// Minimum length (bp) of a contig that is reported as gained or lost. Chosen: shorter contigs are unplaced scaffolds,
 /// in which a single deletion or a repeat looks like a changed copy number.
-const MIN_STATED_CONTIG_BASES: u64 = 100_000;
+const MIN_REPORTED_CONTIG_BASES: u64 = 100_000;
 /// Minimum LOH fraction that is shown as a number. Smaller fractions are shown as "none", because one or two sites can
 /// show LOH by chance. Set by judgement.
 const MIN_LOH_FRACTION: f64 = 0.001;
@@ -262,22 +262,25 @@ fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 fn add_contigs(rows: &mut FactRows, outcome: &CallSummary) {
     match &outcome.known_sequences.karyotype {
-        None => rows.add_common("Sex, contigs, mitochondria", &unknown_cell(missing_input(outcome, "no reference"))),
+        None => rows.add_row_for_both_samples(
+            "Sex, contigs, mitochondria",
+            &unknown_cell(reason_or_no_normal(outcome, "no reference")),
+        ),
         Some(karyotype) => {
             let sex = |s: usize| match karyotype.sex[s].strip_prefix("unknown: ") {
                 Some(why) => unknown_cell(why),
                 None => escape_html(&karyotype.sex[s]),
             };
-            rows.add_per_sample("Sex", [sex(0), sex(1)]);
+            rows.add_row_per_sample("Sex", [sex(0), sex(1)]);
             if let Some(lost) = karyotype.y_loss {
-                rows.add_tumour("Loss of Y", format!("in {} of the cells", format_share_with_interval(lost)));
+                rows.add_row_for_tumour("Loss of Y", format!("in {} of the cells", format_share_with_interval(lost)));
             }
-            let assessed = || karyotype.contigs.iter().filter(|contig| contig.bases >= MIN_STATED_CONTIG_BASES);
+            let assessed = || karyotype.contigs.iter().filter(|contig| contig.bases >= MIN_REPORTED_CONTIG_BASES);
             let known = assessed().any(|contig| contig.tumour_normal_ratio.is_some());
             for (name, word) in [("Contigs gained", "gained"), ("Contigs lost", "lost")] {
                 let names = assessed().filter(|c| c.status == word).map(|c| &*c.name);
                 let value = if known { list_names(names) } else { unknown_cell("too few reads, or no long contig") };
-                rows.add_tumour(name, value);
+                rows.add_row_for_tumour(name, value);
             }
             let mitochondria = |s: usize| {
                 estimate_or_unknown(
@@ -286,7 +289,7 @@ fn add_contigs(rows: &mut FactRows, outcome: &CallSummary) {
                     "no sequence is called MT or chrM, or too few reads",
                 )
             };
-            rows.add_per_sample("Mitochondrial genomes per diploid genome", [mitochondria(0), mitochondria(1)]);
+            rows.add_row_per_sample("Mitochondrial genomes per diploid genome", [mitochondria(0), mitochondria(1)]);
         }
     }
 }
@@ -297,8 +300,8 @@ fn add_mutations(rows: &mut FactRows, outcome: &CallSummary) {
         .sample_summary
         .burden
         .map_or_else(|| unknown_cell("no bases are covered in both samples"), format_number_with_interval);
-    rows.add_tumour("Mutation burden (SNVs and indels per Mbp)", burden);
-    rows.add_tumour("Unstable tandem repeats (MSI)", describe_repeats(outcome.sample_summary.repeats));
+    rows.add_row_for_tumour("Mutation burden (SNVs and indels per Mbp)", burden);
+    rows.add_row_for_tumour("Unstable tandem repeats (MSI)", describe_repeats(outcome.sample_summary.repeats));
 }
 
 /// Levels of microsatellite instability, as shares of unstable repeats: stable below the first level, MSI-high above
@@ -307,7 +310,7 @@ const MSI_LEVELS: [f64; 2] = [0.01, 0.035];
 /// Minimum number of examined repeats for a statement on microsatellite instability.
 const MIN_REPEATS: u64 = 100;
 
-fn describe_repeats(repeats: Option<RepeatInstability>) -> String {
+fn describe_repeats(repeats: Option<MicrosatelliteInstability>) -> String {
     let Some(repeats) = repeats else { return unknown_cell("no reference, or no repeats in it") };
     let level = match repeats.share.value {
         _ if repeats.tracts < MIN_REPEATS => "too few repeats",
@@ -325,19 +328,25 @@ fn add_coverage(rows: &mut FactRows, outcome: &CallSummary) {
         add_target_coverage(rows, targets);
     }
     let Some(pair) = &outcome.sample_summary.pair else {
-        let why = missing_input(outcome, "the samples were not compared");
-        rows.add_common("Depth, evenness", &unknown_cell(why));
+        let why = reason_or_no_normal(outcome, "the samples were not compared");
+        rows.add_row_for_both_samples("Depth, evenness", &unknown_cell(why));
         return;
     };
     let each = |of: &dyn Fn(usize) -> String| [of(0), of(1)];
     let covered = |s: usize| &pair.coverage[s];
-    rows.add_per_sample("Molecules per site (high-quality bases)", each(&|s| format!("{:.1}", covered(s).mean_depth)));
-    rows.add_per_sample(
+    rows.add_row_per_sample(
+        "Molecules per site (high-quality bases)",
+        each(&|s| format!("{:.1}", covered(s).mean_depth)),
+    );
+    rows.add_row_per_sample(
         "Unevenness of depth (coefficient of variation beyond chance)",
         each(&|s| format!("{:.2}", covered(s).unevenness)),
     );
-    rows.add_per_sample("Sites below a fifth of the mean depth", each(&|s| format_percent(covered(s).low_depth_share)));
-    rows.add_per_sample(
+    rows.add_row_per_sample(
+        "Sites below a fifth of the mean depth",
+        each(&|s| format_percent(covered(s).low_depth_share)),
+    );
+    rows.add_row_per_sample(
         "Depth relative to the mean, by GC content",
         each(&|s| {
             let by_gc = &covered(s).depth_by_gc;
@@ -352,7 +361,7 @@ fn add_coverage(rows: &mut FactRows, outcome: &CallSummary) {
             }
         }),
     );
-    rows.add_per_sample(
+    rows.add_row_per_sample(
         "Most frequent substitution error",
         each(&|s| {
             let worst = pair.substitution_error_rates[s].iter().flatten().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
@@ -374,7 +383,7 @@ fn add_coverage(rows: &mut FactRows, outcome: &CallSummary) {
 fn add_target_coverage(rows: &mut FactRows, targets: &TargetSummary) {
     let [normal, tumour, ..] = &targets.samples[..] else { return };
     let mut each = |name: &str, of: &dyn Fn(&TargetCoverage) -> String| {
-        rows.add_per_sample(name, [of(normal), of(tumour)]);
+        rows.add_row_per_sample(name, [of(normal), of(tumour)]);
     };
     each("Depth on target, mean (from k-mers, with duplicates)", &|covered| format!("{:.1}", covered.mean_depth));
     each("Depth on target, median", &|covered| format!("{:.1}", covered.median_depth));
@@ -385,7 +394,7 @@ fn add_target_coverage(rows: &mut FactRows, targets: &TargetSummary) {
     if let Some(&callable) = targets.callable_bases.first() {
         let share = callable as f64 / targets.bases.max(1) as f64;
         let value = format!("{}bp", format_with_si_prefix(callable as f64));
-        rows.add_common(
+        rows.add_row_for_both_samples(
             "Callable target bases",
             &with_remark(&value, &format!("{} of the targets", format_percent(share))),
         );
@@ -401,28 +410,28 @@ fn add_libraries(rows: &mut FactRows, outcome: &CallSummary) {
     let both = [&outcome.libraries.normal, &outcome.libraries.tumor];
     rows.add_group("Reads and libraries");
     if both.iter().all(|library| library.pairs == 0) {
-        rows.add_common("Reads", &unknown_cell("the libraries were not examined"));
+        rows.add_row_for_both_samples("Reads", &unknown_cell("the libraries were not examined"));
         return;
     }
     let used = &outcome.sample_summary.libraries;
-    rows.add_per_sample("Assay", [&used.normal, &used.tumour].map(|library| describe_assay(&library.assay)));
+    rows.add_row_per_sample("Assay", [&used.normal, &used.tumour].map(|library| describe_assay(&library.assay)));
     let each = |of: &dyn Fn(&LibraryMetrics) -> String| both.map(of);
     const FEW: &str = "too few reads";
-    rows.add_per_sample(
+    rows.add_row_per_sample(
         "Read pairs",
         each(&|own| {
             with_remark(&group_thousands(own.pairs), &format!("{}bp", format_with_si_prefix(own.bases as f64)))
         }),
     );
-    rows.add_per_sample("Read length", each(&describe_read_lengths));
-    rows.add_per_sample("Base quality of read 1 and read 2", each(&describe_quality));
-    rows.add_per_sample("GC content", each(&|own| own.gc.map_or_else(|| unknown_cell(FEW), format_percent)));
-    rows.add_per_sample(
+    rows.add_row_per_sample("Read length", each(&describe_read_lengths));
+    rows.add_row_per_sample("Base quality of read 1 and read 2", each(&describe_quality));
+    rows.add_row_per_sample("GC content", each(&|own| own.gc.map_or_else(|| unknown_cell(FEW), format_percent)));
+    rows.add_row_per_sample(
         "Pairs with adapter sequence",
         each(&|own| estimate_or_unknown(own.adapter_share, format_share_with_interval, FEW)),
     );
-    rows.add_per_sample("Insert size", each(&describe_insert_size));
-    rows.add_per_sample(
+    rows.add_row_per_sample("Insert size", each(&describe_insert_size));
+    rows.add_row_per_sample(
         "Sequencing error rate",
         each(&|own| {
             let rate = |rate| match (own.errors.compared_rate, own.errors.expected_from_quality) {
@@ -439,7 +448,7 @@ fn add_libraries(rows: &mut FactRows, outcome: &CallSummary) {
             own.errors.rate.map_or_else(|| unknown_cell("too few overlapping mates"), rate)
         }),
     );
-    rows.add_per_sample(
+    rows.add_row_per_sample(
         "PCR duplicates",
         each(&|own| {
             let word = own.duplicates.note.strip_prefix("unknown: ");
@@ -451,7 +460,7 @@ fn add_libraries(rows: &mut FactRows, outcome: &CallSummary) {
             }
         }),
     );
-    rows.add_per_sample(
+    rows.add_row_per_sample(
         "Library size (unique molecules)",
         each(&|own| {
             let told = |n: Estimate| {
@@ -461,9 +470,9 @@ fn add_libraries(rows: &mut FactRows, outcome: &CallSummary) {
             own.duplicates.molecules.map_or_else(|| unknown_cell("too few duplicates"), told)
         }),
     );
-    rows.add_per_sample("Telomeric pairs per million", each(&describe_telomeres));
+    rows.add_row_per_sample("Telomeric pairs per million", each(&describe_telomeres));
     if let Some(ratio) = outcome.libraries.telomeres {
-        rows.add_tumour("Telomeric pairs relative to the normal", format_number_with_interval(ratio));
+        rows.add_row_for_tumour("Telomeric pairs relative to the normal", format_number_with_interval(ratio));
     }
 }
 
@@ -542,7 +551,7 @@ fn add_screened_sequences(rows: &mut FactRows, outcome: &CallSummary) {
             );
             if own.reads < 0.5 { escape_html(&own.note) } else { with_remark(&escape_html(&own.note), &remark) }
         };
-        rows.add_per_sample(&name, [of(0), of(1)]);
+        rows.add_row_per_sample(&name, [of(0), of(1)]);
     }
     let mut rest = match screen.not_detected {
         0 => "no other sequences".into(),
@@ -560,7 +569,7 @@ fn add_screened_sequences(rows: &mut FactRows, outcome: &CallSummary) {
             group_thousands(screen.indistinguishable)
         );
     }
-    rows.add_common("Other screened sequences", &rest);
+    rows.add_row_for_both_samples("Other screened sequences", &rest);
     let calls: Vec<String> = outcome
         .screened_calls
         .iter()
@@ -583,6 +592,6 @@ fn add_screened_sequences(rows: &mut FactRows, outcome: &CallSummary) {
             0 => String::new(),
             n => format!("<br>and {}", format_count_with_noun(n as u64, "more call")),
         };
-        rows.add_tumour("Calls that insert a screened sequence", calls.join("<br>") + &more);
+        rows.add_row_for_tumour("Calls that insert a screened sequence", calls.join("<br>") + &more);
     }
 }

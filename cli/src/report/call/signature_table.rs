@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use genuma_pair::interval::Estimate;
+use genuma_pair::confidence_interval::Estimate;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::signatures::SignatureExposures;
 

@@ -1,10 +1,10 @@
 //! Tests that the report is well-formed, escapes its input, and works in a browser.
 
+use genuma_pair::confidence_interval::Estimate;
 use genuma_pair::contamination::ContaminationEstimate;
 use genuma_pair::copy_number::{CopyNumberProfile, ProfileSegment};
 use genuma_pair::coverage::CoverageMetrics;
 use genuma_pair::identity::{Identity, Relation};
-use genuma_pair::interval::Estimate;
 use genuma_pair::library::metrics::{LibraryMetrics, SingleCycleMetrics};
 use genuma_pair::marker_kmers::karyotype_and_screen::{
     ContigCopyNumber, DetectedSequence, RelativeContigCopyNumbers, ScreenResult, SequenceDetection,
@@ -16,7 +16,7 @@ use genuma_somatic::candidate_kmer::KmerDepths;
 use genuma_somatic::event::EventClass;
 use genuma_somatic::genotype::{AlleleSupport, TumourSupport};
 use genuma_somatic::ledger::Ledger;
-use genuma_somatic::msi::RepeatInstability;
+use genuma_somatic::msi::MicrosatelliteInstability;
 use genuma_somatic::pipeline::Resources;
 use genuma_somatic::provenance::ReferenceIdentity;
 use genuma_somatic::screen_hits::ScreenHit;
@@ -291,7 +291,7 @@ fn with_sample_facts(mut outcome: CallSummary) -> CallSummary {
     outcome.sample_summary.signatures = Some(example_exposures());
     outcome.sample_summary.burden = Some(estimate(4.2));
     outcome.sample_summary.repeats =
-        Some(RepeatInstability { tracts: 1_706, not_assessable: 12, unstable: 77, share: estimate(0.045) });
+        Some(MicrosatelliteInstability { tracts: 1_706, not_assessable: 12, unstable: 77, share: estimate(0.045) });
     let contig = |name: &str, ratio, word: &str| ContigCopyNumber {
         name: name.into(),
         bases: 900_000,

@@ -289,10 +289,11 @@ fn format_tick(n: f64) -> String {
 pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let Some(kernel) = f.main_bandwidth_kernel() else { return String::new() };
-    let threads = f.bandwidth_rates().filter(|r| r.kernel == kernel && r.cpu_node.is_none()).map(|r| r.threads).max();
+    let threads =
+        f.measured_bandwidths().filter(|r| r.kernel == kernel && r.cpu_node.is_none()).map(|r| r.threads).max();
     let Some(threads) = threads else { return String::new() };
     let mut rows: Vec<(&MemoryLocation, Measurement)> = Vec::new();
-    for rate in f.bandwidth_rates().filter(|r| r.kernel == kernel && r.cpu_node.is_none() && r.threads == threads) {
+    for rate in f.measured_bandwidths().filter(|r| r.kernel == kernel && r.cpu_node.is_none() && r.threads == threads) {
         match rows.iter_mut().find(|r| r.0 == rate.memory) {
             Some(row) if row.1.median < rate.total.median => row.1 = rate.total,
             Some(_) => {}
@@ -311,7 +312,7 @@ pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
     );
     let key = LegendKey { style: "one", name: "" };
     let bar = |(spot, m): &(&MemoryLocation, Measurement)| HorizontalBar {
-        name: short_spot_name(spot),
+        name: short_placement_name(spot),
         parts: vec![(key, m.median, format!("{}: {}", memory_placement_name(spot), format_measurement(m, "GB/s")))],
         text: number(m.median),
     };
@@ -321,7 +322,7 @@ pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
 }
 
 /// Returns a short name of a memory placement, for a bar chart.
-fn short_spot_name(spot: &MemoryLocation) -> String {
+fn short_placement_name(spot: &MemoryLocation) -> String {
     match spot {
         MemoryLocation::Node(node) => format!("all on node {node}"),
         MemoryLocation::Interleaved(_) => "interleaved".to_string(),
@@ -432,12 +433,12 @@ pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
             format!(
                 "{} reach {:.0}% of the bandwidth of one node's memory",
                 format_count_with_noun(u64::from(s.threads), "thread"),
-                s.max_share * 100.0
+                s.share_of_max * 100.0
             )
         }
         Some(s) => format!(
             "The bandwidth of one node's memory still rises at {}",
-            format_count_with_noun(u64::from(s.largest_run.0), "thread")
+            format_count_with_noun(u64::from(s.bandwidth_at_max_threads.0), "thread")
         ),
         None => "Bandwidth by number of threads".to_string(),
     };
@@ -452,11 +453,11 @@ pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
         &lines(|p| p.total),
     );
     let title = match s.and_then(|s| Some((s, s.one_thread_gbs.filter(|&a| a > 0.0)?))) {
-        Some((s, alone)) if s.largest_run.0 > 1 => {
+        Some((s, alone)) if s.bandwidth_at_max_threads.0 > 1 => {
             format!(
                 "With {} threads on one node's memory each has {:.0}% of the bandwidth of a single thread",
-                s.largest_run.0,
-                s.largest_run.1 / alone * 100.0
+                s.bandwidth_at_max_threads.0,
+                s.bandwidth_at_max_threads.1 / alone * 100.0
             )
         }
         _ => "Bandwidth per thread".to_string(),

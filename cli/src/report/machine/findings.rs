@@ -31,7 +31,7 @@ impl MinMedianMax {
 
 /// The result of one bandwidth measurement, from the bandwidth table or from a contention curve.
 #[derive(Debug, Clone)]
-pub(crate) struct BandwidthRate<'a> {
+pub(crate) struct MeasuredBandwidth<'a> {
     pub(crate) kernel: BandwidthKernel,
     /// NUMA node of the threads; `None` if the threads are on several nodes, or if the profile does not record the
     /// node.
@@ -72,19 +72,19 @@ pub(crate) struct BandwidthSaturation {
     /// Minimum number of threads that together reach 80% of the maximum bandwidth.
     pub(crate) threads: u32,
     /// Share of the maximum bandwidth that this number of threads reaches.
-    pub(crate) max_share: f64,
+    pub(crate) share_of_max: f64,
     /// Maximum of the total bandwidth over all numbers of threads, in GB/s.
     pub(crate) max_gbs: f64,
     /// Bandwidth of a single thread in GB/s, if it was measured.
     pub(crate) one_thread_gbs: Option<f64>,
     /// The largest number of threads measured, and the bandwidth of each of them in GB/s.
-    pub(crate) largest_run: (u32, f64),
+    pub(crate) bandwidth_at_max_threads: (u32, f64),
 }
 
 impl BandwidthSaturation {
     /// Returns whether three quarters of the threads, or fewer, reach 80% of the maximum bandwidth.
     pub(crate) fn is_bandwidth_saturated(&self) -> bool {
-        self.threads * 4 <= self.largest_run.0 * 3
+        self.threads * 4 <= self.bandwidth_at_max_threads.0 * 3
     }
 }
 
@@ -195,8 +195,8 @@ impl<'a> ProfileFindings<'a> {
     }
 
     /// Returns all bandwidth measurements that succeeded.
-    pub(crate) fn bandwidth_rates(self) -> impl Iterator<Item = BandwidthRate<'a>> {
-        let alone = self.0.bandwidth.iter().map(|b| BandwidthRate {
+    pub(crate) fn measured_bandwidths(self) -> impl Iterator<Item = MeasuredBandwidth<'a>> {
+        let alone = self.0.bandwidth.iter().map(|b| MeasuredBandwidth {
             kernel: b.kernel,
             cpu_node: b.cpu_node,
             memory: &b.memory,
@@ -204,7 +204,7 @@ impl<'a> ProfileFindings<'a> {
             total: b.total,
         });
         let crowded = self.0.contention.iter().flat_map(|c| {
-            c.points.iter().map(|p| BandwidthRate {
+            c.points.iter().map(|p| MeasuredBandwidth {
                 kernel: c.kernel,
                 cpu_node: None,
                 memory: &c.memory,
@@ -226,38 +226,39 @@ impl<'a> ProfileFindings<'a> {
             BandwidthKernel::Scale,
             BandwidthKernel::CopyNt,
         ];
-        preferred.into_iter().find(|&k| self.bandwidth_rates().any(|r| r.kernel == k))
+        preferred.into_iter().find(|&k| self.measured_bandwidths().any(|r| r.kernel == k))
     }
 
     /// Returns the bandwidth of one thread that uses the memory of its own node.
-    pub(crate) fn one_thread_bandwidth(self) -> Option<BandwidthRate<'a>> {
+    pub(crate) fn one_thread_bandwidth(self) -> Option<MeasuredBandwidth<'a>> {
         let kernel = self.main_bandwidth_kernel()?;
-        let own = |r: &BandwidthRate| match (r.cpu_node, r.memory) {
+        let own = |r: &MeasuredBandwidth| match (r.cpu_node, r.memory) {
             (Some(node), MemoryLocation::Node(memory)) => node == *memory,
             (_, MemoryLocation::Local) => true,
             // The first thread of a contention curve runs on the node of the memory.
             (None, MemoryLocation::Node(_)) => true,
             _ => false,
         };
-        self.bandwidth_rates().find(|r| r.kernel == kernel && r.threads == 1 && own(r))
+        self.measured_bandwidths().find(|r| r.kernel == kernel && r.threads == 1 && own(r))
     }
 
     /// Returns the highest bandwidth of `kernel`, with any placement of threads and memory.
-    pub(crate) fn max_bandwidth(self, kernel: BandwidthKernel) -> Option<BandwidthRate<'a>> {
-        let rates = self.bandwidth_rates().filter(|r| r.kernel == kernel);
+    pub(crate) fn max_bandwidth(self, kernel: BandwidthKernel) -> Option<MeasuredBandwidth<'a>> {
+        let rates = self.measured_bandwidths().filter(|r| r.kernel == kernel);
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
     /// Returns the highest bandwidth of any kernel. The kernels random and strided are left out, because their
     /// bandwidth counts whole cache lines.
-    pub(crate) fn max_bandwidth_of_any_kernel(self) -> Option<BandwidthRate<'a>> {
-        let rates =
-            self.bandwidth_rates().filter(|r| !matches!(r.kernel, BandwidthKernel::Random | BandwidthKernel::Strided));
+    pub(crate) fn max_bandwidth_of_any_kernel(self) -> Option<MeasuredBandwidth<'a>> {
+        let rates = self
+            .measured_bandwidths()
+            .filter(|r| !matches!(r.kernel, BandwidthKernel::Random | BandwidthKernel::Strided));
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
     /// Returns the highest bandwidth as a share of the theoretical peak bandwidth, and its measurement.
-    pub(crate) fn share_of_theoretical_peak(self) -> Option<(f64, BandwidthRate<'a>)> {
+    pub(crate) fn share_of_theoretical_peak(self) -> Option<(f64, MeasuredBandwidth<'a>)> {
         let peak = self.0.theory.peak_gbs.filter(|&p| p > 0.0)?;
         let best = self.max_bandwidth_of_any_kernel()?;
         Some((best.total.median / peak, best))
@@ -315,10 +316,10 @@ impl<'a> ProfileFindings<'a> {
         Some(BandwidthSaturation {
             kernel: self.single_node_contention()?.kernel,
             threads: enough.threads,
-            max_share: if max_gbs > 0.0 { enough.total.median / max_gbs } else { 0.0 },
+            share_of_max: if max_gbs > 0.0 { enough.total.median / max_gbs } else { 0.0 },
             max_gbs,
             one_thread_gbs: points.iter().find(|p| p.threads == 1).map(|p| p.total.median),
-            largest_run: (last.threads, last.per_thread.median),
+            bandwidth_at_max_threads: (last.threads, last.per_thread.median),
         })
     }
 
@@ -352,7 +353,7 @@ impl<'a> ProfileFindings<'a> {
 
     /// Returns the median of the relative spreads of all measurements (median absolute deviation over median) if it is
     /// above 5%, a sign that other programs used the machine.
-    pub(crate) fn typical_relative_spread(self) -> Option<f64> {
+    pub(crate) fn high_relative_spread(self) -> Option<f64> {
         let spreads = self.all_measurements().into_iter().map(|(_, m)| m.median_absolute_deviation / m.median);
         MinMedianMax::from_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
     }
@@ -364,7 +365,7 @@ impl<'a> ProfileFindings<'a> {
         for x in &p.latency.node_pairs {
             all.push((format!("latency from node {} to node {}", x.cpu_node, x.memory_node), x.latency));
         }
-        for r in self.bandwidth_rates() {
+        for r in self.measured_bandwidths() {
             let name = format!(
                 "{} of {}, {}",
                 bandwidth_kernel_name(r.kernel),

@@ -29,19 +29,19 @@ pub(crate) struct MachineShape {
     /// Number of cores of each node.
     pub(crate) cores: u32,
     /// Number of cores that share a last-level cache.
-    pub(crate) sharing: u32,
+    pub(crate) cores_per_cache: u32,
     /// Number of hardware threads of each core.
     pub(crate) threads: u32,
     /// Number of additional nodes that have memory but no cores.
     pub(crate) memory_only: u32,
     /// Memory of each node in GiB.
-    pub(crate) gib: u64,
+    pub(crate) memory_gib: u64,
     /// Latency of a node's own memory in ns.
-    pub(crate) local_ns: f64,
+    pub(crate) local_latency_ns: f64,
     /// Size of each last-level cache in bytes.
-    pub(crate) last_cache: u64,
+    pub(crate) last_level_cache_bytes: u64,
     /// Maximum bandwidth of one core, and of the memory of one node, in GB/s.
-    pub(crate) rates: (f64, f64),
+    pub(crate) core_and_node_bandwidth_gbs: (f64, f64),
 }
 
 /// A virtual machine or a laptop with one node.
@@ -50,13 +50,13 @@ pub(crate) const ONE_NODE_MACHINE: MachineShape = MachineShape {
     sockets: 1,
     nodes: 1,
     cores: 2,
-    sharing: 2,
+    cores_per_cache: 2,
     threads: 1,
     memory_only: 0,
-    gib: 24,
-    local_ns: 104.0,
-    last_cache: 32 << 20,
-    rates: (21.0, 34.0),
+    memory_gib: 24,
+    local_latency_ns: 104.0,
+    last_level_cache_bytes: 32 << 20,
+    core_and_node_bandwidth_gbs: (21.0, 34.0),
 };
 
 /// A typical server with two sockets.
@@ -65,13 +65,13 @@ pub(crate) const TWO_SOCKET_MACHINE: MachineShape = MachineShape {
     sockets: 2,
     nodes: 1,
     cores: 16,
-    sharing: 16,
+    cores_per_cache: 16,
     threads: 2,
     memory_only: 0,
-    gib: 192,
-    local_ns: 88.0,
-    last_cache: 24 << 20,
-    rates: (13.0, 118.0),
+    memory_gib: 192,
+    local_latency_ns: 88.0,
+    last_level_cache_bytes: 24 << 20,
+    core_and_node_bandwidth_gbs: (13.0, 118.0),
 };
 
 /// A server with two sockets of two nodes each.
@@ -80,9 +80,9 @@ pub(crate) const FOUR_NODE_MACHINE: MachineShape = MachineShape {
     sockets: 2,
     nodes: 2,
     cores: 8,
-    sharing: 8,
+    cores_per_cache: 8,
     threads: 1,
-    gib: 64,
+    memory_gib: 64,
     ..TWO_SOCKET_MACHINE
 };
 
@@ -92,13 +92,13 @@ pub(crate) const EIGHT_SOCKET_MACHINE: MachineShape = MachineShape {
     sockets: 8,
     nodes: 1,
     cores: 8,
-    sharing: 8,
+    cores_per_cache: 8,
     threads: 1,
     memory_only: 0,
-    gib: 128,
-    local_ns: 118.0,
-    last_cache: 20 << 20,
-    rates: (9.0, 41.0),
+    memory_gib: 128,
+    local_latency_ns: 118.0,
+    last_level_cache_bytes: 20 << 20,
+    core_and_node_bandwidth_gbs: (9.0, 41.0),
 };
 
 /// Four nodes with cores, and two nodes with CXL memory only.
@@ -110,13 +110,13 @@ pub(crate) const LARGE_SERVER: MachineShape = MachineShape {
     sockets: 2,
     nodes: 1,
     cores: 128,
-    sharing: 8,
+    cores_per_cache: 8,
     threads: 2,
     memory_only: 0,
-    gib: 1152,
-    local_ns: 112.0,
-    last_cache: 32 << 20,
-    rates: (38.0, 470.0),
+    memory_gib: 1152,
+    local_latency_ns: 112.0,
+    last_level_cache_bytes: 32 << 20,
+    core_and_node_bandwidth_gbs: (38.0, 470.0),
 };
 
 /// All artificial machines above.
@@ -124,14 +124,14 @@ pub(crate) const ALL_MACHINE_SHAPES: [MachineShape; 6] =
     [ONE_NODE_MACHINE, TWO_SOCKET_MACHINE, FOUR_NODE_MACHINE, EIGHT_SOCKET_MACHINE, CXL_MACHINE, LARGE_SERVER];
 
 /// Returns a pseudo-random relative deviation of at most ±2%, the same for equal seeds.
-fn wobble(seed: u64) -> f64 {
+fn random_deviation(seed: u64) -> f64 {
     let mixed = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     ((mixed >> 40) as f64 / (1u64 << 24) as f64 - 0.5) * 0.04
 }
 
 fn measured(unit: MeasurementUnit, value: f64, seed: u64) -> Measurement {
-    let median = value * (1.0 + wobble(seed));
-    let mad = median * (0.004 + wobble(seed + 7).abs() * 0.3);
+    let median = value * (1.0 + random_deviation(seed));
+    let mad = median * (0.004 + random_deviation(seed + 7).abs() * 0.3);
     Measurement {
         unit,
         median,
@@ -179,15 +179,19 @@ impl MachineShape {
     }
 
     fn latency(&self, from: u32, to: u32) -> f64 {
-        self.local_ns * (1.0 + f64::from(self.distance(from, to) - 10) * 0.07)
+        self.local_latency_ns * (1.0 + f64::from(self.distance(from, to) - 10) * 0.07)
     }
 
     /// Returns the bandwidth in GB/s of `threads` threads on different cores that use the memory of node `memory`, at a
     /// NUMA distance of `distance`.
     fn rate(&self, threads: u32, memory: u32, distance: u32) -> f64 {
-        let roof = if memory >= self.cpu_nodes() { self.rates.1 * 0.2 } else { self.rates.1 };
+        let roof = if memory >= self.cpu_nodes() {
+            self.core_and_node_bandwidth_gbs.1 * 0.2
+        } else {
+            self.core_and_node_bandwidth_gbs.1
+        };
         let roof = roof * (10.0 / f64::from(distance)).sqrt();
-        roof * (1.0 - (-f64::from(threads) * self.rates.0 / roof).exp())
+        roof * (1.0 - (-f64::from(threads) * self.core_and_node_bandwidth_gbs.0 / roof).exp())
     }
 
     fn topology(&self) -> Topology {
@@ -204,14 +208,14 @@ impl MachineShape {
             cores.flat_map(|c| (0..self.threads).map(move |t| c + t * total)).collect()
         };
         let mut caches = Vec::new();
-        for (level, kind, bytes, sharing) in [
+        for (level, kind, bytes, cores_per_cache) in [
             (1, CacheKind::Data, 32 << 10, 1),
             (1, CacheKind::Instruction, 32 << 10, 1),
             (2, CacheKind::Unified, 1 << 20, 1),
-            (3, CacheKind::Unified, self.last_cache, self.sharing),
+            (3, CacheKind::Unified, self.last_level_cache_bytes, self.cores_per_cache),
         ] {
-            for first in (0..total).step_by(sharing as usize) {
-                let cpus = of_cores(first..first + sharing);
+            for first in (0..total).step_by(cores_per_cache as usize) {
+                let cpus = of_cores(first..first + cores_per_cache);
                 caches.push(CpuCache { level, kind, bytes, line_bytes: 64, cpus });
             }
         }
@@ -223,8 +227,8 @@ impl MachineShape {
                 } else {
                     IdSet::new()
                 },
-                memory_bytes: self.gib << 30,
-                free_bytes: self.gib << 29,
+                memory_bytes: self.memory_gib << 30,
+                free_bytes: self.memory_gib << 29,
                 is_gpu_memory: false,
                 distances: (0..self.all_nodes()).map(|to| (to, self.distance(id, to))).collect(),
                 huge_pages: Vec::new(),
@@ -253,8 +257,13 @@ impl MachineShape {
     }
 
     /// Returns the latency in ns of one load of a pointer chain in `bytes` bytes of local memory.
-    fn step(&self, bytes: u64, pages: BufferPageKind) -> f64 {
-        let levels = [(32u64 << 10, 1.1), (1 << 20, 3.8), (self.last_cache, 14.0), (u64::MAX, self.local_ns)];
+    fn load_latency_ns(&self, bytes: u64, pages: BufferPageKind) -> f64 {
+        let levels = [
+            (32u64 << 10, 1.1),
+            (1 << 20, 3.8),
+            (self.last_level_cache_bytes, 14.0),
+            (u64::MAX, self.local_latency_ns),
+        ];
         let mut below = 0.0;
         let mut sum = 0.0;
         for (capacity, latency) in levels {
@@ -275,7 +284,7 @@ impl MachineShape {
             pages,
             points: sizes
                 .iter()
-                .map(|&bytes| LatencyPoint { bytes, latency: ns(self.step(bytes, pages), bytes) })
+                .map(|&bytes| LatencyPoint { bytes, latency: ns(self.load_latency_ns(bytes, pages), bytes) })
                 .collect(),
         };
         let level = |name: &str, from: u64, to: u64, cache: Option<u64>, latency: f64| MemoryLevel {
@@ -285,7 +294,7 @@ impl MachineShape {
             cache_bytes: cache,
             latency: ns(latency, to),
         };
-        let last = self.last_cache;
+        let last = self.last_level_cache_bytes;
         let pair = |cpu: u32, memory: u32, pages: BufferPageKind| NodePairLatency {
             cpu_node: cpu,
             memory_node: memory,
@@ -302,7 +311,7 @@ impl MachineShape {
                 level("L1", 4 << 10, 32 << 10, Some(32 << 10), 1.1),
                 level("L2", 64 << 10, 768 << 10, Some(1 << 20), 3.8),
                 level("L3", 3 << 20, last / 2, Some(last), 14.0),
-                level("DRAM", last * 6, 768 << 20, None, self.local_ns),
+                level("DRAM", last * 6, 768 << 20, None, self.local_latency_ns),
             ],
             node_pairs: (0..self.cpu_nodes())
                 .flat_map(|cpu| (0..self.all_nodes()).map(move |memory| (cpu, memory)))
@@ -402,8 +411,8 @@ impl MachineShape {
         }
         if self.cpu_nodes() > 1 {
             let nodes: IdSet = (0..self.cpu_nodes()).collect();
-            let roof = f64::from(self.cpu_nodes()) * self.rates.1 * 0.65;
-            let rate = |n: u32| roof * (1.0 - (-f64::from(n) * self.rates.0 * 0.7 / roof).exp());
+            let roof = f64::from(self.cpu_nodes()) * self.core_and_node_bandwidth_gbs.1 * 0.65;
+            let rate = |n: u32| roof * (1.0 - (-f64::from(n) * self.core_and_node_bandwidth_gbs.0 * 0.7 / roof).exp());
             all.push(curve(MemoryLocation::Interleaved(nodes), &rate));
             all.push(curve(MemoryLocation::Local, &|n| {
                 let full = n / self.cores;
@@ -439,7 +448,7 @@ impl MachineShape {
 
     /// Returns the complete profile of the machine.
     pub(crate) fn to_profile(self) -> MachineProfile {
-        let peak = f64::from(self.cpu_nodes()) * self.rates.1 * 1.28;
+        let peak = f64::from(self.cpu_nodes()) * self.core_and_node_bandwidth_gbs.1 * 1.28;
         MachineProfile {
             format: PROFILE_FORMAT_NAME.into(),
             version: PROFILE_FORMAT_VERSION,
@@ -461,7 +470,7 @@ impl MachineShape {
                     .map(|i| MemoryModule {
                         locator: format!("DIMM {i}"),
                         bank: format!("P0 CHANNEL {i}"),
-                        bytes: self.gib << 27,
+                        bytes: self.memory_gib << 27,
                         megatransfers_per_s: Some(4800),
                         width_bits: Some(64),
                     })

@@ -13,7 +13,7 @@ use crate::report::markup::{
 /// Maximum number of rows of a table. `machine.json` has all rows.
 const MAX_ROWS: usize = 2_000;
 /// Tables with at most this number of rows are unfolded when the page is opened. The reader can unfold the others.
-const MAX_OPEN_ROWS: usize = 16;
+const MAX_UNFOLDED_ROWS: usize = 16;
 
 /// A table of measurements. `heads` are the headings of the columns to the left of the measurement.
 struct MeasurementTable {
@@ -54,7 +54,7 @@ impl MeasurementTable {
 }
 
 fn table_opening(name: &str, rows: usize) -> String {
-    let open = if rows <= MAX_OPEN_ROWS { " open" } else { "" };
+    let open = if rows <= MAX_UNFOLDED_ROWS { " open" } else { "" };
     format!(
         r#"<details{open}><summary>{name} <span>{}</span></summary><div class="wide"><table>"#,
         format_count_with_noun(rows as u64, "row")

@@ -22,7 +22,7 @@ pub(crate) fn machine_advice_section(profile: &MachineProfile) -> String {
         .filter(|(_, text)| !text.is_empty())
         .map(|(heading, text)| format!("<div><dt>{heading}</dt><dd>{text}</dd></div>"))
         .collect();
-    let caution = f.typical_relative_spread().map_or(String::new(), |typical| {
+    let caution = f.high_relative_spread().map_or(String::new(), |typical| {
         format!(
             "<p class=\"caution\">The machine was busy while it was measured: half of a figure's repetitions typically miss it by more \
              than {:.0}%. Measure again on an idle machine before relying on what follows.</p>",
@@ -240,12 +240,12 @@ fn describe_threads(f: ProfileFindings) -> String {
                 format_measured_quantity(most.total.median),
                 most.total.median / alone
             );
-        } else if f.bandwidth_rates().any(|r| r.kernel == kernel && r.threads > 1) {
+        } else if f.measured_bandwidths().any(|r| r.kernel == kernel && r.threads > 1) {
             text += "; more threads together moved no more";
         }
         sentences.push(text + ".");
     }
-    if let Some(s) = f.bandwidth_saturation().filter(|s| s.largest_run.0 > 1 && s.max_gbs > 0.0) {
+    if let Some(s) = f.bandwidth_saturation().filter(|s| s.bandwidth_at_max_threads.0 > 1 && s.max_gbs > 0.0) {
         sentences.push(describe_saturation(f, s));
     }
     let near = |c: &&genuma_probe::profile::LoadedLatencyCurve| c.cpu_node == c.memory_node && c.points.len() > 1;
@@ -270,7 +270,7 @@ fn describe_threads(f: ProfileFindings) -> String {
 
 fn describe_saturation(f: ProfileFindings, s: BandwidthSaturation) -> String {
     let place = if f.nodes_with_memory().len() > 1 { "A node's memory" } else { "The memory" };
-    let (last, each) = s.largest_run;
+    let (last, each) = s.bandwidth_at_max_threads;
     let share = s
         .one_thread_gbs
         .filter(|&a| a > 0.0)
@@ -282,7 +282,7 @@ fn describe_saturation(f: ProfileFindings, s: BandwidthSaturation) -> String {
              GB/s{share}. Programs limited by this bandwidth gain little from more threads; programs that wait for \
              single look-ups use less bandwidth and may gain.",
             format_count_with_noun(u64::from(s.threads), "thread"),
-            s.max_share * 100.0,
+            s.share_of_max * 100.0,
             format_measured_quantity(s.max_gbs),
             format_measured_quantity(each)
         )

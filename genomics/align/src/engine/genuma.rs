@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use genuma_machine::processor::SimdLevel;
 use genuma_mapper::index::{self, Index, ReferenceBuilder};
-use genuma_mapper::insert::{self, InsertSizeModels, InsertSizesByOrientation};
+use genuma_mapper::insert_size::{self, InsertSizeModels, InsertSizesByOrientation};
 use genuma_mapper::pairs::SkippedReads;
 use genuma_mapper::{mapper, pairs};
 use genuma_reads::fasta::{FastaEvent, read_fasta};
 use genuma_reads::{CarriedTags, ReadBatch};
 use genuma_work::publish::FileSet;
 
-use super::file_image::FileInMemory;
+use super::file_in_memory::FileInMemory;
 use super::seal::{Checksum, ChecksummingWriter, IndexSeal};
 use super::{AlignerProgram, BlockRule, Engine, Error, IndexArray, ReadLayout, append_extension};
 use crate::sam::Contigs;
@@ -140,7 +140,7 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
         return Err(Error::Reference { path: reference.into(), reason });
     }
     let mut set = FileSet::default();
-    let made = file.finish_into_set(&mut set)?;
+    let made = file.finish_and_add_to_set(&mut set)?;
     IndexSeal::write_seal(PROGRAM, before, &[made], set)
 }
 
@@ -210,8 +210,8 @@ impl Engine for GenumaEngine {
 
     fn block_rule(&self, layout: ReadLayout) -> BlockRule {
         match layout {
-            ReadLayout::Single => BlockRule::AnyBatch,
-            ReadLayout::Paired | ReadLayout::Interleaved => BlockRule::BlocksOfBases(self.options.block_bases),
+            ReadLayout::Single => BlockRule::EachBatch,
+            ReadLayout::Paired | ReadLayout::Interleaved => BlockRule::MinBases(self.options.block_bases),
         }
     }
 
@@ -223,7 +223,7 @@ impl Engine for GenumaEngine {
         self.index.large_arrays().into_iter().map(|(name, bytes)| IndexArray { name, bytes }).collect()
     }
 
-    fn new_state(&self) -> WorkerState {
+    fn new_worker_state(&self) -> WorkerState {
         WorkerState::default()
     }
 
@@ -248,7 +248,7 @@ impl Engine for GenumaEngine {
         mapped.insert_sizes.iter_mut().for_each(Vec::clear);
         if reads.is_paired {
             for first in (0..reads.len() & !1).step_by(2) {
-                insert::record_insert_size(
+                insert_size::record_insert_size(
                     &mut mapped.insert_sizes,
                     &view,
                     &mapped.placements,
@@ -271,13 +271,13 @@ impl Engine for GenumaEngine {
     }
 
     fn skipped_reads(&self, state: &WorkerState) -> Vec<(&'static str, u64)> {
-        let SkippedReads { reads, sampled, joined, lists, places } = state.pairing.skipped;
+        let SkippedReads { reads, sampled, joined, lists, placements } = state.pairing.skipped;
         vec![
             ("reads", reads),
             ("reads_with_sampled_placements", sampled),
             ("reads_with_skipped_mate_placements", joined),
             ("single_reads_with_skipped_frequent_seeds", lists),
-            ("reads_with_dropped_placements", places),
+            ("reads_with_dropped_placements", placements),
             (TOO_LONG_READS_LABEL, state.num_too_long_reads),
         ]
     }

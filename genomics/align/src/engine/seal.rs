@@ -141,7 +141,7 @@ impl ChecksummingWriter {
     }
 
     /// Completes the file and adds it to `set`. Returns its path and the checksum of all bytes written.
-    pub(super) fn finish_into_set(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
+    pub(super) fn finish_and_add_to_set(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
         self.flush()?;
         set.add_file(self.file.flush_buffer()?);
         Ok((self.path, Checksum { size: self.size, crc: self.hasher.finalize() }))
@@ -189,7 +189,7 @@ impl IndexSeal {
         }
         let mut seal = ChecksummingWriter::create(&seal_path(&files[0].0))?;
         seal.write_bytes(text.as_bytes())?;
-        seal.finish_into_set(&mut set)?;
+        seal.finish_and_add_to_set(&mut set)?;
         Ok(set.publish_all()?)
     }
 

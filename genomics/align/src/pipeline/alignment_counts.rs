@@ -96,7 +96,7 @@ impl AlignmentCounts {
 
     /// Computes median, mean and standard deviation of the insert sizes of proper pairs up to 10 kbp; `None` without
     /// such pairs.
-    pub fn insert_sizes(&self) -> Option<InsertSizeStatistics> {
+    pub fn insert_size_statistics(&self) -> Option<InsertSizeStatistics> {
         let all: u64 = self.insert_size_counts.iter().sum();
         if all == 0 {
             return None;
@@ -147,8 +147,11 @@ mod tests {
             (one.mapped_reads, one.properly_paired_reads, one.secondary_records, one.supplementary_records),
             (5, 4, 1, 1)
         );
-        assert_eq!(one.insert_sizes(), Some(InsertSizeStatistics { median: 100, mean: 150.0, std_dev: 50.0 }));
-        assert_eq!(AlignmentCounts::default().insert_sizes(), None);
+        assert_eq!(
+            one.insert_size_statistics(),
+            Some(InsertSizeStatistics { median: 100, mean: 150.0, std_dev: 50.0 })
+        );
+        assert_eq!(AlignmentCounts::default().insert_size_statistics(), None);
         assert!(one.add_records(&bytes[..20]).is_err());
     }
 }

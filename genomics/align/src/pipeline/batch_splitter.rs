@@ -48,11 +48,11 @@ impl BatchSplitter {
             (self.open_block, self.open_block_bases) = (Some(own), 0);
         }
         let role = match self.block_rules[own.0 as usize] {
-            BlockRule::AnyBatch => {
+            BlockRule::EachBatch => {
                 self.move_reads(out, None);
                 BatchRole::WholeBlock
             }
-            BlockRule::BlocksOfBases(limit) => {
+            BlockRule::MinBases(limit) => {
                 BatchRole::PartOfBlock { is_first: first, is_last: self.move_reads(out, Some(limit)) }
             }
         };
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn blocks_end_at_their_limit_whatever_the_batches() {
         // Three pairs have 60 bp, so that blocks of 50 bp end with the third pair.
-        let block_rules = || vec![BlockRule::BlocksOfBases(50); 2];
+        let block_rules = || vec![BlockRule::MinBases(50); 2];
         assert_eq!(
             pieces(&[7, 2], 40, block_rules()),
             [
@@ -170,11 +170,7 @@ mod tests {
     #[test]
     fn lanes_have_cuts_of_their_own() {
         assert_eq!(
-            pieces(
-                &[2, 3, 3],
-                40,
-                vec![BlockRule::BlocksOfBases(1000), BlockRule::AnyBatch, BlockRule::BlocksOfBases(60)]
-            ),
+            pieces(&[2, 3, 3], 40, vec![BlockRule::MinBases(1000), BlockRule::EachBatch, BlockRule::MinBases(60)]),
             [
                 (0, 0, 4, part(true, false)),
                 (1, 0, 4, BatchRole::WholeBlock),

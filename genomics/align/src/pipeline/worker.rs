@@ -65,7 +65,7 @@ pub(super) enum OutputFormat {
 pub(super) struct WorkerTotals {
     pub(super) counts: AlignmentCounts,
     pub(super) map_time: Duration,
-    pub(super) finish_time: Duration,
+    pub(super) pairing_time: Duration,
     pub(super) output_time: Duration,
     pub(super) skipped_reads: BTreeMap<&'static str, u64>,
 }
@@ -91,7 +91,7 @@ impl<'a, E: Engine> AlignmentWorker<'a, E> {
             OutputFormat::Sam => None,
             OutputFormat::SortedBlocks(marking) => Some(BlockSorter::new(marking.clone())),
         };
-        let (state, records, totals) = (engine.new_state(), Vec::new(), WorkerTotals::default());
+        let (state, records, totals) = (engine.new_worker_state(), Vec::new(), WorkerTotals::default());
         AlignmentWorker { engine, state, records, block_sorter, totals, totals_sink }
     }
 
@@ -114,7 +114,7 @@ impl<'a, E: Engine> AlignmentWorker<'a, E> {
         let start = Instant::now();
         if let Some(read) = batch.reads.iter().find(|read| read.name.first() == Some(&b'@')) {
             let name = String::from_utf8_lossy(read.name).into_owned();
-            return Err(engine::Error::HeaderLikeName { name }.into());
+            return Err(engine::Error::NameBeginsWithAt { name }.into());
         }
         self.engine.map_batch(&mut self.state, &batch.reads, &mut batch.mapped)?;
         self.totals.map_time += start.elapsed();
@@ -132,7 +132,7 @@ impl<'a, E: Engine> AlignmentWorker<'a, E> {
         self.records.clear();
         self.engine.write_records(&mut self.state, &batch.reads, &mut batch.mapped, estimate, &mut self.records)?;
         let made = Instant::now();
-        self.totals.finish_time += made - start;
+        self.totals.pairing_time += made - start;
         self.totals.counts.add_records(&self.records)?;
         match &mut self.block_sorter {
             Some(block_sorter) => *sorted = Some(block_sorter.sort_records(&self.records)?),
@@ -153,7 +153,7 @@ impl<E: Engine> Drop for AlignmentWorker<'_, E> {
         let mut all = self.totals_sink.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         all.counts.add_counts(&self.totals.counts);
         all.map_time += self.totals.map_time;
-        all.finish_time += self.totals.finish_time;
+        all.pairing_time += self.totals.pairing_time;
         all.output_time += self.totals.output_time;
         for (kind, reads) in self.engine.skipped_reads(&self.state) {
             *all.skipped_reads.entry(kind).or_default() += reads;

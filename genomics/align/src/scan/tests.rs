@@ -174,11 +174,11 @@ fn threads_batches_and_chunks_do_not_show() {
     let (one, two) = (with(1, 1 << 30), with(2, 0));
     assert_eq!(one.hits, two.hits);
     // The unit, and the sequences within its copies.
-    assert_eq!((one.truncated_hits, one.skipped_repetitive), (two.truncated_hits, 0));
-    assert!(one.truncated_hits >= 1, "{}", one.truncated_hits);
+    assert_eq!((one.sequences_with_dropped_hits, one.num_repetitive_sequences), (two.sequences_with_dropped_hits, 0));
+    assert!(one.sequences_with_dropped_hits >= 1, "{}", one.sequences_with_dropped_hits);
     let last = one.hits.last().unwrap();
     assert_eq!((last[0].ref_start, last[0].score), (CHUNK_BP - 200, 400));
-    assert!(last.len() >= MAX_HITS_PER_PART && last.len() < MIN_SEGMENTS_TO_THIN, "{}", last.len());
+    assert!(last.len() >= MAX_HITS_PER_PART && last.len() < MIN_SEGMENTS_TO_DROP_DOMINATED, "{}", last.len());
     for (hits, sequence) in one.hits.iter().zip(&all) {
         assert_eq!(hits, &scan(&genome, 2, 0, |scan| scan.find_hits(&[sequence])).hits[0]);
         hits.iter().for_each(|hit| assert_score_is_consistent(hit, sequence, &genome));
@@ -198,7 +198,7 @@ fn what_stands_everywhere_is_counted() {
     let whole = [&genome.contigs[0].seq[800..1000], &unit].concat();
     let some = [&whole[..], &unit, &genome.contigs[0].seq[100..300]];
     let found = scan(&genome, 1, 0, |scan| scan.find_hits(&some));
-    assert_eq!(found.skipped_repetitive, 2);
+    assert_eq!(found.num_repetitive_sequences, 2);
     // The unique bases place the sequence where it was taken from, with all its bases.
     assert_eq!((found.hits[0][0].ref_start, found.hits[0][0].score), (800, 260));
     assert!(found.hits[1].is_empty());
@@ -217,22 +217,22 @@ fn of_equal_places_mates_believe_those_that_fit() {
     let genome = genome(vec![seq]);
     let seq = &genome.contigs[0].seq;
     let pairs = |pairs: &[[&[u8]; 2]]| {
-        let ScanResult { hits, skipped_repetitive, truncated_hits } =
+        let ScanResult { hits, num_repetitive_sequences, sequences_with_dropped_hits } =
             scan(&genome, 1, 0, |scan| scan.find_hits(pairs.as_flattened()));
         let mut hits: Vec<[Vec<Hit>; 2]> = hits.as_chunks().0.to_vec();
         let apart = estimate_max_mate_distance(&hits).unwrap_or(DEFAULT_MAX_MATE_DISTANCE_BP);
         hits.iter_mut().for_each(|mates| move_best_pair_first(mates, apart));
-        (hits, skipped_repetitive, truncated_hits)
+        (hits, num_repetitive_sequences, sequences_with_dropped_hits)
     };
     for copy in 0..4 {
         let at = 3000 + copy * 3150;
         let mate = reverse_complement(&seq[at + 250..at + 400]);
-        let (hits, skipped_repetitive, truncated_hits) = pairs(&[[&unit, &mate]]);
+        let (hits, num_repetitive_sequences, sequences_with_dropped_hits) = pairs(&[[&unit, &mate]]);
         let [one, two] = &hits[0];
         assert_eq!((one[0].ref_start, two[0].ref_start), (at, at + 250));
         assert!(one[0].is_primary && one[0].proper_pair && two[0].proper_pair && one[0].mapq == 40);
         assert!(one[1..].iter().all(|hit| hit.is_secondary && !hit.is_primary && !hit.proper_pair));
-        assert_eq!((skipped_repetitive, truncated_hits), (0, 0));
+        assert_eq!((num_repetitive_sequences, sequences_with_dropped_hits), (0, 0));
     }
     // No pair of hits fits: each mate keeps its own hit.
     let (hits, ..) = pairs(&[[&unit, &seq[100..250]], [b"ACGT", b""]]);

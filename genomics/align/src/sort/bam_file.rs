@@ -14,7 +14,7 @@ use super::Error;
 use super::header::SortedFileHeader;
 use super::record::{Record, flag};
 use crate::bgzf::{self, BlockCompressor, CompressionLevel, MAX_BLOCK_DATA_BYTES};
-use crate::indexed::{self, IndexBuilder, IndexedFormat, RecordPosition};
+use crate::indexed_file::{self, IndexBuilder, IndexedFormat, RecordPosition};
 
 /// Number of BGZF blocks that a thread compresses at a time.
 const BLOCKS_PER_BATCH: usize = 4;
@@ -34,7 +34,7 @@ impl BamFile {
     /// # Errors
     /// The file cannot be created.
     pub fn create(path: &Path, header: SortedFileHeader, level: CompressionLevel) -> Result<BamFile, Error> {
-        let data = AtomicFile::create(path).map_err(indexed::Error::Publish)?;
+        let data = AtomicFile::create(path).map_err(indexed_file::Error::Publish)?;
         Ok(BamFile { path: path.to_owned(), data, header, level })
     }
 
@@ -56,7 +56,7 @@ impl BamFile {
         let (data, index) = write_bam_stream(&header, level, threads, data, Some(index), next)?;
         let records = IndexedFormat::Bam { sequences: header.num_sequences() };
         if let Some(index) = index {
-            indexed::write_index_and_add_files(&path, data, index.index_builder, &records, set)?;
+            indexed_file::write_index_and_add_files(&path, data, index.index_builder, &records, set)?;
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ impl BamIndexBuilder<'_> {
             self.index_builder.add_record(position, chunk)
         };
         added.map_err(|reason| {
-            indexed::Error::IndexRecord { path: self.path.to_owned(), record: self.records_written, reason }.into()
+            indexed_file::Error::IndexRecord { path: self.path.to_owned(), record: self.records_written, reason }.into()
         })
     }
 }

@@ -16,7 +16,7 @@ impl SortItem for AlignmentItem {
     const MAX_KEY: u64 = u64::MAX;
 
     fn encoded_len(bytes: &[u8]) -> usize {
-        TEMPLATE_ORDINAL_BYTES + record::record_bytes(&bytes[TEMPLATE_ORDINAL_BYTES..])
+        TEMPLATE_ORDINAL_BYTES + record::first_record_len(&bytes[TEMPLATE_ORDINAL_BYTES..])
     }
 
     fn key(item: &[u8]) -> u64 {

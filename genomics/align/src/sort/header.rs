@@ -19,7 +19,7 @@ impl SortedFileHeader {
     ///
     /// # Errors
     /// An `@SQ` line has no name, or no length that BAM can hold.
-    pub fn sorted_by_coordinate(sam: &str) -> Result<SortedFileHeader, Error> {
+    pub fn from_sam_header(sam: &str) -> Result<SortedFileHeader, Error> {
         let mut version = "1.6";
         let mut others = String::with_capacity(sam.len());
         let mut sequences = Vec::new();
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn lines_stay_and_the_order_is_told() {
-        let header = SortedFileHeader::sorted_by_coordinate(
+        let header = SortedFileHeader::from_sam_header(
             "@HD\tVN:1.5\tSO:queryname\tGO:query\n@SQ\tSN:a\tLN:7\n@SQ\tLN:9\tSN:b\n@CO\tx\n",
         )
         .unwrap();
@@ -125,13 +125,13 @@ mod tests {
         assert_eq!((header.num_sequences(), header.max_sequence_bp()), (2, 9));
         let encoded = header.encode_bam_header();
         assert!(encoded.ends_with(b"\x02\0\0\0\x02\0\0\0a\0\x07\0\0\0\x02\0\0\0b\0\x09\0\0\0"));
-        assert_eq!(SortedFileHeader::sorted_by_coordinate("").unwrap().header_text(), "@HD\tVN:1.6\tSO:coordinate\n");
+        assert_eq!(SortedFileHeader::from_sam_header("").unwrap().header_text(), "@HD\tVN:1.6\tSO:coordinate\n");
     }
 
     #[test]
     fn a_sequence_without_a_length_is_refused() {
         for line in ["@SQ\tSN:a", "@SQ\tSN:a\tLN:0", "@SQ\tSN:a\tLN:2147483648", "@SQ\tLN:5"] {
-            let said = SortedFileHeader::sorted_by_coordinate(line).unwrap_err().to_string();
+            let said = SortedFileHeader::from_sam_header(line).unwrap_err().to_string();
             assert!(said.contains(line), "{said}");
         }
     }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use genuma_work::publish::FileSet;
 
 use crate::bgzf::CompressionLevel;
-use crate::indexed;
+use crate::indexed_file;
 use block_sorter::AlignmentItem;
 use external_sorter::ExternalSorter;
 use loser_tree::{InMemoryRun, LoserTree, MergedItem, TEMPLATE_ORDINAL_BYTES};
@@ -47,7 +47,7 @@ pub use header::SortedFileHeader;
 pub enum Error {
     /// The BAM file or its index cannot be written.
     #[error(transparent)]
-    Output(#[from] indexed::Error),
+    Output(#[from] indexed_file::Error),
     /// A file or a stream cannot be written. The message names the file.
     #[error(transparent)]
     Write(#[from] io::Error),
@@ -115,7 +115,7 @@ impl Sorter {
     /// Creates a sorter without records.
     pub fn new(options: &SortOptions) -> Sorter {
         let SortOptions { memory_bytes: memory, threads, work_dir: work, markdup: marking } = options;
-        let spill = Arc::new(SortedRunFile::in_folder(work));
+        let spill = Arc::new(SortedRunFile::create_in_folder(work));
         let for_marking = if marking.is_some() { memory / 5 } else { 0 };
         Sorter {
             alignments: ExternalSorter::with_memory_budget(&spill, memory - for_marking, *threads),

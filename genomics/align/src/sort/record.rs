@@ -70,7 +70,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// Length (bytes) of the first record in `bytes`, with its `block_size`.
-pub(crate) fn record_bytes(bytes: &[u8]) -> usize {
+pub(crate) fn first_record_len(bytes: &[u8]) -> usize {
     4 + u32_at(bytes, 0) as usize
 }
 
@@ -82,12 +82,12 @@ pub(crate) fn set_duplicate_flag(bytes: &mut [u8]) {
 impl<'a> Record<'a> {
     /// The first record in `bytes`. The bytes must have been checked by [`Record::split_first`].
     pub(crate) fn from_valid_bytes(bytes: &'a [u8]) -> Record<'a> {
-        Record(&bytes[..record_bytes(bytes)])
+        Record(&bytes[..first_record_len(bytes)])
     }
 
     /// Splits the first record off `bytes`, and checks that its fields fit its size.
     pub(crate) fn split_first(bytes: &'a [u8]) -> Result<(Record<'a>, &'a [u8]), Error> {
-        let size = bytes.get(..4).map_or(usize::MAX, record_bytes);
+        let size = bytes.get(..4).map_or(usize::MAX, first_record_len);
         let cut = Error::Record { what: "is cut short" };
         let (record, rest) = bytes.split_at_checked(size).ok_or(cut)?;
         if size < FIXED_FIELDS_BYTES {

@@ -191,8 +191,8 @@ pub fn write_reads(folder: &Path, reads: &[Read], layout: ReadLayout) -> Vec<Pat
 pub fn blocks(engine: &impl Engine, reads: &[Read], layout: ReadLayout, templates: usize) -> Vec<Vec<ReadBatch>> {
     let paired = layout != ReadLayout::Single;
     let limit = match engine.block_rule(layout) {
-        BlockRule::AnyBatch => None,
-        BlockRule::BlocksOfBases(limit) => Some(limit),
+        BlockRule::EachBatch => None,
+        BlockRule::MinBases(limit) => Some(limit),
     };
     let mut blocks: Vec<Vec<ReadBatch>> = Vec::new();
     let (mut complete, mut bases) = (true, 0);
@@ -221,9 +221,9 @@ pub fn blocks(engine: &impl Engine, reads: &[Read], layout: ReadLayout, template
 
 /// The records of all blocks, made on this thread.
 pub fn answer<E: Engine>(engine: &E, blocks: &[Vec<ReadBatch>]) -> Vec<u8> {
-    let (mut state, mut drafts, mut out) = (engine.new_state(), Vec::new(), Vec::new());
+    let (mut state, mut drafts, mut out) = (engine.new_worker_state(), Vec::new(), Vec::new());
     for pieces in blocks {
-        engine.map_block(&mut state, pieces, &mut drafts, &mut out).unwrap();
+        engine.align_block(&mut state, pieces, &mut drafts, &mut out).unwrap();
     }
     out
 }
@@ -232,7 +232,7 @@ pub fn answer<E: Engine>(engine: &E, blocks: &[Vec<ReadBatch>]) -> Vec<u8> {
 /// it.
 pub fn answer_in_parallel<E: Engine>(engine: &E, blocks: &[Vec<ReadBatch>]) -> Vec<u8> {
     const WORKERS: usize = 3;
-    let mut states: Vec<E::WorkerState> = (0..WORKERS).map(|_| engine.new_state()).collect();
+    let mut states: Vec<E::WorkerState> = (0..WORKERS).map(|_| engine.new_worker_state()).collect();
     let mut all = Vec::new();
     for pieces in blocks {
         let mut drafts: Vec<E::MappedBatch> = pieces.iter().map(|_| E::MappedBatch::default()).collect();

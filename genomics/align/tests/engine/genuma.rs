@@ -406,8 +406,8 @@ fn a_read_that_cannot_be_mapped_or_written_is_named() {
     let engine = bench.load(GenumaEngineOptions { copy_comments: true, ..GenumaEngineOptions::default() }).unwrap();
     let fault = |read: Read| {
         let pieces = blocks(&engine, &[read], ReadLayout::Single, 1);
-        let (mut state, mut drafts, mut out) = (engine.new_state(), Vec::new(), Vec::new());
-        engine.map_block(&mut state, &pieces[0], &mut drafts, &mut out).map_err(|error| error.to_string())
+        let (mut state, mut drafts, mut out) = (engine.new_worker_state(), Vec::new(), Vec::new());
+        engine.align_block(&mut state, &pieces[0], &mut drafts, &mut out).map_err(|error| error.to_string())
     };
     let read = |n: usize| Read {
         name: format!("read{n}"),
@@ -434,9 +434,9 @@ fn reads_that_are_too_long_are_unmapped_and_counted() {
         let seq = bench.genome[0].1[7000 + at..10_000 + 2 * at].to_vec();
         reads[at] = Read { qual: vec![b'I'; seq.len()], seq, ..reads[at].clone() };
     }
-    let (mut state, mut drafts, mut out) = (engine.new_state(), Vec::new(), Vec::new());
+    let (mut state, mut drafts, mut out) = (engine.new_worker_state(), Vec::new(), Vec::new());
     for block in blocks(&engine, &reads, ReadLayout::Paired, 50) {
-        engine.map_block(&mut state, &block, &mut drafts, &mut out).unwrap();
+        engine.align_block(&mut state, &block, &mut drafts, &mut out).unwrap();
     }
     assert_eq!(
         engine.skipped_reads(&state).iter().find(|(kind, _)| *kind == TOO_LONG_READS_LABEL),

@@ -42,7 +42,7 @@ fn write<E: Engine>(bench: &Bench, engine: &LoadedIndex<E>, lanes: &[&Files], ma
     fill(engine, lanes, &mut sorter, marking).unwrap();
     let file = BamFile::create(
         &bench.path("ours.bam"),
-        SortedFileHeader::sorted_by_coordinate(&header).unwrap(),
+        SortedFileHeader::from_sam_header(&header).unwrap(),
         CompressionLevel::default(),
     )
     .unwrap();

@@ -121,7 +121,7 @@ impl Default for How {
 
 /// Sorts the records and writes them to `path`.
 pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<SortSummary, Error> {
-    let header = SortedFileHeader::sorted_by_coordinate(&records.header)?;
+    let header = SortedFileHeader::from_sam_header(&records.header)?;
     let file = BamFile::create(path, header, CompressionLevel::from_number(how.level).expect("a level"))?;
     let mut set = FileSet::default();
     let summary = sorter(records, path.parent().expect("a folder"), how)?.write_bam(file, &mut set)?;

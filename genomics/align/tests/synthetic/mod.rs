@@ -26,7 +26,7 @@ pub struct Synthetic {
 impl Synthetic {
     /// An engine with these durations and blocks of `block` bases.
     pub fn new(map: Duration, finish: Duration, block: u64) -> Self {
-        Synthetic { contigs: Contigs::default(), takes: (map, finish), cut: BlockRule::BlocksOfBases(block) }
+        Synthetic { contigs: Contigs::default(), takes: (map, finish), cut: BlockRule::MinBases(block) }
     }
 }
 
@@ -64,7 +64,7 @@ impl Engine for Synthetic {
         Vec::new()
     }
 
-    fn new_state(&self) -> Vec<u8> {
+    fn new_worker_state(&self) -> Vec<u8> {
         Vec::new()
     }
 

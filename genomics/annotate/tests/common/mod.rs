@@ -70,7 +70,7 @@ impl GenomeMaker {
         std::fs::write(&path, &maker.gff).unwrap();
         genome.write(&folder.path().join("genome.fa")).unwrap();
         let (model, counts) = gff::read_genes(&path, &genome).unwrap();
-        assert_eq!((counts.irregular_coding_transcripts, counts.parts_without_parent), (0, 0));
+        assert_eq!((counts.overlapping_coding_transcripts, counts.features_without_parent), (0, 0));
         MadeGenome { folder, genome, model }
     }
 

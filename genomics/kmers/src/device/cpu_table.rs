@@ -98,7 +98,7 @@ impl<const S: usize> DeviceTable<S> for ReferenceDeviceTable<S> {
     type StagingMemory = Vec<u8>;
 
     fn allocate_staging(&self) -> Result<Vec<u8>, Error> {
-        Ok(vec![0; self.sizes.piece_bytes])
+        Ok(vec![0; self.sizes.staging_bytes])
     }
 
     fn max_chunks(&self) -> usize {

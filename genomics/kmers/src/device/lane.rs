@@ -74,12 +74,12 @@ impl DeviceLane {
         };
         for bin in which.by_ref() {
             let mut classes = vec![RootClass::ALL_ROOTS];
-            if bins.num_kmers_of_bin(bin) >= MAX_BIN_KMERS {
+            if bins.kmer_count_of_bin(bin) >= MAX_BIN_KMERS {
                 leave(bin, classes);
                 continue;
             }
             let read = |each: &mut dyn FnMut(&[u8])| bins.for_each_extent(bin, each);
-            match counting.count_bin(bins.num_kmers_of_bin(bin), read, &mut classes, harvest) {
+            match counting.count_bin(bins.kmer_count_of_bin(bin), read, &mut classes, harvest) {
                 Ok(()) => self.statistics.add_device_bin(),
                 Err(LaneError::Counting(error)) => return Err(error),
                 Err(LaneError::Device(error)) => {

@@ -66,7 +66,7 @@ impl<const S: usize> OpenClTable<S> {
             slots: 0,
             insert: lane.create_kernel(SOURCE, &options, "insert")?,
             gather: lane.create_kernel(SOURCE, &options, "gather")?,
-            records: lane.allocate_buffer(sizes.piece_bytes)?,
+            records: lane.allocate_buffer(sizes.staging_bytes)?,
             starts: lane.allocate_buffer(4 * (sizes.max_chunks + 1))?,
             keys: lane.allocate_buffer(keys)?,
             counts: lane.allocate_buffer(counts)?,
@@ -102,7 +102,7 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
     type StagingMemory = PinnedHostBuffer;
 
     fn allocate_staging(&self) -> Result<PinnedHostBuffer, Error> {
-        self.lane.allocate_pinned_buffer(self.sizes.piece_bytes)
+        self.lane.allocate_pinned_buffer(self.sizes.staging_bytes)
     }
 
     fn max_chunks(&self) -> usize {

@@ -75,7 +75,7 @@ pub(super) trait DeviceTable<const S: usize> {
 pub(super) struct TableSizes {
     /// Size in bytes of the staging memory: the maximum size of the piece of records that is sent to the device at a
     /// time.
-    pub piece_bytes: usize,
+    pub staging_bytes: usize,
     /// Maximum number of chunks, of [`RECORDS_PER_CHUNK`] records each, in the staging memory.
     pub max_chunks: usize,
     /// Maximum number of slots of the table, without the [`MAX_PROBED_SLOTS_PER_KMER`] extra slots at its end.
@@ -109,7 +109,7 @@ impl TableSizes {
         let slots =
             slots.min(largest / (4 * S as u64).max(8)).min(1 << 31).checked_sub(MAX_PROBED_SLOTS_PER_KMER as u64)?;
         (slots >= MIN_SLOTS).then_some(Self {
-            piece_bytes: piece as usize,
+            staging_bytes: piece as usize,
             max_chunks: chunks as usize,
             max_slots: slots as usize,
         })
@@ -128,7 +128,8 @@ mod tests {
                     continue;
                 };
                 let all = (sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER) * row_bytes::<S>();
-                let other = sizes.piece_bytes + 4 * (sizes.max_chunks + 1) + TableSizes::state_and_spectra_bytes::<S>();
+                let other =
+                    sizes.staging_bytes + 4 * (sizes.max_chunks + 1) + TableSizes::state_and_spectra_bytes::<S>();
                 assert!((2 * all + other) as u64 <= device && (all + other) as u64 <= host, "{sizes:?}");
                 assert!((sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER) as u64 * 8 <= device / 4, "{sizes:?}");
             }

@@ -32,7 +32,7 @@ impl<const S: usize> DeviceTable<S> for Threads<S> {
     type StagingMemory = Vec<u8>;
 
     fn allocate_staging(&self) -> Result<Vec<u8>, genuma_gpu::Error> {
-        Ok(vec![0; self.sizes.piece_bytes])
+        Ok(vec![0; self.sizes.staging_bytes])
     }
 
     fn max_chunks(&self) -> usize {
@@ -247,7 +247,7 @@ fn all_hold<const S: usize>(k: u32, reads: usize, seed: u64, sizes: TableSizes) 
     passes
 }
 
-const AMPLE: TableSizes = TableSizes { piece_bytes: 1 << 20, max_chunks: 4097, max_slots: 1 << 16 };
+const AMPLE: TableSizes = TableSizes { staging_bytes: 1 << 20, max_chunks: 4097, max_slots: 1 << 16 };
 
 #[test]
 fn all_backends_count_alike() {
@@ -270,7 +270,7 @@ fn all_backends_count_edge_lengths() {
 #[test]
 fn results_do_not_depend_on_pieces_and_passes() {
     // A bin that is sent in many pieces, and has many times more k-mers than the table has slots.
-    let sizes = TableSizes { piece_bytes: 2048, max_chunks: 3, max_slots: 1024 };
+    let sizes = TableSizes { staging_bytes: 2048, max_chunks: 3, max_slots: 1024 };
     let passes = all_hold::<2>(31, 3000, 77, sizes);
     assert!(passes.iter().all(|(_, n)| *n > 9), "{passes:?}");
 }
@@ -278,7 +278,7 @@ fn results_do_not_depend_on_pieces_and_passes() {
 #[test]
 fn a_lost_device_leaves_complete_classes() {
     let case = generated::<2>(25, 2000, 9);
-    let sizes = TableSizes { piece_bytes: 4096, max_chunks: 5, max_slots: 1024 };
+    let sizes = TableSizes { staging_bytes: 4096, max_chunks: 5, max_slots: 1024 };
     let kmers = case.1.values().flatten().map(|&n| u64::from(n)).sum();
     let read = |each: &mut dyn FnMut(&[u8])| {
         each(&case.0);

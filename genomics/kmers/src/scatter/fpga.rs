@@ -182,7 +182,7 @@ fn frames(bytes: &[u8], k: u32) -> impl Iterator<Item = Result<Frame<'_>, String
             return None;
         }
         let frame = rest.split_first_chunk::<MINIMIZER_BYTES>().and_then(|(minimizer, after)| {
-            let kmers = crate::superkmer::num_kmers_of_head(*after.first()?);
+            let kmers = crate::superkmer::decode_num_kmers(*after.first()?);
             let (record, after) = after.split_at_checked(record_bytes(kmers, k))?;
             rest = after;
             Some(Frame { minimizer: u32::from_le_bytes(*minimizer), kmers, record })
@@ -196,7 +196,7 @@ fn frames(bytes: &[u8], k: u32) -> impl Iterator<Item = Result<Frame<'_>, String
 
 /// Checks that a device bin has complete records of the sample.
 fn check_frames(bytes: &[u8], k: u32, sample: u8) -> Result<(), String> {
-    frames(bytes, k).try_for_each(|frame| match crate::superkmer::sample_of_head(frame?.record[0]) == sample {
+    frames(bytes, k).try_for_each(|frame| match crate::superkmer::decode_sample(frame?.record[0]) == sample {
         true => Ok(()),
         false => Err("its reply has records of another sample".to_owned()),
     })

@@ -2,28 +2,28 @@
 
 use super::TemplateRead;
 use crate::mapper::{MappedReads, count_examined_seeds};
+use crate::mapping_quality;
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
-use crate::quality;
 
 /// What is reported of a read: all its placements, and the segments that become records.
 #[derive(Debug, Default)]
 pub struct ReadReport {
     /// All placements of the read that were found: those in the primary assembly, the best first, then those on ALT
     /// contigs, the best first.
-    pub places: Vec<Placement>,
+    pub placements: Vec<Placement>,
     /// Reported segments of the read: the primary segment, then segments of other bases of the read, then segments on
     /// ALT contigs that are better than these.
     pub segments: Vec<ReportedSegment>,
     /// For each placement the number of the best placement of the same bases (possibly itself), ALT contigs included;
     /// empty if the read has no placement on an ALT contig.
-    pub leaders: Vec<usize>,
+    pub best_of_same_bases: Vec<usize>,
 }
 
 /// A placement of a read that becomes a record: the primary or a supplementary alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportedSegment {
-    /// Index of the segment's placement in [`ReadReport::places`].
+    /// Index of the segment's placement in [`ReadReport::placements`].
     pub place: usize,
     /// Phred-scaled probability that the position is wrong (MAPQ), 0 to 60.
     pub mapq: u8,
@@ -37,19 +37,23 @@ pub struct ReportedSegment {
 /// Whether the read is split: another placement in the primary assembly has different bases of the read than the best
 /// placement.
 pub(super) fn is_split(read: &TemplateRead, options: &ScoringOptions) -> bool {
-    let Some((best, others)) = read.places.split_first() else { return false };
-    let piece = |place: &Placement| !place.alt && place.score >= options.min_score;
+    let Some((best, others)) = read.placements.split_first() else { return false };
+    let piece = |place: &Placement| !place.is_on_alt && place.score >= options.min_score;
     others.iter().any(|place| piece(place) && place.covers_different_bases(best, read.length))
 }
 
 /// Upper bound of the mapping quality of a placement of a read. Unaligned bases lower it unless another placement
 /// aligns them.
 pub(super) fn segment_mapq_upper_bound(read: &TemplateRead, which: usize, options: &ScoringOptions) -> i32 {
-    let place = &read.places[which];
-    let most = quality::mapq_upper_bound(place, read.length);
+    let place = &read.placements[which];
+    let most = mapping_quality::mapq_upper_bound(place, read.length);
     let explains =
         |other: &Placement| other.score >= options.min_score && place.covers_different_bases(other, read.length);
-    if most < quality::MAX_MAPQ && read.places.iter().any(explains) { quality::MAX_MAPQ } else { most }
+    if most < mapping_quality::MAX_MAPQ && read.placements.iter().any(explains) {
+        mapping_quality::MAX_MAPQ
+    } else {
+        most
+    }
 }
 
 /// Mapping quality of placement number `which` of a read, from the read alone.
@@ -59,16 +63,20 @@ pub(super) fn single_read_mapq(
     which: usize,
     options: &ScoringOptions,
 ) -> i32 {
-    let rivals = quality::find_rival_placements(&read.places, which, read.length, options);
-    let place = &read.places[which];
+    let rivals = mapping_quality::find_rival_placements(&read.placements, which, read.length, options);
+    let place = &read.placements[which];
     // Seeds in other parts of the read say nothing about this segment.
     let (from, to) = place.aligned_range_as_sequenced(read.length);
     let sure = if to - from == read.length {
-        read.summary.examined_seeds
+        read.mapping_ranges.examined_seeds
     } else {
-        count_examined_seeds(mapped.seed_offsets_of(read.number), mapped.deferred_lists_of_read(read.number), from..to)
+        count_examined_seeds(
+            mapped.seed_starts_of_read(read.number),
+            mapped.deferred_lists_of_read(read.number),
+            from..to,
+        )
     };
-    quality::single_read_mapq(place, rivals, sure, read.deferred, read.length, options)
+    mapping_quality::single_read_mapq(place, rivals, sure, read.deferred, read.length, options)
         .min(segment_mapq_upper_bound(read, which, options))
 }
 
@@ -86,43 +94,45 @@ impl ReadReport {
         options: &ScoringOptions,
     ) {
         self.segments.clear();
-        self.leaders.clear();
-        let places = &self.places;
-        let good = |which: usize| places.get(which).is_some_and(|place| place.score >= options.min_score);
-        let assembled = places.partition_point(|place| !place.alt);
+        self.best_of_same_bases.clear();
+        let placements = &self.placements;
+        let good = |which: usize| placements.get(which).is_some_and(|place| place.score >= options.min_score);
+        let assembled = placements.partition_point(|place| !place.is_on_alt);
         let instead = || good(assembled).then(|| (assembled, single_read_mapq(mapped, read, assembled, options)));
         let primary = primary.filter(|&(which, _)| good(which)).or_else(instead);
         let Some((primary, quality)) = primary else { return };
-        let next = |which| quality::find_rival_placements(places, which, read.length, options).best.unwrap_or(0);
+        let next =
+            |which| mapping_quality::find_rival_placements(placements, which, read.length, options).best.unwrap_or(0);
         let piece =
             |place, quality: i32| ReportedSegment { place, mapq: quality as u8, next_score: next(place), alt_score: 0 };
         self.segments.push(piece(primary, quality));
-        for (i, place) in places[..assembled].iter().enumerate() {
-            let elsewhere = |piece: &ReportedSegment| place.covers_different_bases(&places[piece.place], read.length);
+        for (i, place) in placements[..assembled].iter().enumerate() {
+            let elsewhere =
+                |piece: &ReportedSegment| place.covers_different_bases(&placements[piece.place], read.length);
             if place.score >= options.min_score && self.segments.iter().all(elsewhere) {
                 self.segments.push(piece(i, single_read_mapq(mapped, read, i, options).min(quality)));
             }
         }
-        if assembled == places.len() {
+        if assembled == placements.len() {
             return;
         }
-        self.leaders = leaders(places, read.length);
+        self.best_of_same_bases = best_of_same_bases(placements, read.length);
         for piece in &mut self.segments {
-            let leader = &places[self.leaders[piece.place]];
-            piece.alt_score = if leader.alt && !places[piece.place].alt { leader.score } else { 0 };
+            let leader = &placements[self.best_of_same_bases[piece.place]];
+            piece.alt_score = if leader.is_on_alt && !placements[piece.place].is_on_alt { leader.score } else { 0 };
         }
         // As in bwa: only the best ALT placement of a proper pair.
-        let most = if paired { assembled + 1 } else { places.len() };
-        for (i, place) in places.iter().enumerate().take(most).skip(assembled) {
-            if self.leaders[i] == i && i != primary && place.score >= options.min_score {
+        let most = if paired { assembled + 1 } else { placements.len() };
+        for (i, place) in placements.iter().enumerate().take(most).skip(assembled) {
+            if self.best_of_same_bases[i] == i && i != primary && place.score >= options.min_score {
                 // Its mapping quality compares it with all others, the primary placement included.
                 self.segments.push(piece(i, single_read_mapq(mapped, read, i, options)));
             }
         }
         // A placement that became primary because of its mate replaces a better one.
-        let leader = self.leaders[primary];
-        if !places[leader].alt && leader != primary {
-            for other in self.leaders.iter_mut().filter(|other| **other == leader) {
+        let leader = self.best_of_same_bases[primary];
+        if !placements[leader].is_on_alt && leader != primary {
+            for other in self.best_of_same_bases.iter_mut().filter(|other| **other == leader) {
                 *other = primary;
             }
         }
@@ -131,16 +141,17 @@ impl ReadReport {
 
 /// For each placement the number of the best placement of the same bases. Of placements with equal scores, the one in
 /// the primary assembly is best.
-fn leaders(places: &[Placement], length: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..places.len()).collect();
-    order.sort_by_key(|&i| (-places[i].score, places[i].alt));
-    let (mut leaders, mut found) = (vec![0; places.len()], Vec::new());
+fn best_of_same_bases(placements: &[Placement], length: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..placements.len()).collect();
+    order.sort_by_key(|&i| (-placements[i].score, placements[i].is_on_alt));
+    let (mut best_of_same_bases, mut found) = (vec![0; placements.len()], Vec::new());
     for i in order {
-        let leader = found.iter().copied().find(|&leader| !places[i].covers_different_bases(&places[leader], length));
-        leaders[i] = leader.unwrap_or(i);
+        let leader =
+            found.iter().copied().find(|&leader| !placements[i].covers_different_bases(&placements[leader], length));
+        best_of_same_bases[i] = leader.unwrap_or(i);
         if leader.is_none() {
             found.push(i);
         }
     }
-    leaders
+    best_of_same_bases
 }

@@ -5,7 +5,7 @@ use genuma_reads::dna::reverse_complement;
 use super::*;
 use crate::index::Index;
 use crate::index::tests::{Dice, Held, index};
-use crate::insert::InsertSizesByOrientation;
+use crate::insert_size::InsertSizesByOrientation;
 use crate::mapper;
 
 /// A chromosome, two alternative forms of a part of it, and a unique sequence; the last three are ALT contigs.
@@ -77,8 +77,8 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, SkippedRe
     complete_templates(&view, &options, vectors, &mut state, &mut mapped, inserts, |_, first, reports, proper| {
         let of = |i: usize, report: &ReadReport| {
             let line = |piece: &ReportedSegment| {
-                let place = &report.places[piece.place];
-                let named = report.leaders.iter().enumerate();
+                let place = &report.placements[piece.place];
+                let named = report.best_of_same_bases.iter().enumerate();
                 let named = named.filter(|(i, leader)| *i != piece.place && **leader == piece.place);
                 Line {
                     contig: contig(place).name.clone(),
@@ -88,7 +88,7 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, SkippedRe
                     quality: piece.mapq,
                     next: piece.next_score,
                     alt: piece.alt_score,
-                    named: named.map(|(i, _)| contig(&report.places[i]).name.clone()).collect(),
+                    named: named.map(|(i, _)| contig(&report.placements[i]).name.clone()).collect(),
                 }
             };
             report.segments.iter().map(line).collect()

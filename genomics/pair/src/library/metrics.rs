@@ -7,7 +7,7 @@ use super::cycles::{CycleTally, RANDOM_BASE_ERROR_PROBABILITY, UNITS_PER_EXPECTE
 use super::duplicates::{DUPLICATE_KEY_BASES_PER_MATE, DuplicateKeySummary};
 use super::telomere::TELOMERE_MOTIFS;
 use super::{DetailTally, LibraryTally, MAX_TRACKED_LENGTH, overlap};
-use crate::interval::Estimate;
+use crate::confidence_interval::Estimate;
 
 /// Metrics of the sequencing library of one sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -309,7 +309,7 @@ fn biased_start(cycles: &[CycleTally]) -> usize {
 /// Quantiles of the insert size that are reported.
 const INSERT_QUANTILES: [f64; 4] = [0.05, 0.25, 0.5, 0.75];
 /// Minimum number of pairs to report quantiles and duplicates.
-const MIN_PAIRS: u64 = 100;
+const MIN_REPORTED_PAIRS: u64 = 100;
 /// Width of a class of the insert size histogram, in bases.
 const HISTOGRAM_STEP_BP: usize = 10;
 
@@ -325,7 +325,7 @@ fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizeMetrics {
         });
         lengths.position(|sum| sum as f64 >= wanted).map(|length| length as u64)
     };
-    let enough = detail.pairs >= MIN_PAIRS;
+    let enough = detail.pairs >= MIN_REPORTED_PAIRS;
     let sum: u64 = fragments.iter().enumerate().map(|(length, n)| length as u64 * n).sum();
     InsertSizeMetrics {
         overlapping_share: Estimate::from_binomial(overlapping, detail.pairs),
@@ -338,7 +338,7 @@ fn insert_sizes(detail: &DetailTally, read_bases: u64) -> InsertSizeMetrics {
 
 /// Assumed standard deviation, in bases, of insert sizes that are too long to be measured. Chosen; with a higher value
 /// fewer pairs are expected to have the same two ends by coincidence.
-const UNSEEN_INSERT_SD_BP: f64 = 80.0;
+const UNMEASURED_INSERT_SD_BP: f64 = 80.0;
 
 /// Probability that two random fragments of the library have the same length.
 fn same_length_probability(detail: &DetailTally) -> f64 {
@@ -348,7 +348,7 @@ fn same_length_probability(detail: &DetailTally) -> f64 {
     // A pair equals itself; subtract that.
     let of_seen = (of_seen - seen as f64 / pairs.powi(2)).max(0.0);
     let unseen = 1.0 - seen as f64 / pairs;
-    of_seen + unseen * unseen / (2.0 * UNSEEN_INSERT_SD_BP * std::f64::consts::PI.sqrt())
+    of_seen + unseen * unseen / (2.0 * UNMEASURED_INSERT_SD_BP * std::f64::consts::PI.sqrt())
 }
 
 /// Ratio of the observed error rate to that predicted by the qualities; 1 if there are too few disagreements.
@@ -416,21 +416,21 @@ fn error_metrics(detail: &DetailTally) -> ErrorMetrics {
 const MIN_DUPLICATES: f64 = 10.0;
 /// Limits above which a library is described as amplicons: mean number of pairs per duplicate key, and share of pairs
 /// whose key other pairs have. Chosen.
-const AMPLICON_LIMITS: (f64, f64) = (20.0, 0.9);
+const AMPLICON_LIBRARY_LIMITS: (f64, f64) = (20.0, 0.9);
 
 /// Expected number of distinct molecules among `pairs` pairs of a library of `molecules` molecules (Lander and
 /// Waterman 1988).
-fn expected_distinct(molecules: f64, pairs: f64) -> f64 {
+fn expected_distinct_molecules(molecules: f64, pairs: f64) -> f64 {
     -molecules * (-pairs / molecules).exp_m1()
 }
 
 /// Estimates the number of molecules of a library: the number for which `distinct` distinct molecules are expected
 /// among `pairs` pairs.
-fn library_size(pairs: f64, distinct: f64) -> f64 {
+fn estimate_library_size(pairs: f64, distinct: f64) -> f64 {
     let (mut low, mut high) = (distinct.max(1.0), pairs * 1e9);
     for _ in 0..200 {
         let middle = (low * high).sqrt();
-        if expected_distinct(middle, pairs) < distinct { low = middle } else { high = middle }
+        if expected_distinct_molecules(middle, pairs) < distinct { low = middle } else { high = middle }
     }
     high
 }
@@ -442,11 +442,11 @@ fn correct_for_key_errors(observed: f64, pairs: f64, error_free: f64) -> (f64, f
     let whole = error_free * pairs;
     // Each key with an error is unique.
     let shows = (whole - observed * pairs).max(1.0);
-    let molecules = library_size(whole, shows);
-    (1.0 - expected_distinct(molecules, pairs) / pairs, molecules)
+    let molecules = estimate_library_size(whole, shows);
+    (1.0 - expected_distinct_molecules(molecules, pairs) / pairs, molecules)
 }
 
-fn duplicate_metrics(tally: &LibraryTally, error_free: f64, expected_meetings: Option<f64>) -> DuplicateMetrics {
+fn duplicate_metrics(tally: &LibraryTally, error_free: f64, expected_coincidences: Option<f64>) -> DuplicateMetrics {
     let counts @ DuplicateKeySummary { pairs, keys, repeated_pairs: repeated } =
         tally.duplicate_keys.count_pairs_and_keys();
     let copies = (pairs - keys) as f64;
@@ -457,13 +457,14 @@ fn duplicate_metrics(tally: &LibraryTally, error_free: f64, expected_meetings: O
     let share = seen.map(|seen| {
         seen.apply_increasing_function(|seen| correct_for_key_errors(seen, pairs as f64, error_free).0.max(seen))
     });
-    let by_chance = expected_meetings
+    let by_chance = expected_coincidences
         .zip(share)
-        .map(|(expected_meetings, share)| coincidence_share(expected_meetings, share.value));
-    let copied =
-        share.map(|share| share.apply_increasing_function(|share| beyond_coincidence(share, by_chance.unwrap_or(0.0))));
+        .map(|(expected_coincidences, share)| coincidence_share(expected_coincidences, share.value));
+    let copied = share.map(|share| {
+        share.apply_increasing_function(|share| duplicate_share_without_coincidences(share, by_chance.unwrap_or(0.0)))
+    });
     // Many pairs share keys if all molecules start at a few places.
-    let (each, alike) = AMPLICON_LIMITS;
+    let (each, alike) = AMPLICON_LIBRARY_LIMITS;
     let amplicons = pairs as f64 > each * keys as f64 && repeated as f64 > alike * pairs as f64;
     let molecules = seen.filter(|_| copies >= MIN_DUPLICATES && !amplicons).map(|seen| {
         let of =
@@ -483,46 +484,52 @@ fn duplicate_metrics(tally: &LibraryTally, error_free: f64, expected_meetings: O
 }
 
 /// Returns the share of duplicates among the pairs that do not match another molecule by coincidence.
-fn beyond_coincidence(share: f64, by_chance: f64) -> f64 {
+fn duplicate_share_without_coincidences(share: f64, by_chance: f64) -> f64 {
     (1.0 - (1.0 - share) / (1.0 - by_chance)).max(0.0)
 }
 
 /// Expected number of coincidental matches per pair below which their share is taken as 0, because the exact formula
 /// divides by this number. Chosen: far below any count.
-const NEGLIGIBLE_MEETINGS: f64 = 1e-9;
+const NEGLIGIBLE_COINCIDENCES: f64 = 1e-9;
 
-/// Share of the pairs that start with the same bases as another molecule by coincidence. `expected_meetings` is the
+/// Share of the pairs that start with the same bases as another molecule by coincidence. `expected_coincidences` is the
 /// number of other molecules that a pair would match if all pairs were from different molecules; `share` is the share
 /// of all duplicates.
-fn coincidence_share(expected_meetings: f64, share: f64) -> f64 {
-    let alone = |expected_meetings: f64| {
-        if expected_meetings < NEGLIGIBLE_MEETINGS { 1.0 } else { -(-expected_meetings).exp_m1() / expected_meetings }
+fn coincidence_share(expected_coincidences: f64, share: f64) -> f64 {
+    let alone = |expected_coincidences: f64| {
+        if expected_coincidences < NEGLIGIBLE_COINCIDENCES {
+            1.0
+        } else {
+            -(-expected_coincidences).exp_m1() / expected_coincidences
+        }
     };
     let mut by_chance = 0.0;
     for _ in 0..50 {
         // The more duplicates, the fewer molecules there are to coincide with.
-        by_chance = (by_chance + 1.0 - alone(expected_meetings * (1.0 - beyond_coincidence(share, by_chance)))) / 2.0;
+        by_chance = (by_chance + 1.0
+            - alone(expected_coincidences * (1.0 - duplicate_share_without_coincidences(share, by_chance))))
+            / 2.0;
         by_chance = f64::min(by_chance, share);
     }
     by_chance
 }
 
 /// Duplicate share (0 to 1) from which the note says `some duplicates`. Chosen; affects the wording only.
-const SOME_DUPLICATES: f64 = 0.02;
+const MIN_SHARE_SOME_DUPLICATES: f64 = 0.02;
 /// Duplicate share (0 to 1) from which the note says `many duplicates`. Chosen; affects the wording only.
-const MANY_DUPLICATES: f64 = 0.2;
+const MIN_SHARE_MANY_DUPLICATES: f64 = 0.2;
 
 fn duplicate_note(counts: &DuplicateKeySummary, amplicons: bool, copied: Option<Estimate>) -> &'static str {
-    let Some(copied) = copied.filter(|_| counts.pairs >= MIN_PAIRS) else {
+    let Some(copied) = copied.filter(|_| counts.pairs >= MIN_REPORTED_PAIRS) else {
         return "unknown: too few pairs";
     };
     match copied.value {
         _ if amplicons => {
             "probably amplicons: nearly all pairs start at a few positions, so duplicates cannot be counted"
         }
-        0.0..SOME_DUPLICATES => "few duplicates",
-        SOME_DUPLICATES..MANY_DUPLICATES => "some duplicates",
-        MANY_DUPLICATES..0.5 => "many duplicates",
+        0.0..MIN_SHARE_SOME_DUPLICATES => "few duplicates",
+        MIN_SHARE_SOME_DUPLICATES..MIN_SHARE_MANY_DUPLICATES => "some duplicates",
+        MIN_SHARE_MANY_DUPLICATES..0.5 => "many duplicates",
         _ => "more duplicates than unique molecules",
     }
 }

@@ -14,7 +14,7 @@ const NUM_SEEDS: usize = 3;
 pub const MIN_OVERLAP_BASES: usize = 24;
 /// Longest unit, in bases, of a tandem repeat that is not used as a seed, because a repeat matches itself at many
 /// offsets.
-const MAX_REPEAT_UNIT: usize = 6;
+const MAX_REPEAT_UNIT_BASES: usize = 6;
 
 /// Returns the fragment length in bases of two mates, each given as bases and quality characters; `None` if no clear
 /// overlap is found.
@@ -70,7 +70,7 @@ fn find_seed(
 
 /// Whether a seed is a tandem repeat with at most two deviating bases.
 fn is_tandem_repeat(seed: u32) -> bool {
-    (1..=MAX_REPEAT_UNIT).any(|unit| {
+    (1..=MAX_REPEAT_UNIT_BASES).any(|unit| {
         let differ = (seed ^ (seed << (2 * unit))) >> (2 * unit);
         ((differ | differ >> 1) & 0x5555_5555).count_ones() <= 2
     })
@@ -83,7 +83,7 @@ pub fn overlap_positions(one: usize, two: usize, fragment: usize) -> std::ops::R
 }
 
 /// Smallest quality character (Phred + 33) of a base that counts as good: Phred 20.
-const MIN_GOOD_LETTER: u8 = b'!' + 20;
+const MIN_GOOD_QUALITY_CHAR: u8 = b'!' + 20;
 
 /// Whether the mates agree in their overlap: at most one base in eight differs, and at most one in 25 of the good
 /// bases. The second limit rejects false overlaps of repeat copies, which differ in good bases too.
@@ -95,7 +95,7 @@ fn do_mates_agree([one, two]: [&[u8]; 2], [first, second]: [&[u8]; 2], fragment:
     let (all, mut differing, mut good, mut good_differing) = (facing.len(), 0, 0, 0);
     for i in facing {
         let j = fragment - 1 - i;
-        let (differs, is_good) = (one[i] != two[j] ^ 3, first[i].min(second[j]) >= MIN_GOOD_LETTER);
+        let (differs, is_good) = (one[i] != two[j] ^ 3, first[i].min(second[j]) >= MIN_GOOD_QUALITY_CHAR);
         differing += usize::from(differs);
         good += usize::from(is_good);
         good_differing += usize::from(differs && is_good);

@@ -26,52 +26,52 @@ pub const MIN_MOTIF_COPIES: usize = 6;
 
 /// Minimum number of consecutive bases that equal the base one motif length later. Four motif copies in a row contain
 /// such a run in any window.
-const MIN_RUN: u32 = 10;
+const MIN_RUN_BASES: u32 = 10;
 /// Step from one searched window to the next, in bases.
-const WINDOW_STEP: usize = WORD_BASES / 2;
+const WINDOW_STEP_BASES: usize = WORD_BASES / 2;
 
-/// Bit mask of the positions in a window of 32 bases from which [`MIN_RUN`] bases equal those `unit` bases later; 0 if
+/// Bit mask of the positions in a window of 32 bases from which [`MIN_RUN_BASES`] bases equal those `unit` bases later; 0 if
 /// there are none.
 #[inline(always)]
 fn repeat_runs(window: u64, unit: usize) -> u64 {
     let differ = window ^ (window << (2 * unit));
     let mut repeat_runs = !(differ | (differ >> 1)) & 0x5555_5555_5555_5555;
     // Runs of 2, 4, 8 and 10.
-    for step in [1, 2, 4, MIN_RUN - 8] {
+    for step in [1, 2, 4, MIN_RUN_BASES - 8] {
         repeat_runs &= repeat_runs << (2 * step);
     }
     // Bases beyond the window have nothing to equal.
-    repeat_runs & !mask_of_bits_after(WORD_BASES - unit - MIN_RUN as usize + 1)
+    repeat_runs & !mask_of_bits_after(WORD_BASES - unit - MIN_RUN_BASES as usize + 1)
 }
 
 /// Length in bases of a stretch that is tested as a whole: four motif copies in a row contain a whole stretch.
 const STRETCH_BASES: usize = 16;
 /// Distance between the starts of two tested stretches, in bases.
-const STRETCH_STEP: usize = 8;
+const STRETCH_STEP_BASES: usize = 8;
 
 /// Packed bases that are not a repeat, used beyond the end of a read.
-const NON_REPEAT: u32 = 0x1b1b_1b1b;
+const NON_REPEAT_PACKED_BASES: u32 = 0x1b1b_1b1b;
 
 /// Number of stretches that are tested together (SIMD lanes); the same number of stretches, shifted by half a stretch,
 /// is tested as well.
-const LANES: usize = 8;
+const SIMD_LANES: usize = 8;
 
 /// Whether any stretch in the first `bases` bases is a tandem repeat with a unit of 5, 6 or 7 bases.
 #[inline(always)]
 fn has_repeat(words: &[u64], bases: usize) -> bool {
     // Minimum over the stretches of the bases that differ from those one unit later; 0 if all agree.
-    let mut least = [u32::MAX; LANES];
-    for from in (0..bases).step_by(LANES * STRETCH_BASES) {
-        let mut halves = [0; LANES + 2];
+    let mut least = [u32::MAX; SIMD_LANES];
+    for from in (0..bases).step_by(SIMD_LANES * STRETCH_BASES) {
+        let mut halves = [0; SIMD_LANES + 2];
         for (both, word) in halves.as_chunks_mut::<2>().0.iter_mut().zip(&words[from / WORD_BASES..]) {
             *both = [(word >> 32) as u32, *word as u32];
         }
         for (lane, least) in least.iter_mut().enumerate() {
             let (here, next) = (halves[lane], halves[lane + 1]);
-            let between = here << (2 * STRETCH_STEP) | next >> (2 * (STRETCH_BASES - STRETCH_STEP));
+            let between = here << (2 * STRETCH_STEP_BASES) | next >> (2 * (STRETCH_BASES - STRETCH_STEP_BASES));
             let end = from + (lane + 1) * STRETCH_BASES;
-            for (stretch, end) in [(here, end), (between, end + STRETCH_STEP)] {
-                let x = if end <= bases { stretch } else { NON_REPEAT };
+            for (stretch, end) in [(here, end), (between, end + STRETCH_STEP_BASES)] {
+                let x = if end <= bases { stretch } else { NON_REPEAT_PACKED_BASES };
                 // The last bases have none after them.
                 *least = (*least).min((x ^ x << 10) >> 10).min((x ^ x << 12) >> 12).min((x ^ x << 14) >> 14);
             }
@@ -122,7 +122,7 @@ fn may_contain_motif(read: PackedBases<'_>, bases: usize) -> bool {
         || repeats = has_repeat(read.words(), bases),
     );
     repeats
-        && (0..bases).step_by(WINDOW_STEP).any(|at| {
+        && (0..bases).step_by(WINDOW_STEP_BASES).any(|at| {
             let window = read.word_at(at);
             window_has_motif(window, 6, ROTATIONS_OF_6.as_flattened())
                 || window_has_motif(window, 7, ROTATIONS_OF_7.as_flattened())
@@ -185,8 +185,9 @@ mod tests {
             b"ACGT"[(state >> 62) as usize]
         };
         for bases in (0..40).chain([63, 64, 65, 127, 128, 129, 150, 151, 250, 300]) {
-            for (at, unit) in
-                (0..bases + STRETCH_STEP).step_by(STRETCH_STEP).flat_map(|at| [5, 6, 7].map(|unit| (at, unit)))
+            for (at, unit) in (0..bases + STRETCH_STEP_BASES)
+                .step_by(STRETCH_STEP_BASES)
+                .flat_map(|at| [5, 6, 7].map(|unit| (at, unit)))
             {
                 let mut seq: Vec<u8> = (0..bases).map(|_| base()).collect();
                 for i in at + unit..(at + STRETCH_BASES).min(bases) {
@@ -195,7 +196,7 @@ mod tests {
                 let stretch_repeats = |stretch: &[u8]| {
                     [5, 6, 7].iter().any(|unit| stretch.iter().zip(&stretch[*unit..]).all(|(a, b)| a == b))
                 };
-                let all = (0..).step_by(STRETCH_STEP).map_while(|at| seq.get(at..at + STRETCH_BASES));
+                let all = (0..).step_by(STRETCH_STEP_BASES).map_while(|at| seq.get(at..at + STRETCH_BASES));
                 let expected = all.clone().any(stretch_repeats);
                 assert!(expected || at + STRETCH_BASES > bases);
                 let mut codes = BaseCodes::default();

@@ -79,12 +79,12 @@ impl Made {
 fn tallies(reads: &Reads, parts: usize) -> (LibraryTally, genuma_reads::TrimCounts) {
     let (mut all, mut cut) = (LibraryTally::default(), genuma_reads::TrimCounts::default());
     for part in (0..parts).rev() {
-        let (mut observer, mut trimmer) = (LibraryObserver::with_expected_pairs(&[0; 2]), Trimmer::default());
+        let (mut observer, mut trimmer) = (LibraryTallyCollector::with_expected_pairs(&[0; 2]), Trimmer::default());
         for (name, mates) in reads.iter().skip(part).step_by(parts) {
             let mates = mates.each_ref().map(|[seq, qual]| Mate { seq, qual });
             let raw = ReadPair { name, mates };
             let cut = trimmer.trim_pair(raw);
-            observer.add_pair(&TrimmedPair { raw, trimmed: cut, packed: trimmer.packed_untrimmed_mates() }, 1);
+            observer.add_pair(&RawAndTrimmedPair { raw, trimmed: cut, packed: trimmer.packed_untrimmed_mates() }, 1);
         }
         let [none, tumour] = observer.into_tallies().try_into().expect("two samples");
         assert_eq!(none, LibraryTally::default());

@@ -4,12 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::{MarkerSequenceKind, MarkerTally, SequenceMarkerCounts};
-use crate::interval::{Estimate, Z_SCORE_95_PERCENT};
+use crate::confidence_interval::{Estimate, Z_SCORE_95_PERCENT};
 
 /// Results from marker k-mers in the normal and the tumour: copy numbers of the contigs, and detected screened
 /// sequences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct KnownSequenceResults {
+pub struct KaryotypeAndScreen {
     /// Relative copy numbers of the contigs of the reference; `None` without a reference.
     pub karyotype: Option<RelativeContigCopyNumbers>,
     /// Result of the screen for known sequences; `None` if no sequences to screen for were given.
@@ -187,10 +187,10 @@ fn is_sex_chromosome(name: &str, sex: &str) -> bool {
 /// Chosen; a higher value reports fewer changes.
 const MIN_RATIO_CHANGE: f64 = 0.1;
 
-impl KnownSequenceResults {
+impl KaryotypeAndScreen {
     /// Computes copy numbers and screen results from the marker counts of both samples. `reads` are the total numbers
     /// of reads and k-mers of the normal and the tumour.
-    pub fn from_tally(tally: &MarkerTally, reads: [ReadAndKmerTotals; 2]) -> KnownSequenceResults {
+    pub fn from_tally(tally: &MarkerTally, reads: [ReadAndKmerTotals; 2]) -> KaryotypeAndScreen {
         let kinds = |screened: bool| {
             tally
                 .sequences
@@ -199,7 +199,7 @@ impl KnownSequenceResults {
                 .collect::<Vec<_>>()
         };
         let [contigs, screened] = [false, true].map(kinds);
-        KnownSequenceResults {
+        KaryotypeAndScreen {
             karyotype: (!contigs.is_empty()).then(|| build_karyotype(&contigs)),
             screen: (!screened.is_empty()).then(|| build_screen(&screened, reads)),
         }
@@ -310,9 +310,9 @@ fn divide_estimates(a: Estimate, b: Estimate) -> Option<Estimate> {
 
 /// Smallest and largest depth, relative to the autosomes, of a chromosome with one copy. Chosen around 0.5; with a
 /// wider range the sex of fewer samples is unclear.
-const ONE_COPY: (f64, f64) = (0.35, 0.7);
+const ONE_COPY_RELATIVE_DEPTH: (f64, f64) = (0.35, 0.7);
 /// Smallest and largest depth, relative to the autosomes, of a chromosome with two copies. Chosen around 1.
-const TWO_COPIES: (f64, f64) = (0.8, 1.3);
+const TWO_COPIES_RELATIVE_DEPTH: (f64, f64) = (0.8, 1.3);
 /// Depth of Y relative to the autosomes below which Y is absent. Chosen: above the depth of homologous sequence of X.
 const MAX_ABSENT_DEPTH: f64 = 0.1;
 
@@ -325,17 +325,22 @@ fn describe_sex(x: Option<Estimate>, y: Option<Estimate>, has_x: bool, enough: b
         return "unknown: no sequence is called X or chrX";
     }
     let Some(x) = x.filter(|_| enough) else { return "unknown: too few reads" };
-    let (one, two) = (ONE_COPY.0..ONE_COPY.1, TWO_COPIES.0..TWO_COPIES.1);
+    let (one, two) = (
+        ONE_COPY_RELATIVE_DEPTH.0..ONE_COPY_RELATIVE_DEPTH.1,
+        TWO_COPIES_RELATIVE_DEPTH.0..TWO_COPIES_RELATIVE_DEPTH.1,
+    );
     match (x.value, y.map(|y| y.value)) {
         (x, None) if two.contains(&x) => "female (from X alone: no sequence is called Y)",
         (x, None) if one.contains(&x) => "male (from X alone: no sequence is called Y)",
         (x, Some(0.0..MAX_ABSENT_DEPTH)) if two.contains(&x) => "female",
         (x, Some(y)) if one.contains(&x) && one.contains(&y) => "male",
         (x, Some(0.0..MAX_ABSENT_DEPTH)) if one.contains(&x) => "one X, no Y",
-        (x, Some(y)) if one.contains(&x) && y < ONE_COPY.0 => "male, with Y lost in a part of the cells",
+        (x, Some(y)) if one.contains(&x) && y < ONE_COPY_RELATIVE_DEPTH.0 => "male, with Y lost in a part of the cells",
         (x, Some(y)) if two.contains(&x) && one.contains(&y) => "two X and one Y",
-        (x, Some(y)) if two.contains(&x) && y < ONE_COPY.0 => "female, with some Y: possibly contamination",
-        (x, Some(0.0..MAX_ABSENT_DEPTH)) if x > ONE_COPY.1 && x < TWO_COPIES.0 => {
+        (x, Some(y)) if two.contains(&x) && y < ONE_COPY_RELATIVE_DEPTH.0 => {
+            "female, with some Y: possibly contamination"
+        }
+        (x, Some(0.0..MAX_ABSENT_DEPTH)) if x > ONE_COPY_RELATIVE_DEPTH.1 && x < TWO_COPIES_RELATIVE_DEPTH.0 => {
             "one copy of X lost in a part of the cells, no Y"
         }
         _ => "unclear: X and Y have neither one nor two copies",

@@ -5,7 +5,7 @@ use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{kmer_mask, kmers};
 use genuma_reads::dna::reverse_complement;
 
-use super::karyotype_and_screen::{KnownSequenceResults, ReadAndKmerTotals};
+use super::karyotype_and_screen::{KaryotypeAndScreen, ReadAndKmerTotals};
 use super::*;
 
 const K: u32 = 31;
@@ -34,7 +34,7 @@ fn roots(reads: &[(usize, Vec<u8>)]) -> Vec<RootCounters> {
     let mut roots = HashMap::<u64, [[u32; 2]; 16]>::new();
     for (sample, read) in reads {
         for (_, kmer) in kmers(read, K) {
-            let key = kmer_to_counter_key(kmer.forward, K).min(kmer_to_counter_key(kmer.reverse, K));
+            let key = kmer_key_on_strand(kmer.forward, K).min(kmer_key_on_strand(kmer.reverse, K));
             roots.entry(key >> 4).or_default()[(key & 15) as usize][*sample] += 1;
         }
     }
@@ -50,13 +50,13 @@ fn reads(seq: &[u8], depth: f64, sample: usize, random: &mut Random, out: &mut V
     }
 }
 
-fn evaluate(markers: &MarkerKmers, all: &[(usize, Vec<u8>)]) -> KnownSequenceResults {
+fn evaluate(markers: &MarkerKmers, all: &[(usize, Vec<u8>)]) -> KaryotypeAndScreen {
     roots(all).iter().for_each(|root| markers.record_root(root));
     let of = |sample| ReadAndKmerTotals {
         num_reads: all.iter().filter(|(s, _)| *s == sample).count() as f64,
         kmers_per_read: 120.0,
     };
-    KnownSequenceResults::from_tally(&markers.take_recorded_counts(), [of(0), of(1)])
+    KaryotypeAndScreen::from_tally(&markers.take_recorded_counts(), [of(0), of(1)])
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn tallies_of_partitions_add_up_and_other_markers_are_refused() {
         let mut counters = HashMap::<u64, [[u32; 2]; 16]>::new();
         for (sample, read) in &all {
             for (_, kmer) in kmers(read, k) {
-                let key = kmer_to_counter_key(kmer.forward, k).min(kmer_to_counter_key(kmer.reverse, k));
+                let key = kmer_key_on_strand(kmer.forward, k).min(kmer_key_on_strand(kmer.reverse, k));
                 counters.entry(key >> 4).or_default()[(key & 15) as usize][*sample] += 1;
             }
         }

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FileFault, RecordFault};
-use crate::inflate::{DecompressError, Decompressor, FileAccess};
+use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
 use genuma_work::ProgressCounters;
 
 use super::eof_marker::check_eof_marker;
@@ -41,9 +41,9 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
     ///
     /// # Errors
     /// The file cannot be read, is not BAM, or has no end-of-file marker; its header is damaged.
-    pub(super) fn open(path: &Path, progress: M, access: FileAccess) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, progress: M, access: FileReadOptions) -> Result<Self, Error> {
         check_eof_marker(path, &EOF_BLOCK)?;
-        let inflate = Decompressor::open(path, progress, &FileAccess { required_end: &EOF_BLOCK, ..access })?;
+        let inflate = Decompressor::open(path, progress, &FileReadOptions { required_end: &EOF_BLOCK, ..access })?;
         let mut bam = BamFile {
             path: path.into(),
             decompressor: inflate,

@@ -144,7 +144,7 @@ pub(super) struct BinseqRead<'a, 'b> {
 }
 
 /// Appends the reads of a block to a record buffer, in order.
-pub(super) struct ReadPusher<'a> {
+pub(super) struct BinseqReadWriter<'a> {
     path: &'a Path,
     paired: bool,
     buffer: &'a mut RecordBuffer,
@@ -155,7 +155,7 @@ pub(super) struct ReadPusher<'a> {
     scores: Vec<u8>,
 }
 
-impl<'a> ReadPusher<'a> {
+impl<'a> BinseqReadWriter<'a> {
     /// Creates a pusher of reads to `buffer`. `paired` is whether the file at `path` has pairs.
     pub(super) fn new(
         path: &'a Path,
@@ -163,7 +163,15 @@ impl<'a> ReadPusher<'a> {
         buffer: &'a mut RecordBuffer,
         counts: &'a mut RecordCounts,
     ) -> Self {
-        ReadPusher { path, paired, buffer, counts, first_name: b"", record_name: String::new(), scores: Vec::new() }
+        BinseqReadWriter {
+            path,
+            paired,
+            buffer,
+            counts,
+            first_name: b"",
+            record_name: String::new(),
+            scores: Vec::new(),
+        }
     }
 
     /// Appends read 1 (`mate` 0) or read 2 (`mate` 1) of a record. A read without a name gets the number of its record

@@ -14,7 +14,9 @@ use genuma_work::ProgressCounters;
 
 use crate::error::{Error, FileFault, RecordFault};
 
-use super::binseq::{self, BinseqFile, BinseqRead, ByteCursor, MAX_COLUMN_BYTES, ReadPusher, little_endian_u64_at};
+use super::binseq::{
+    self, BinseqFile, BinseqRead, BinseqReadWriter, ByteCursor, MAX_COLUMN_BYTES, little_endian_u64_at,
+};
 use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
 use crate::record_counts::RecordCounts;
@@ -215,7 +217,7 @@ impl EncodedBlock {
         let mates = if self.paired { 2 } else { 1 };
         let length = |of: &[u8], read: usize| little_endian_u64_at(of, 8 * read) as usize;
         let (mut at, mut name_at) = (0, 0);
-        let mut put = ReadPusher::new(path, self.paired, buffer, counts);
+        let mut put = BinseqReadWriter::new(path, self.paired, buffer, counts);
         for read in 0..self.num_records * mates {
             let to = at + length(lengths, read);
             let header = if name_lengths.is_empty() {

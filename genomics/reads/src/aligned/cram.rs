@@ -135,7 +135,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
             sample_names: groups.filter_map(|group| Some(group.other_fields().get(&SAMPLE)?.to_string())).collect(),
             platforms: platforms.collect(),
             sequences: sequences.collect(),
-            is_decoded_by_reference: true,
+            needs_reference: true,
         }
     }
 
@@ -255,8 +255,8 @@ impl EncodedContainer {
         self.context.limit_cached_sequences(&self.container);
         buffer.reset(self.records_before());
         let mut records = 0;
-        let (has_umi_lookup, carried_tags) = (buffer.has_umi_lookup, buffer.carried_tags.clone());
-        decode_container(self, path, has_umi_lookup, carried_tags.as_deref(), |number, fields| {
+        let (uses_umi_tags, carried_tags) = (buffer.uses_umi_tags, buffer.carried_tags.clone());
+        decode_container(self, path, uses_umi_tags, carried_tags.as_deref(), |number, fields| {
             records += 1;
             buffer.push_read(number, fields, counts)
         })?;
@@ -268,7 +268,7 @@ impl EncodedContainer {
 fn decode_container(
     encoded: &EncodedContainer,
     path: &Path,
-    has_umi_lookup: bool,
+    uses_umi_tags: bool,
     carried_tags: Option<&CarriedTags>,
     mut each: impl FnMut(u32, SamFields<'_>) -> Result<(), RecordFault>,
 ) -> Result<(), Error> {
@@ -311,7 +311,7 @@ fn decode_container(
                 collect_qualities(record, seq.len(), is_stored, &mut qual).map_err(to_error)?;
                 let name = record.name().map_or(&b"*"[..], |name| name.as_ref());
                 let tags = record.data();
-                let value = |tag: Tag| match tags.get(&tag).filter(|_| has_umi_lookup).transpose() {
+                let value = |tag: Tag| match tags.get(&tag).filter(|_| uses_umi_tags).transpose() {
                     Ok(Some(Value::String(text))) => Ok(Some(text.to_vec())),
                     Ok(_) => Ok(None),
                     Err(error) => Err(to_error(error)),

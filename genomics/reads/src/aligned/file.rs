@@ -117,7 +117,7 @@ impl AlignedInput {
     ///
     /// # Errors
     /// The file exists and cannot be read.
-    pub fn is_aligned_file(path: &Path) -> Result<bool, Error> {
+    pub fn is_bam_cram_or_binseq(path: &Path) -> Result<bool, Error> {
         match AlignedFormat::detect_format(path) {
             Ok(format) => Ok(format.is_some()),
             // The check of the lanes reports it.

@@ -14,7 +14,7 @@ pub struct AlignedHeader {
     /// The reference sequences (`@SQ`); empty if the reads are unaligned.
     pub sequences: Vec<HeaderSequence>,
     /// Whether a reference is needed to decode the bases of the reads, as in most CRAM files.
-    pub is_decoded_by_reference: bool,
+    pub needs_reference: bool,
 }
 
 /// A reference sequence in a header.

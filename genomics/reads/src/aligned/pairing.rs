@@ -9,7 +9,7 @@ use crate::pair_batch::Mate;
 use crate::umi::UmiTag;
 
 use super::record_buffer::{ReadLocation, ReadNumber, RecordBuffer, check_no_equals_sign};
-use super::waiting_mates::{self, MateSearch, RemainingReads, WaitingMates, WaitingRead};
+use super::waiting_mates::{self, MateSearchResult, RemainingReads, WaitingMates, WaitingRead};
 use crate::record_counts::RecordCounts;
 
 /// The reads of one template: one read or two mates.
@@ -29,9 +29,9 @@ pub(crate) struct TemplateReads<'a> {
 enum MateLocation {
     Missing,
     /// In the current record buffer: index of the read.
-    InChunk(u32),
+    InRecordBuffer(u32),
     /// Among the mates that had waited: range of bytes in the buffer of found mates.
-    InWaiting(u32, u32),
+    InFoundMates(u32, u32),
 }
 
 /// A template whose reads are complete with the current record buffer.
@@ -54,7 +54,7 @@ struct UnmatchedRead {
 
 /// Matches reads with their mates. Its buffers belong to one thread and are reused for all record buffers.
 #[derive(Debug, Default)]
-pub(super) struct MatePairing {
+pub(super) struct MateMatcher {
     /// Hash table by read name: index + 1 of each read whose mate has not been found yet; 0 is an empty slot.
     slots: Vec<u32>,
     hashes: Vec<u64>,
@@ -100,7 +100,7 @@ impl TemplateBuffers {
     }
 }
 
-impl MatePairing {
+impl MateMatcher {
     /// Delivers the templates that are complete with the reads of `buffer`, in the order of their last reads. If
     /// `mates` is `None`, each read is delivered as a template of its own.
     ///
@@ -121,17 +121,17 @@ impl MatePairing {
             None => {
                 let one = |i: u32| CompleteTemplate {
                     last_read: i,
-                    mates: [MateLocation::InChunk(i), MateLocation::Missing],
+                    mates: [MateLocation::InRecordBuffer(i), MateLocation::Missing],
                 };
                 self.complete.extend((0..buffer.reads.len() as u32).map(one));
             }
         }
-        let MatePairing { complete: done, found_mates: found, buffers, .. } = self;
+        let MateMatcher { complete: done, found_mates: found, buffers, .. } = self;
         for CompleteTemplate { last_read: last, mates } in done.iter() {
             for (i, at) in mates.iter().enumerate() {
                 match *at {
                     MateLocation::Missing => {}
-                    MateLocation::InChunk(read) => {
+                    MateLocation::InRecordBuffer(read) => {
                         let read = &buffer.reads[read as usize];
                         let [seq, qual] = &mut buffers.letters[i];
                         buffer.decode_read(read, seq, qual);
@@ -139,7 +139,7 @@ impl MatePairing {
                         buffers.tags[i].clear();
                         buffer.append_carried_tags(read, &mut buffers.tags[i]);
                     }
-                    MateLocation::InWaiting(from, to) => {
+                    MateLocation::InFoundMates(from, to) => {
                         buffers.unpack_waiting(i, &WaitingRead::parse(&found[from as usize..to as usize]));
                     }
                 }
@@ -148,8 +148,8 @@ impl MatePairing {
             let name = buffer.name(&buffer.reads[*last as usize]);
             let umis = mates.iter().map(|at| match *at {
                 MateLocation::Missing => UmiTag::Missing,
-                MateLocation::InChunk(read) => buffer.umi(&buffer.reads[read as usize]),
-                MateLocation::InWaiting(from, to) => WaitingRead::parse(&found[from as usize..to as usize]).umi,
+                MateLocation::InRecordBuffer(read) => buffer.umi(&buffer.reads[read as usize]),
+                MateLocation::InFoundMates(from, to) => WaitingRead::parse(&found[from as usize..to as usize]).umi,
             });
             let (tags, mates) = (buffers.tags(), buffers.mates(there));
             each(TemplateReads { name, umi: first_umi(umis), tags, mates })?;
@@ -162,7 +162,7 @@ impl MatePairing {
         if self.unmatched.is_empty() {
             return Ok(());
         }
-        self.match_across_chunks(buffer, path, mates)?;
+        self.match_with_waiting_reads(buffer, path, mates)?;
         // Templates within the buffer are in order; those with a waiting mate follow them.
         self.complete.sort_unstable_by_key(|done| done.last_read);
         Ok(mates.spill_if_full()?)
@@ -182,7 +182,7 @@ impl MatePairing {
                 self.is_matched[i] = true;
                 self.complete.push(CompleteTemplate {
                     last_read: i as u32,
-                    mates: [MateLocation::InChunk(i as u32), MateLocation::Missing],
+                    mates: [MateLocation::InRecordBuffer(i as u32), MateLocation::Missing],
                 });
                 continue;
             }
@@ -202,14 +202,14 @@ impl MatePairing {
                     }
                     (self.is_matched[there], self.is_matched[i]) = (true, true);
                     let (one, two) = if read.read_number == ReadNumber::First { (i, there) } else { (there, i) };
-                    let mates = [MateLocation::InChunk(one as u32), MateLocation::InChunk(two as u32)];
+                    let mates = [MateLocation::InRecordBuffer(one as u32), MateLocation::InRecordBuffer(two as u32)];
                     self.complete.push(CompleteTemplate { last_read: i as u32, mates });
                     break;
                 }
                 slot = (slot + 1) & (slots - 1);
             }
         }
-        let MatePairing { unmatched: left, hashes, is_matched: met, .. } = self;
+        let MateMatcher { unmatched: left, hashes, is_matched: met, .. } = self;
         let alone = (0..reads.len() as u32).filter(|&i| !met[i as usize]);
         left.extend(alone.map(|read| UnmatchedRead {
             hash: hashes[read as usize],
@@ -222,8 +222,13 @@ impl MatePairing {
 
     /// Searches the mates of the reads that are still unmatched among the waiting reads of earlier record buffers.
     /// Reads without a waiting mate are added to the waiting reads.
-    fn match_across_chunks(&mut self, buffer: &RecordBuffer, path: &Path, mates: &WaitingMates) -> Result<(), Error> {
-        let MatePairing {
+    fn match_with_waiting_reads(
+        &mut self,
+        buffer: &RecordBuffer,
+        path: &Path,
+        mates: &WaitingMates,
+    ) -> Result<(), Error> {
+        let MateMatcher {
             complete: done,
             unmatched: left,
             packed_unmatched: packed,
@@ -241,7 +246,7 @@ impl MatePairing {
             tags.clear();
             buffer.append_carried_tags(read, tags);
             let name = buffer.name(read);
-            WaitingRead::write_header(read.read_number, read.lacks_qualities, name, umi, tags, packed);
+            WaitingRead::write_all_but_packed_read(read.read_number, read.lacks_qualities, name, umi, tags, packed);
             buffer.decode_read(read, seq, qual);
             check_no_equals_sign(seq).map_err(|fault| buffer.error_in_read(read, path, fault))?;
             // As many qualities as bases, with any value: the packed read needs both.
@@ -250,26 +255,28 @@ impl MatePairing {
             left.end = packed.len() as u32;
         }
         // Sort by shard, so that each shard is locked once.
-        left.sort_unstable_by_key(|left| (waiting_mates::shard_of_hash(left.hash), left.read_index));
+        left.sort_unstable_by_key(|left| (waiting_mates::shard_index_of_hash(left.hash), left.read_index));
         let mut same = None;
-        for of_shard in
-            left.chunk_by(|a, b| waiting_mates::shard_of_hash(a.hash) == waiting_mates::shard_of_hash(b.hash))
+        for of_shard in left
+            .chunk_by(|a, b| waiting_mates::shard_index_of_hash(a.hash) == waiting_mates::shard_index_of_hash(b.hash))
         {
             let reads = of_shard.iter().map(|left| (left.hash, &packed[left.start as usize..left.end as usize]));
-            mates.match_or_store(waiting_mates::shard_of_hash(of_shard[0].hash), reads, found, |i, met| {
+            mates.match_or_store(waiting_mates::shard_index_of_hash(of_shard[0].hash), reads, found, |i, met| {
                 let last = of_shard[i].read_index;
                 match met {
-                    MateSearch::Found(at) => {
-                        let (here, there) =
-                            (MateLocation::InChunk(last), MateLocation::InWaiting(at.start as u32, at.end as u32));
+                    MateSearchResult::Found(at) => {
+                        let (here, there) = (
+                            MateLocation::InRecordBuffer(last),
+                            MateLocation::InFoundMates(at.start as u32, at.end as u32),
+                        );
                         let first = buffer.reads[last as usize].read_number == ReadNumber::First;
                         done.push(CompleteTemplate {
                             last_read: last,
                             mates: if first { [here, there] } else { [there, here] },
                         });
                     }
-                    MateSearch::Waiting => {}
-                    MateSearch::Duplicate => same = Some(last),
+                    MateSearchResult::Waiting => {}
+                    MateSearchResult::Duplicate => same = Some(last),
                 }
             });
         }
@@ -281,7 +288,7 @@ impl MatePairing {
     ///
     /// # Errors
     /// Errors of `each`.
-    pub(super) fn emit_remaining<E>(
+    pub(super) fn deliver_remaining_reads<E>(
         &mut self,
         rest: &mut RemainingReads,
         max_templates: usize,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, FileFault};
-use crate::inflate::FileAccess;
+use crate::inflate::FileReadOptions;
 use crate::inline_umi::UmiExtractor;
 use crate::packed_read::ReadPacker;
 use crate::pair_batch::{Mate, PairBatch};
@@ -22,7 +22,7 @@ use super::cbq::{self, CbqFile};
 use super::cram::{self, CramFile};
 use super::file::{AlignedFormat, AlignedInput};
 use super::header::AlignedHeader;
-use super::pairing::{MatePairing, TemplateReads};
+use super::pairing::{MateMatcher, TemplateReads};
 use super::record_buffer::RecordBuffer;
 use super::vbq::{self, VbqFile};
 use super::waiting_mates::{MAX_WAITING_MATES_BYTES, RemainingReads, WaitingMates};
@@ -65,7 +65,7 @@ impl ReadResources {
 #[derive(Default)]
 pub(crate) struct ReaderScratch {
     chunk: RecordChunk,
-    pairing: MatePairing,
+    pairing: MateMatcher,
     unmatched: Option<RemainingReads>,
 }
 
@@ -131,10 +131,10 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
             Some(AlignedFormat::Cbq) => AlignedRecordFile::Cbq(Box::new(CbqFile::open(&of.path, progress)?)),
             Some(AlignedFormat::Vbq) => AlignedRecordFile::Vbq(Box::new(VbqFile::open(&of.path, progress)?)),
             _ => {
-                let access = FileAccess {
+                let access = FileReadOptions {
                     inflate_threads: resources.inflate_threads,
                     pipe_stop: pipes,
-                    ..FileAccess::default()
+                    ..FileReadOptions::default()
                 };
                 AlignedRecordFile::Bam(Box::new(BamFile::open(&of.path, progress, access)?))
             }
@@ -324,14 +324,15 @@ impl<'a> SharedReader<'a> {
         let path = &self.aligned.path;
         batch.clear();
         batch.sample = self.sample;
-        scratch.chunk.chunk.has_umi_lookup = self.structures.is_none();
+        scratch.chunk.chunk.uses_umi_tags = self.structures.is_none();
         let mut counts = RecordCounts::default();
         let mut extractor = self.structures.map(UmiExtractor::new);
         let fetched = loop {
             if let Some(rest) = &mut scratch.unmatched {
-                let more = scratch.pairing.emit_remaining(rest, TEMPLATES_PER_BATCH, &mut counts, |template| {
-                    append_template(template, path, extractor.as_mut(), batch)
-                })?;
+                let more =
+                    scratch.pairing.deliver_remaining_reads(rest, TEMPLATES_PER_BATCH, &mut counts, |template| {
+                        append_template(template, path, extractor.as_mut(), batch)
+                    })?;
                 if !more {
                     scratch.unmatched = None;
                 }
@@ -386,7 +387,7 @@ impl<'a> SharedReader<'a> {
         }
         let parts = match state.num_partitions {
             Some(parts) => parts,
-            None => *state.num_partitions.insert(mates.finish_storing()?),
+            None => *state.num_partitions.insert(mates.finish_adding()?),
         };
         drop(state);
         let number = self.next_partition.fetch_add(1, Relaxed);
@@ -394,7 +395,7 @@ impl<'a> SharedReader<'a> {
     }
 
     /// Stores the record counts in the input file. To be called when the workers have read the file to its end.
-    pub(crate) fn publish_record_counts(self) {
+    pub(crate) fn store_record_counts(self) {
         self.aligned.set_record_counts(self.counts.into_inner().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -468,12 +469,12 @@ impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
             }
             *file = None;
             if let Some(mates) = mates {
-                *parts = 0..mates.finish_storing().map_err(Error::from)?;
+                *parts = 0..mates.finish_adding().map_err(Error::from)?;
             }
         }
         if let (Some(mates), Some(part)) = (mates, parts.next()) {
             let mut rest = mates.take_remaining_reads(part).map_err(Error::from)?;
-            scratch.pairing.emit_remaining(&mut rest, usize::MAX, counts, each)?;
+            scratch.pairing.deliver_remaining_reads(&mut rest, usize::MAX, counts, each)?;
             return Ok(true);
         }
         of.set_record_counts(std::mem::take(counts));

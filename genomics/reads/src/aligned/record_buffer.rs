@@ -120,7 +120,7 @@ pub(crate) struct RecordBuffer {
     pub(super) records_before: u64,
     pub(super) reads: Vec<ReadLocation>,
     /// Whether UMIs are read from the tags `RX` and `MI`.
-    pub(super) has_umi_lookup: bool,
+    pub(super) uses_umi_tags: bool,
     /// The tags that are carried with the reads; `None` for no tags.
     pub(super) carried_tags: Option<Arc<CarriedTags>>,
 }
@@ -204,7 +204,7 @@ impl RecordBuffer {
         let clipped = operations > 0 && [operation(0), operation(operations - 1)].contains(&HARD_CLIP);
         let quals = &bytes[qual..][..bases as usize];
         let tags = qual + bases as usize;
-        let [rx, mi] = find_umi_tags(bytes, if self.has_umi_lookup { tags } else { bytes.len() })?;
+        let [rx, mi] = find_umi_tags(bytes, if self.uses_umi_tags { tags } else { bytes.len() })?;
         let carried = if self.carried_tags.is_some() { tags..bytes.len() } else { 0..0 };
         self.carried_tags.as_ref().map_or(Ok(()), |tags| tags.check_tags(&bytes[carried.clone()]))?;
         let value = |tag: &Option<Range<usize>>| tag.clone().map(|range| &bytes[range]);

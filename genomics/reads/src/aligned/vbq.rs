@@ -17,7 +17,7 @@ use genuma_work::ProgressCounters;
 use crate::error::{Error, FileFault, RecordFault};
 
 use super::binseq::{
-    BinseqFile, BinseqRead, ByteCursor, MAX_COLUMN_BYTES, ReadPusher, decompress_exact, decompress_up_to,
+    BinseqFile, BinseqRead, BinseqReadWriter, ByteCursor, MAX_COLUMN_BYTES, decompress_exact, decompress_up_to,
     little_endian_u64_at,
 };
 use super::eof_marker::check_eof_marker;
@@ -256,7 +256,7 @@ impl EncodedBlock {
             whole.ok_or_else(|| fault(0, RecordFault::RecordCorrupt("its block cannot be decompressed")))?;
             rest = ByteCursor(&self.decompressed);
         }
-        let mut reads = ReadPusher::new(path, self.layout.is_paired, buffer, counts);
+        let mut reads = BinseqReadWriter::new(path, self.layout.is_paired, buffer, counts);
         for record in 0..self.num_records {
             self.layout
                 .push_record(&mut rest, record, &mut self.letters, &mut reads)
@@ -276,7 +276,7 @@ impl RecordLayout {
         rest: &mut ByteCursor<'a>,
         record: usize,
         letters: &mut Vec<u8>,
-        reads: &mut ReadPusher<'a>,
+        reads: &mut BinseqReadWriter<'a>,
     ) -> Result<(), RecordFault> {
         const LONG: RecordFault = RecordFault::RecordCorrupt("its fields are longer than its block");
         let bytes = |bytes: u64| usize::try_from(bytes).map_err(|_| LONG);

@@ -60,13 +60,13 @@ pub(super) fn hash_name(name: &[u8]) -> u64 {
 
 /// Index of the partition, of `n`, to which a hash belongs. Each partition is a range of hashes; the ranges are in
 /// ascending order.
-fn partition_of_hash(hash: u64, n: usize) -> usize {
+fn partition_index_of_hash(hash: u64, n: usize) -> usize {
     ((u128::from(hash) * n as u128) >> 64) as usize
 }
 
 /// Index of the group of waiting reads in memory to which a hash belongs.
-pub(super) fn shard_of_hash(hash: u64) -> usize {
-    partition_of_hash(hash, NUM_SHARDS)
+pub(super) fn shard_index_of_hash(hash: u64) -> usize {
+    partition_index_of_hash(hash, NUM_SHARDS)
 }
 
 /// The fields of a waiting read, borrowed from its encoded bytes (see the module documentation).
@@ -86,7 +86,7 @@ pub(super) struct WaitingRead<'a> {
 impl<'a> WaitingRead<'a> {
     /// Appends all fields of a waiting read except the packed read to `out`. The caller must append the packed read
     /// next.
-    pub(super) fn write_header(
+    pub(super) fn write_all_but_packed_read(
         which: ReadNumber,
         plain: bool,
         name: &[u8],
@@ -127,7 +127,7 @@ impl<'a> WaitingRead<'a> {
 
 /// Result of searching the mate of a read among the waiting reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum MateSearch {
+pub(super) enum MateSearchResult {
     /// The mate was waiting; its bytes are in this range of the output buffer, and it no longer waits.
     Found(ByteRange),
     /// The mate was not waiting; the read itself waits now.
@@ -181,16 +181,16 @@ impl WaitingMates {
         shard: usize,
         reads: impl Iterator<Item = (u64, &'a [u8])>,
         found: &mut Vec<u8>,
-        mut met: impl FnMut(usize, MateSearch),
+        mut met: impl FnMut(usize, MateSearchResult),
     ) {
         let mut shard = lock(&self.shards[shard]);
         let (mut more, mut less) = (0, 0);
         for (i, (hash, bytes)) in reads.enumerate() {
             let how = shard.match_or_store(hash, bytes, found);
             match &how {
-                MateSearch::Waiting => more += bytes.len() as u64 + READ_OVERHEAD_BYTES,
-                MateSearch::Found(place) => less += place.len() as u64 + READ_OVERHEAD_BYTES,
-                MateSearch::Duplicate => {}
+                MateSearchResult::Waiting => more += bytes.len() as u64 + READ_OVERHEAD_BYTES,
+                MateSearchResult::Found(place) => less += place.len() as u64 + READ_OVERHEAD_BYTES,
+                MateSearchResult::Duplicate => {}
             }
             met(i, how);
         }
@@ -219,13 +219,13 @@ impl WaitingMates {
             let all = away.sorted_by_hash();
             let bytes: u64 = all.iter().map(|(_, place)| place.len() as u64 + READ_OVERHEAD_BYTES).sum();
             self.memory_bytes.fetch_sub(bytes, Relaxed);
-            for same in all.chunk_by(|a, b| partition_of_hash(a.0, n) == partition_of_hash(b.0, n)) {
+            for same in all.chunk_by(|a, b| partition_index_of_hash(a.0, n) == partition_index_of_hash(b.0, n)) {
                 out.clear();
                 for (_, place) in same {
                     out.extend((place.len() as u32).to_le_bytes());
                     out.extend_from_slice(&away.bytes[place.clone()]);
                 }
-                parts[partition_of_hash(same[0].0, n)].push(self.spill.write_block(&out, out.len())?);
+                parts[partition_index_of_hash(same[0].0, n)].push(self.spill.write_block(&out, out.len())?);
             }
         }
         Ok(())
@@ -236,7 +236,7 @@ impl WaitingMates {
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub(super) fn finish_storing(&self) -> Result<usize, Error> {
+    pub(super) fn finish_adding(&self) -> Result<usize, Error> {
         let mut parts = lock(&self.partitions);
         if parts.iter().all(Vec::is_empty) {
             return Ok(NUM_SHARDS);
@@ -246,7 +246,7 @@ impl WaitingMates {
     }
 
     /// Takes the waiting reads of partition `number`, which must be less than the result of
-    /// [`WaitingMates::finish_storing`].
+    /// [`WaitingMates::finish_adding`].
     ///
     /// # Errors
     /// The spill file cannot be read.
@@ -284,29 +284,29 @@ impl WaitingMates {
 }
 
 impl Shard {
-    fn match_or_store(&mut self, hash: u64, bytes: &[u8], found: &mut Vec<u8>) -> MateSearch {
+    fn match_or_store(&mut self, hash: u64, bytes: &[u8], found: &mut Vec<u8>) -> MateSearchResult {
         let read = WaitingRead::parse(bytes);
         let Some(place) = self.waiting.get(&hash) else {
             let place = self.append(bytes);
             self.waiting.insert(hash, place);
-            return MateSearch::Waiting;
+            return MateSearchResult::Waiting;
         };
         let there = WaitingRead::parse(&self.bytes[place.clone()]);
         if there.name != read.name {
             // These two reads are compared by name at the end of the file.
             let place = self.append(bytes);
             self.hash_collisions.push(place);
-            return MateSearch::Waiting;
+            return MateSearchResult::Waiting;
         }
         if there.read_number == read.read_number {
-            return MateSearch::Duplicate;
+            return MateSearchResult::Duplicate;
         }
         let start = found.len();
         found.extend_from_slice(&self.bytes[place.clone()]);
         self.dead_bytes += place.len();
         self.waiting.remove(&hash);
         self.compact();
-        MateSearch::Found(start..found.len())
+        MateSearchResult::Found(start..found.len())
     }
 
     fn append(&mut self, bytes: &[u8]) -> ByteRange {
@@ -380,15 +380,15 @@ mod tests {
         let mut bytes = Vec::new();
         // Reads with and without tags wait together.
         let tags = if name.len().is_multiple_of(2) { name.as_bytes() } else { &[] };
-        WaitingRead::write_header(which, false, name.as_bytes(), UmiTag::Bases(b"ACGT"), tags, &mut bytes);
+        WaitingRead::write_all_but_packed_read(which, false, name.as_bytes(), UmiTag::Bases(b"ACGT"), tags, &mut bytes);
         bytes.extend(name.bytes());
         bytes
     }
 
     /// Looks for the mate of one read; returns the result and the bytes that were found.
-    fn meet(mates: &WaitingMates, hash: u64, bytes: &[u8]) -> (MateSearch, Vec<u8>) {
-        let (mut found, mut how) = (Vec::new(), MateSearch::Waiting);
-        mates.match_or_store(shard_of_hash(hash), [(hash, bytes)].into_iter(), &mut found, |_, met| how = met);
+    fn meet(mates: &WaitingMates, hash: u64, bytes: &[u8]) -> (MateSearchResult, Vec<u8>) {
+        let (mut found, mut how) = (Vec::new(), MateSearchResult::Waiting);
+        mates.match_or_store(shard_index_of_hash(hash), [(hash, bytes)].into_iter(), &mut found, |_, met| how = met);
         mates.spill_if_full().unwrap();
         (how, found)
     }
@@ -402,8 +402,8 @@ mod tests {
             let mut together = 0;
             let mut show = |name: &String, which| {
                 let (how, found) = meet(&mates, hash_name(name.as_bytes()), &bytes(name, which));
-                assert_ne!(how, MateSearch::Duplicate);
-                if let MateSearch::Found(place) = how {
+                assert_ne!(how, MateSearchResult::Duplicate);
+                if let MateSearchResult::Found(place) = how {
                     assert_eq!(WaitingRead::parse(&found[place]).name, name.as_bytes());
                     together += 1;
                 }
@@ -412,7 +412,7 @@ mod tests {
             // The last hundred have no mate.
             names[..400].iter().rev().for_each(|name| show(name, ReadNumber::First));
             let mut lost = Vec::new();
-            for part in 0..mates.finish_storing().unwrap() {
+            for part in 0..mates.finish_adding().unwrap() {
                 let mut rest = mates.take_remaining_reads(part).unwrap();
                 while let Some(pair) = rest.next_template() {
                     match pair {
@@ -438,12 +438,12 @@ mod tests {
         let mates = WaitingMates::new(0, u64::MAX, folder.path());
         // Both reads are given the hash of the name "a".
         let same = hash_name(b"a");
-        assert_eq!(meet(&mates, same, &bytes("a", ReadNumber::First)).0, MateSearch::Waiting);
-        assert_eq!(meet(&mates, same, &bytes("b", ReadNumber::Second)).0, MateSearch::Waiting);
-        assert_eq!(meet(&mates, same, &bytes("a", ReadNumber::First)).0, MateSearch::Duplicate);
+        assert_eq!(meet(&mates, same, &bytes("a", ReadNumber::First)).0, MateSearchResult::Waiting);
+        assert_eq!(meet(&mates, same, &bytes("b", ReadNumber::Second)).0, MateSearchResult::Waiting);
+        assert_eq!(meet(&mates, same, &bytes("a", ReadNumber::First)).0, MateSearchResult::Duplicate);
         let (how, found) = meet(&mates, same, &bytes("a", ReadNumber::Second));
-        assert_eq!((how, found), (MateSearch::Found(0..9), bytes("a", ReadNumber::First)));
-        let mut rest = (0..mates.finish_storing().unwrap()).map(|part| mates.take_remaining_reads(part).unwrap());
+        assert_eq!((how, found), (MateSearchResult::Found(0..9), bytes("a", ReadNumber::First)));
+        let mut rest = (0..mates.finish_adding().unwrap()).map(|part| mates.take_remaining_reads(part).unwrap());
         assert!(rest.any(|mut rest| rest.next_template().is_some_and(|pair| pair[1].unwrap().name == b"b")));
     }
 }

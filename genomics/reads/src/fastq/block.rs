@@ -44,7 +44,7 @@ impl Default for FastqBlock {
 
 impl FastqBlock {
     /// An empty block that is used before the first block of a file has been read.
-    pub(crate) fn empty_before_first() -> Self {
+    pub(crate) fn new_before_first_block() -> Self {
         FastqBlock { has_more: true, ..FastqBlock::default() }
     }
 

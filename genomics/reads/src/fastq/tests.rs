@@ -240,7 +240,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.fa");
         std::fs::write(&path, &text).unwrap();
-        let terms = FastqOptions { chunk_bytes: chunk, ..FastqOptions::for_reads(FileAccess::default()) };
+        let terms = FastqOptions { chunk_bytes: chunk, ..FastqOptions::for_reads(FileReadOptions::default()) };
         prop_assert_eq!(joined(&path, &terms, limit), (expected, None));
     }
 }
@@ -249,8 +249,11 @@ proptest! {
 fn a_record_without_end_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r");
-    let terms =
-        FastqOptions { chunk_bytes: 100, max_record_bytes: 1000, ..FastqOptions::for_reads(FileAccess::default()) };
+    let terms = FastqOptions {
+        chunk_bytes: 100,
+        max_record_bytes: 1000,
+        ..FastqOptions::for_reads(FileReadOptions::default())
+    };
     let limit = BlockLimits { records: 1024, bytes: usize::MAX };
     let long = "A".repeat(5000);
     let lines = "ACGT\n".repeat(1000);

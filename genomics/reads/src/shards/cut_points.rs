@@ -14,7 +14,7 @@ use crate::file_span::VirtualOffset;
 
 use super::SplitObstacle;
 use super::records::{FoundRecord, RecordSearchResult, find_records, parse_records_at};
-use super::text::{CuttableFile, TextWindow};
+use super::text::{RandomAccessText, TextWindow};
 
 /// Number of consecutive records that must be valid at a cut, and must have equal names in both files.
 const RUN_RECORDS: usize = 8;
@@ -52,7 +52,7 @@ impl RecordRun<'_> {
 type CutResult<T> = io::Result<Result<T, SplitObstacle>>;
 
 /// Finds [`RUN_RECORDS`] consecutive records that start after about byte `near` of a file.
-fn find_run_near(part: &CuttableFile, near: u64) -> CutResult<RecordRun<'_>> {
+fn find_run_near(part: &RandomAccessText, near: u64) -> CutResult<RecordRun<'_>> {
     let Some(mut text) = part.read_text_near(near)? else {
         return Ok(Err(SplitObstacle::NoRecords));
     };
@@ -73,12 +73,12 @@ fn find_run_near(part: &CuttableFile, near: u64) -> CutResult<RecordRun<'_>> {
 }
 
 /// Finds a position between two records near byte `near` of a file of reads without mates.
-pub(super) fn find_single_cut(part: &CuttableFile, near: u64) -> CutResult<VirtualOffset> {
+pub(super) fn find_cut_between_unpaired_reads(part: &RandomAccessText, near: u64) -> CutResult<VirtualOffset> {
     Ok(find_run_near(part, near)?.and_then(|run| run.record_position(0).ok_or(SplitObstacle::NoRecords)))
 }
 
 /// Finds a position between two pairs near byte `near` of an interleaved file.
-pub(super) fn find_interleaved_cut(part: &CuttableFile, near: u64) -> CutResult<VirtualOffset> {
+pub(super) fn find_cut_between_interleaved_pairs(part: &RandomAccessText, near: u64) -> CutResult<VirtualOffset> {
     Ok(find_run_near(part, near)?.and_then(|run| {
         let first = first_mate_index(&run.records)?;
         run.record_position(first).ok_or(SplitObstacle::NoRecords)
@@ -101,8 +101,8 @@ fn first_mate_index(records: &[FoundRecord]) -> Result<usize, SplitObstacle> {
 ///
 /// If the mates are too far from their expected position, intermediate positions are searched for first, in smaller
 /// and smaller steps.
-pub(super) fn find_pair_cut(
-    parts: [&CuttableFile; 2],
+pub(super) fn find_cut_in_mate_files(
+    parts: [&RandomAccessText; 2],
     near: u64,
     last: [VirtualOffset; 2],
 ) -> CutResult<[VirtualOffset; 2]> {
@@ -116,7 +116,7 @@ pub(super) fn find_pair_cut(
         let step = near.saturating_sub(last[0].file_offset) >> halvings;
         let next = known[0].file_offset.saturating_add(step).min(near);
         let expected = known[1].file_offset + (next.saturating_sub(known[0].file_offset) as f64 * rate) as u64;
-        match find_pair_cut_near(parts, next, expected)? {
+        match find_cut_in_mate_files_near(parts, next, expected)? {
             Ok(places) if next == near => return Ok(Ok(places)),
             Ok(places) if places[0] > known[0] && places[1] > known[1] => {
                 rate = byte_ratio_between(known, places);
@@ -135,8 +135,12 @@ fn byte_ratio_between(from: [VirtualOffset; 2], to: [VirtualOffset; 2]) -> f64 {
     two / one.max(1.0)
 }
 
-/// Like [`find_pair_cut`], with the mates searched for around byte `expected` of the second file only.
-fn find_pair_cut_near([one, two]: [&CuttableFile; 2], near: u64, expected: u64) -> CutResult<[VirtualOffset; 2]> {
+/// Like [`find_cut_in_mate_files`], with the mates searched for around byte `expected` of the second file only.
+fn find_cut_in_mate_files_near(
+    [one, two]: [&RandomAccessText; 2],
+    near: u64,
+    expected: u64,
+) -> CutResult<[VirtualOffset; 2]> {
     let run = match find_run_near(one, near)? {
         Ok(run) => run,
         Err(why) => return Ok(Err(why)),
@@ -151,7 +155,7 @@ fn find_pair_cut_near([one, two]: [&CuttableFile; 2], near: u64, expected: u64) 
 
 /// Finds the position in a file, near byte `around`, at which consecutive records with the names `names` start; `None`
 /// if there is no such position or more than one.
-fn find_names_near(part: &CuttableFile, around: u64, names: &[&[u8]]) -> io::Result<Option<VirtualOffset>> {
+fn find_names_near(part: &RandomAccessText, around: u64, names: &[&[u8]]) -> io::Result<Option<VirtualOffset>> {
     let span = part.span();
     let text_of = if part.is_bgzf() { TEXT_PER_BGZF_BYTE } else { 1 };
     let mut reach = MIN_WINDOW_BYTES / text_of;
@@ -169,7 +173,7 @@ fn find_names_near(part: &CuttableFile, around: u64, names: &[&[u8]]) -> io::Res
 
 /// Finds the positions in a window (`from..to`, bytes of the file) at which consecutive records with the names `names`
 /// start. Returns at most two positions.
-fn find_name_runs(part: &CuttableFile, [from, to]: [u64; 2], names: &[&[u8]]) -> io::Result<Vec<VirtualOffset>> {
+fn find_name_runs(part: &RandomAccessText, [from, to]: [u64; 2], names: &[&[u8]]) -> io::Result<Vec<VirtualOffset>> {
     let mut places = Vec::new();
     let (Some(mut text), Some(first)) = (part.read_text_near(from)?, names.first()) else {
         return Ok(places);
@@ -260,7 +264,7 @@ mod tests {
             let (bytes, blocks) =
                 if block == 0 { (text.clone().into_bytes(), Vec::new()) } else { bgzf(text.as_bytes(), block) };
             std::fs::write(&path, &bytes).unwrap();
-            let part = CuttableFile::open(&path, None).unwrap().unwrap();
+            let part = RandomAccessText::open(&path, None).unwrap().unwrap();
             let places: Vec<VirtualOffset> = (starts.iter())
                 .map(|&start| match block {
                     0 => VirtualOffset { file_offset: start as u64, offset_in_block: 0 },
@@ -269,7 +273,7 @@ mod tests {
                 .collect();
             let size = bytes.len() as u64;
             for near in (1..size).step_by(211).chain(size - 300..size) {
-                let Ok(place) = find_single_cut(&part, near).unwrap() else {
+                let Ok(place) = find_cut_between_unpaired_reads(&part, near).unwrap() else {
                     // After the last record there is no cut.
                     let last = places.last().unwrap().file_offset;
                     assert!(near > last, "{near} of {size}");
@@ -282,7 +286,10 @@ mod tests {
             // There is a cut in the last block with text, if a record starts there.
             let last = blocks.len().wrapping_sub(2);
             if block > 0 && starts[starts.len() - 1] / block == last {
-                assert_eq!(find_single_cut(&part, blocks[last] + 1).unwrap().unwrap().file_offset, blocks[last]);
+                assert_eq!(
+                    find_cut_between_unpaired_reads(&part, blocks[last] + 1).unwrap().unwrap().file_offset,
+                    blocks[last]
+                );
             } else {
                 assert!(block < 5000, "blocks that several records start in");
             }

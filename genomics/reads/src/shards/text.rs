@@ -18,15 +18,15 @@ const MIN_CHAINED_BLOCKS: usize = 4;
 const PLAIN_STEP_BYTES: u64 = 256 << 10;
 
 /// A plain or BGZF text file, or a span of it, with random access.
-pub(super) struct CuttableFile {
+pub(super) struct RandomAccessText {
     file: File,
     is_bgzf: bool,
     span: FileSpan,
 }
 
-impl CuttableFile {
+impl RandomAccessText {
     /// Opens a file of plain text or BGZF; returns the reason if the file has another format.
-    pub(super) fn open(path: &Path, span: Option<FileSpan>) -> io::Result<Result<CuttableFile, SplitObstacle>> {
+    pub(super) fn open(path: &Path, span: Option<FileSpan>) -> io::Result<Result<RandomAccessText, SplitObstacle>> {
         let file = File::open(path)?;
         let mut head = Vec::new();
         (&file).take(bgzf::HEADER_BYTES as u64).read_to_end(&mut head)?;
@@ -39,7 +39,7 @@ impl CuttableFile {
             Some(_) => return Ok(Err(SplitObstacle::NotFastq)),
         }
         let whole = FileSpan { start: VirtualOffset::default(), end: None, file_bytes: file.metadata()?.len() };
-        Ok(Ok(CuttableFile { file, is_bgzf: packed, span: span.unwrap_or(whole) }))
+        Ok(Ok(RandomAccessText { file, is_bgzf: packed, span: span.unwrap_or(whole) }))
     }
 
     /// The span of the file that may be read.
@@ -121,7 +121,7 @@ impl CuttableFile {
 /// A part of the text of a file that was read around a requested byte of the file. It can be extended towards the end
 /// of the file.
 pub(super) struct TextWindow<'a> {
-    file: &'a CuttableFile,
+    file: &'a RandomAccessText,
     pub(super) bytes: Vec<u8>,
     /// Number of bytes of text that were read before `bytes` and have been dropped.
     dropped_bytes: usize,

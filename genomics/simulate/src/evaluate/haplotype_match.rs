@@ -105,7 +105,7 @@ fn compare_group(group: &[GroupMember], seq: &[u8], same: &mut HaplotypeMatches)
     let spellings = |members: &[&GroupMember]| -> Vec<(u32, Vec<u8>)> {
         let all = u32::MAX >> (32 - members.len().min(32));
         let choices = if members.len() <= MAX_SUBSET_VARIANTS { 1..=all } else { all..=all };
-        choices.filter_map(|choice| Some((choice, spell_haplotype(members, choice, seq, window.clone())?))).collect()
+        choices.filter_map(|choice| Some((choice, haplotype_sequence(members, choice, seq, window.clone())?))).collect()
     };
     let by_sequence: HashMap<Vec<u8>, u32> = spellings(&truth).into_iter().map(|(c, s)| (s, c)).collect();
     let shared = spellings(&calls).into_iter().filter_map(|(c, s)| Some((*by_sequence.get(&s)?, c)));
@@ -122,7 +122,7 @@ fn compare_group(group: &[GroupMember], seq: &[u8], same: &mut HaplotypeMatches)
 
 /// Returns the bases of the window after applying the variants whose bits are set in `choice`; `None` if two of them
 /// overlap.
-fn spell_haplotype(
+fn haplotype_sequence(
     members: &[&GroupMember],
     choice: u32,
     seq: &[u8],

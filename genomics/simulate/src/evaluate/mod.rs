@@ -88,7 +88,7 @@ pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
         false
     });
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let repeats = RepeatMap::count_kmers_of_spans(genome, asked.into_inner(), threads);
+    let repeats = RepeatMap::from_spans(genome, asked.into_inner(), threads);
     Ok(score(&|chrom, start, end| {
         place(chrom, start, end).is_some_and(|at| repeats.touches_repeat(at.contig, at.start, at.end))
     }))

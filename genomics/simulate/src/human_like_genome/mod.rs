@@ -6,8 +6,8 @@
 //! (N) last.
 
 mod random_sequence;
-mod duplications;
-mod families;
+mod segmental_duplications;
+mod repeat_families;
 mod isochores;
 mod satellites;
 mod tandem_repeats;
@@ -18,8 +18,8 @@ use genuma_work::parallel::map_in_order;
 
 use crate::genome::Genome;
 use crate::rng::Rng;
-use families::{RepeatClass, RepeatFamilies};
 use isochores::Isochores;
+use repeat_families::{RepeatClass, RepeatFamilies};
 use satellites::AlphaMonomers;
 
 /// Minimum total length of a human-like genome, bp: with fewer bases some chromosomes would be shorter than 15 kb.
@@ -147,7 +147,11 @@ pub(crate) fn generate_human_like_genome(length: usize, rng: &mut Rng, threads: 
     let (mut seqs, mut laid): (Vec<Vec<u8>>, Vec<ElementTrack>) =
         map_in_order(sizes.len(), threads, || (), ancient).into_iter().unzip();
     let mut copied = |to: usize, at, n, _| laid[to].push_element(GenomeElement::Duplication, at, n);
-    duplications::place_segmental_duplications(&mut seqs, &mut random(StreamLabel::Duplications), &mut copied);
+    segmental_duplications::place_segmental_duplications(
+        &mut seqs,
+        &mut random(StreamLabel::Duplications),
+        &mut copied,
+    );
     for (i, (seq, laid)) in seqs.iter_mut().zip(&mut laid).enumerate() {
         add_centromere_and_gaps(seq, i, &alpha, &mut of(i, 1), &mut |part, at, n| laid.push_element(part, at, n));
     }

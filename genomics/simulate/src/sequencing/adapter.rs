@@ -26,7 +26,7 @@ pub(crate) struct SampleAdapters {
 
 impl SampleAdapters {
     /// Creates the adapters of a sample, with random indices.
-    pub(super) fn draw_indices(kind: AdapterType, rng: &mut Rng) -> Self {
+    pub(super) fn with_random_indices(kind: AdapterType, rng: &mut Rng) -> Self {
         let parts = match kind {
             AdapterType::Truseq => TRUSEQ_FLANKS,
             AdapterType::Nextera => NEXTERA_FLANKS,

@@ -14,7 +14,7 @@ const MAX_CAPTURE_TRIES: usize = 1000;
 
 /// The copies of the capture targets on the chromosomes of a genome mixture.
 #[derive(Debug)]
-pub(crate) struct CapturedTargets<'a> {
+pub(crate) struct TargetCopies<'a> {
     /// Copies of targets on chromosomes, sorted by chromosome and position.
     target_copies: Vec<TargetCopy>,
     /// Each chromosome, with the range of its copies in `target_copies`.
@@ -35,9 +35,9 @@ struct TargetCopy {
     end: usize,
 }
 
-impl<'a> CapturedTargets<'a> {
+impl<'a> TargetCopies<'a> {
     /// Finds the copies of the targets in a genome mixture. `reach` is a length that few fragments exceed, bp.
-    pub(crate) fn find_targets(mixture: &GenomeMixture<'a>, targets: &CaptureTargets, reach: usize) -> Self {
+    pub(crate) fn find_target_copies(mixture: &GenomeMixture<'a>, targets: &CaptureTargets, reach: usize) -> Self {
         let (mut images, mut chromosomes, mut weights) = (vec![], vec![], vec![]);
         let (mut sum, mut bases) = (0.0, 0.0);
         for &(share, genome) in mixture.iter().filter(|g| g.0 > 0.0) {
@@ -63,7 +63,7 @@ impl<'a> CapturedTargets<'a> {
         }
         let healthy: f64 =
             targets.spans.iter().zip(&targets.relative_efficiency).map(|(s, e)| s.length_bp() as f64 * e).sum();
-        CapturedTargets {
+        TargetCopies {
             target_copies: images,
             chromosomes,
             weights,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::fragments::Fragment;
 use super::params::CoverageParams;
 use crate::genome::Genome;
-use crate::position_index::ItemEndIndex;
+use crate::item_end_index::ItemEndIndex;
 use crate::rng::Rng;
 use crate::variant::GenomePosition;
 
@@ -53,7 +53,7 @@ impl CoverageModel {
     }
 
     /// Draws whether a fragment becomes part of the library.
-    pub(crate) fn keeps_fragment(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
+    pub(crate) fn draw_keep_decision(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
         let wave = self
             .coverage_wave
             .as_ref()

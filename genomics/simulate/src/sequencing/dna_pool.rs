@@ -1,7 +1,7 @@
 //! The DNA from which the molecules of a sample are drawn: nuclear DNA of the patient, mitochondrial DNA, foreign DNA.
 
 use super::amplicon_products::{AmpliconProducts, PrimerPair};
-use super::capture::CapturedTargets;
+use super::capture::TargetCopies;
 use super::coverage::CoverageModel;
 use super::fragments::{ChromosomePool, Fragment};
 use crate::rng::Rng;
@@ -26,7 +26,7 @@ pub(crate) enum FragmentSampling<'a> {
     /// Fragments start anywhere in the genome with equal probability.
     GenomeWide(ChromosomePool<'a>),
     /// Fragments overlap capture targets; their number is proportional to the capture efficiency.
-    Targets(CapturedTargets<'a>),
+    Targets(TargetCopies<'a>),
     /// Fragments are amplicons: the PCR products of primer pairs.
     Amplicons(AmpliconProducts<'a>),
 }
@@ -143,7 +143,7 @@ pub(crate) fn draw_fragment_by_coverage<'a>(
     loop {
         let fragment = draw(rng);
         tries += 1;
-        if tries == MAX_COVERAGE_TRIES || coverage.is_none_or(|c| c.keeps_fragment(&fragment, rng)) {
+        if tries == MAX_COVERAGE_TRIES || coverage.is_none_or(|c| c.draw_keep_decision(&fragment, rng)) {
             return fragment;
         }
     }

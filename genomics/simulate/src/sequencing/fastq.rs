@@ -275,7 +275,7 @@ impl<'a> BlockGenerator<'a> {
             self.mates[mate].quals = called.iter().map(|c| c.1 + 33).collect();
             let mate_of_source = mate ^ strand ^ lead;
             let read_bp = source.prefix_bp[mate_of_source] + called.len();
-            places += &self.format_place(source, mate_of_source, read_bp);
+            places += &self.format_mate_origin(source, mate_of_source, read_bp);
         }
         self.write_mates(number, &places);
     }
@@ -283,13 +283,13 @@ impl<'a> BlockGenerator<'a> {
     fn append_pair(&mut self, name: &str, molecule: &Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
         count_source(molecule, counts);
         self.machine.sequence_both_mates(molecule, &mut self.mates, rng, counts);
-        let places = [0, 1].map(|mate| self.format_place(molecule, mate, self.mates[mate].molecule_bases));
+        let places = [0, 1].map(|mate| self.format_mate_origin(molecule, mate, self.mates[mate].molecule_bases));
         self.write_mates(name, &places.concat());
     }
 
     /// Formats the true reference position of a mate that reads `length` bases of a molecule; empty if read names do
     /// not contain it.
-    fn format_place(&self, molecule: &Molecule, mate: usize, length: usize) -> String {
+    fn format_mate_origin(&self, molecule: &Molecule, mate: usize, length: usize) -> String {
         if !self.output.true_positions {
             return String::new();
         }

@@ -31,7 +31,7 @@ mod read_counts;
 mod fastq;
 
 pub(crate) use amplicon_products::AmpliconProducts;
-pub(crate) use capture::CapturedTargets;
+pub(crate) use capture::TargetCopies;
 pub(crate) use coverage::CoverageModel;
 pub(crate) use dna_pool::{DnaComponent, DnaPool, DnaSource, FragmentSampling, draw_fragment_by_coverage};
 pub(crate) use fastq::{FastqOutputOptions, FastqSink, sequence_library};

@@ -7,13 +7,13 @@
 use crate::rng::Rng;
 
 /// Number of entries of the quality table per read position. One of them is drawn uniformly for each base.
-const SLOTS_PER_POSITION: usize = 1024;
+const QUALITIES_PER_POSITION: usize = 1024;
 /// Lowest and highest Phred quality of a dip, a single base of low quality.
 const DIP_QUALITIES: (u8, u8) = (5, 25);
 /// Lowest and highest Phred quality in a low-quality tail.
 const TAIL_QUALITIES: (u8, u8) = (2, 16);
 /// Share of the mates that end with a low-quality tail.
-const LOST_TAIL_SHARE: f64 = 0.015;
+const LOW_QUALITY_TAIL_SHARE: f64 = 0.015;
 /// Lowest Phred quality at which a base is always called; with a lower quality it may be N.
 const MIN_CALLED_QUALITY: u8 = 3;
 const MAX_QUALITY: u8 = 41;
@@ -22,7 +22,7 @@ const MAX_QUALITY: u8 = 41;
 #[derive(Debug)]
 pub(crate) struct QualityModel {
     length: usize,
-    /// Phred qualities to draw from, as `[mate][position * SLOTS_PER_POSITION + entry]`.
+    /// Phred qualities to draw from, as `[mate][position * QUALITIES_PER_POSITION + entry]`.
     tables: [Vec<u8>; 2],
     /// Error probability of each Phred quality, multiplied by 2^32.
     error_thresholds: [u32; 64],
@@ -61,15 +61,15 @@ impl QualityModel {
         let plain = |mate, i| (0..8).map(|s| error_probability(good_base_quality(at(i), mate, s))).sum::<f64>() / 8.0;
         let base = positions().map(|(mate, i)| plain(mate, i)).sum::<f64>() / n;
         // A tail begins anywhere in the second half and covers a quarter of the mate on average.
-        let tail = LOST_TAIL_SHARE * 0.25 * mean_error(TAIL_QUALITIES);
+        let tail = LOW_QUALITY_TAIL_SHARE * 0.25 * mean_error(TAIL_QUALITIES);
         let gain =
             positions().map(|(m, i)| dip_weight(at(i), m) * (mean_error(DIP_QUALITIES) - plain(m, i))).sum::<f64>() / n;
         let factor = ((error_rate - tail - base) / gain).max(0.0);
         let table = |mate: usize| {
             let slot = |i: usize, s: usize| {
-                let dipping = (dip_weight(at(i), mate) * factor * SLOTS_PER_POSITION as f64)
+                let dipping = (dip_weight(at(i), mate) * factor * QUALITIES_PER_POSITION as f64)
                     .round()
-                    .min(0.95 * SLOTS_PER_POSITION as f64) as usize;
+                    .min(0.95 * QUALITIES_PER_POSITION as f64) as usize;
                 let width = usize::from(DIP_QUALITIES.1 - DIP_QUALITIES.0) + 1;
                 if s < dipping {
                     DIP_QUALITIES.0 + (s * width / dipping) as u8
@@ -77,7 +77,7 @@ impl QualityModel {
                     good_base_quality(at(i), mate, s % 8)
                 }
             };
-            (0..length).flat_map(|i| (0..SLOTS_PER_POSITION).map(move |s| slot(i, s))).collect()
+            (0..length).flat_map(|i| (0..QUALITIES_PER_POSITION).map(move |s| slot(i, s))).collect()
         };
         let mut wrong_below = [0; 64];
         for (q, threshold) in wrong_below.iter_mut().enumerate() {
@@ -95,14 +95,14 @@ impl QualityModel {
     /// `mate` is 0 for read 1 and 1 for read 2.
     pub(super) fn sequence_mate(&self, mate: usize, bases: &mut [u8], quals: &mut Vec<u8>, rng: &mut Rng) {
         quals.clear();
-        let lost_from = if rng.draw_bernoulli(LOST_TAIL_SHARE) {
+        let lost_from = if rng.draw_bernoulli(LOW_QUALITY_TAIL_SHARE) {
             self.length / 2 + rng.draw_below(self.length / 2 + 1)
         } else {
             self.length
         };
         for (i, base) in bases.iter_mut().enumerate() {
             let bits = rng.next_u64();
-            let mut q = self.tables[mate][i * SLOTS_PER_POSITION + (bits as usize & (SLOTS_PER_POSITION - 1))];
+            let mut q = self.tables[mate][i * QUALITIES_PER_POSITION + (bits as usize & (QUALITIES_PER_POSITION - 1))];
             if i >= lost_from {
                 q = TAIL_QUALITIES.0
                     + ((((bits >> 10) & 0xff) * u64::from(TAIL_QUALITIES.1 - TAIL_QUALITIES.0 + 1)) >> 8) as u8;

@@ -16,9 +16,9 @@ const MIN_TRIMMED_MATE_BP: usize = MIN_INSERT_BP;
 /// Share of wrong bases in a tail of quality 2.
 const TAIL_ERROR_SHARE: f64 = 0.3;
 /// Share of bases other than A that a four-colour sequencer calls where it detects no signal.
-const DARK_OTHER_BASE_SHARE: f64 = 0.2;
+const NO_SIGNAL_OTHER_BASE_SHARE: f64 = 0.2;
 /// Lowest and highest Phred quality of bases called without signal.
-const DARK_QUALITIES: (u8, u8) = (2, 16);
+const NO_SIGNAL_QUALITIES: (u8, u8) = (2, 16);
 /// Phred quality 2 as Phred+33 character.
 const PHRED33_Q2: u8 = b'#';
 
@@ -52,7 +52,7 @@ impl<'a> Sequencer<'a> {
         Sequencer {
             params,
             models: params.read_lengths().iter().map(model).collect(),
-            adapters: params.library_adapter().map(|kind| SampleAdapters::draw_indices(kind, rng)),
+            adapters: params.library_adapter().map(|kind| SampleAdapters::with_random_indices(kind, rng)),
             slippage: SlippageModel::for_stage(SlippageStage::Sequencing, params.machine.sequencing_slippage),
         }
     }
@@ -129,7 +129,7 @@ impl<'a> Sequencer<'a> {
             counts.adapter_mates += 1;
             adapters.append_adapter(number, length, &mut mate.bases);
             lit = mate.bases.len();
-            mate.bases.extend((lit..length).map(|_| self.draw_dark_base(rng)));
+            mate.bases.extend((lit..length).map(|_| self.draw_base_without_signal(rng)));
         }
         model.sequence_mate(number, &mut mate.bases, &mut mate.quals, rng);
         self.add_artefacts(lit, mate, rng, counts);
@@ -172,10 +172,10 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Draws the base that is called where the sequencer detects no signal.
-    fn draw_dark_base(&self, rng: &mut Rng) -> u8 {
+    fn draw_base_without_signal(&self, rng: &mut Rng) -> u8 {
         if self.params.machine.two_colour {
             b'G'
-        } else if rng.draw_bernoulli(DARK_OTHER_BASE_SHARE) {
+        } else if rng.draw_bernoulli(NO_SIGNAL_OTHER_BASE_SHARE) {
             rng.draw_base(0.5)
         } else {
             b'A'
@@ -187,8 +187,9 @@ impl<'a> Sequencer<'a> {
         let machine = &self.params.machine;
         if !machine.two_colour {
             for quality in &mut mate.quals[lit..] {
-                *quality =
-                    33 + DARK_QUALITIES.0 + rng.draw_below(usize::from(DARK_QUALITIES.1 - DARK_QUALITIES.0) + 1) as u8;
+                *quality = 33
+                    + NO_SIGNAL_QUALITIES.0
+                    + rng.draw_below(usize::from(NO_SIGNAL_QUALITIES.1 - NO_SIGNAL_QUALITIES.0) + 1) as u8;
             }
         }
         let mut at = rng.draw_geometric(machine.n_rate);

@@ -98,7 +98,7 @@ impl PageReadQueue for IoUringQueue {
 
     fn wait_for_reads(&mut self, done: &mut Vec<CompletedRead>) -> io::Result<()> {
         if self.reads_in_flight > 0 {
-            self.submit_and_wait(super::min_completions(self.reads_in_flight))?;
+            self.submit_and_wait(super::min_completions_to_await(self.reads_in_flight))?;
             self.collect_completions(done);
         }
         Ok(())

@@ -101,7 +101,7 @@ impl LinuxAioQueue {
 
     /// Waits until some of the `out` reads in flight are complete, and appends them to `done`.
     fn collect_completions(&mut self, out: usize, done: &mut Vec<CompletedRead>) -> io::Result<()> {
-        let least = super::min_completions(out) as c_long;
+        let least = super::min_completions_to_await(out) as c_long;
         let forever = std::ptr::null::<libc::timespec>();
         let events = self.events.as_mut_ptr();
         let ended = loop {

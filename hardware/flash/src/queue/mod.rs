@@ -80,7 +80,7 @@ pub(crate) trait PageReadQueue: Debug {
 
 /// Number of reads to wait for if `under_way` are in flight: a quarter. Waiting for each single read would cost one
 /// wake-up per read; meanwhile the device works on the others.
-fn min_completions(under_way: usize) -> usize {
+fn min_completions_to_await(under_way: usize) -> usize {
     (under_way / 4).max(1)
 }
 

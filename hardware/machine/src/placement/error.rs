@@ -101,7 +101,7 @@ pub enum Error {
     },
     /// A system call failed.
     #[error("{asked}: {call}: {source}")]
-    System {
+    SystemCallFailed {
         /// The request that the call was part of.
         asked: String,
         /// Name of the system call.

@@ -84,7 +84,7 @@ pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> R
         }
         _ => sys::base_page_bytes(),
     };
-    let failed = |FailedCall(call, source)| Error::System { asked: asked.to_string(), call, source };
+    let failed = |FailedCall(call, source)| Error::SystemCallFailed { asked: asked.to_string(), call, source };
     let huge = unit > sys::base_page_bytes();
     let region = MappedRegion::map(bytes, MappingPageKind::Base { align_bytes: unit })
         .map_err(|error| failed(FailedCall("mmap", error)))?;

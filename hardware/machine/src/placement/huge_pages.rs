@@ -37,7 +37,7 @@ pub fn collapse_into_huge_pages(bytes: &[u8]) -> usize {
 /// Whether the memory policy of the calling thread allocates new memory on one node as long as that node has free
 /// memory. Then huge pages can be used from the start. Under an interleave policy, huge pages would make the
 /// interleaving coarser, because a huge page is on one node.
-pub fn is_new_memory_on_one_node() -> bool {
+pub fn thread_policy_uses_one_node() -> bool {
     sys::thread_mempolicy()
         .map_or_else(|_| NumaNodeSets::read_current().has_one_usable_node(), |policy| !policy.mode.is_interleaved())
 }
@@ -90,7 +90,7 @@ mod tests {
             let policy = sys::KernelMempolicy { mode, nodes: node.clone() };
             std::thread::scope(|scope| {
                 scope
-                    .spawn(|| sys::set_thread_mempolicy(&policy).is_ok().then(is_new_memory_on_one_node))
+                    .spawn(|| sys::set_thread_mempolicy(&policy).is_ok().then(thread_policy_uses_one_node))
                     .join()
                     .expect("no panic")
             })

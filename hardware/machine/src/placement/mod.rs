@@ -21,7 +21,7 @@ mod huge_pages;
 
 pub use error::Error;
 pub use free_memory::check_memory_fits;
-pub use huge_pages::{collapse_into_huge_pages, is_new_memory_on_one_node};
+pub use huge_pages::{collapse_into_huge_pages, thread_policy_uses_one_node};
 pub use placed_slice::PlacedSlice;
 pub use policy::{MemoryPlacement, MemoryPolicy, PageSize};
 pub use replicated::ReplicatedPerNode;

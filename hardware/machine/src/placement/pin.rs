@@ -67,7 +67,7 @@ pub fn pin_to_cpus(cpus: &IdSet) -> Result<PinnedThread, Error> {
             Ok(pinned(None, usable))
         }
         Err(error) if sys::is_invalid_argument(&error) => Err(Error::CpuNotAllowed { cpus: cpus.clone(), usable }),
-        Err(source) => Err(Error::System { asked: format!("CPU {cpus}"), call: "sched_setaffinity", source }),
+        Err(source) => Err(Error::SystemCallFailed { asked: format!("CPU {cpus}"), call: "sched_setaffinity", source }),
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) fn query_residence_by_move_pages(start: usize, unit: usize, count: us
         Some(node) => *found.pages_by_node.entry(node).or_default() += 1,
         None => found.absent_pages += 1,
     })
-    .map_err(|source| Error::System {
+    .map_err(|source| Error::SystemCallFailed {
         asked: format!("where {} are", format_bytes((unit * count) as u64)),
         call: "move_pages",
         source,

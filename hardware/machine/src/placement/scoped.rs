@@ -64,7 +64,7 @@ impl ScopedMemoryPolicy {
                 node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("{call}: {error}"));
                 Ok(scoped(None, MemoryPolicy::Local))
             }
-            Err(source) => Err(Error::System { asked: policy.to_string(), call, source }),
+            Err(source) => Err(Error::SystemCallFailed { asked: policy.to_string(), call, source }),
         }
     }
 

@@ -62,7 +62,7 @@ impl Slab {
     /// When the process has too little free address space, or `node` does not exist.
     pub fn reserve(buffer_bytes: usize, num_buffers: usize, node: Option<u32>) -> Result<Arc<Self>, Error> {
         let asked = || node.map_or_else(|| "memory".to_owned(), |node| format!("memory of node {node}"));
-        let failed = |call| move |source| Error::System { asked: asked(), call, source };
+        let failed = |call| move |source| Error::SystemCallFailed { asked: asked(), call, source };
         let too_large = || failed("mmap")(io::ErrorKind::OutOfMemory.into());
         let bytes = buffer_bytes.checked_mul(num_buffers).ok_or_else(too_large)?;
         let huge = node_sets::transparent_huge_page_bytes().filter(|&unit| bytes >= unit);
@@ -115,7 +115,7 @@ impl Slab {
             released = released.and_then(|()| unsafe { self.region.discard_pages(bytes) });
         }
         free.returned = used.into();
-        released.map_err(|source| Error::System { asked: "memory".to_owned(), call: "madvise", source })
+        released.map_err(|source| Error::SystemCallFailed { asked: "memory".to_owned(), call: "madvise", source })
     }
 
     /// Queries on which nodes the pages of the slab are now. Fast for a slab of any size, because the kernel counts

@@ -15,63 +15,63 @@ pub enum UnavailableResource {
         there: IdSet,
     },
     /// The machine has no such CPU or node.
-    #[error("there is no {what} {asked}: this machine has {there}")]
+    #[error("there is no {what} {requested}: this machine has {there}")]
     Nonexistent {
         /// `CPU` or `node`.
         what: &'static str,
         /// Requested CPUs or nodes that do not exist.
-        asked: IdSet,
+        requested: IdSet,
         /// CPUs or nodes that exist.
         there: IdSet,
     },
     /// The requested CPUs exist but are offline.
-    #[error("{} {} offline: {online} are online", noun_with_ids("CPU", asked), is_or_are(asked))]
+    #[error("{} {} offline: {online} are online", noun_with_ids("CPU", requested), is_or_are(requested))]
     Offline {
         /// Requested CPUs that are offline.
-        asked: IdSet,
+        requested: IdSet,
         /// CPUs that are online.
         online: IdSet,
     },
     /// The requested nodes have no memory.
     #[error(
         "{} {} without memory: {} {} some",
-        noun_with_ids("node", asked),
-        is_or_are(asked),
+        noun_with_ids("node", requested),
+        is_or_are(requested),
         noun_with_ids("node", there),
         has_or_have(there)
     )]
     NoMemory {
         /// Requested nodes without memory.
-        asked: IdSet,
+        requested: IdSet,
         /// Nodes with memory.
         there: IdSet,
     },
     /// The memory of the requested nodes belongs to GPUs.
     #[error(
         "{} {} memory of GPUs: {} {} the machine's memory",
-        noun_with_ids("node", asked),
-        is_or_are(asked),
+        noun_with_ids("node", requested),
+        is_or_are(requested),
         noun_with_ids("node", there),
         has_or_have(there)
     )]
     GpuMemory {
         /// Requested nodes whose memory is a GPU's.
-        asked: IdSet,
+        requested: IdSet,
         /// Nodes with memory of the machine.
         there: IdSet,
     },
     /// This process's affinity or cpuset excludes the requested CPUs or nodes.
     #[error(
         "{} {} not allowed to this process: {} {allowed}",
-        noun_with_ids(what, asked),
-        is_or_are(asked),
+        noun_with_ids(what, requested),
+        is_or_are(requested),
         restriction_phrase(what)
     )]
     NotAllowed {
         /// `CPU` or `node`.
         what: &'static str,
         /// Requested CPUs or nodes that this process may not use.
-        asked: IdSet,
+        requested: IdSet,
         /// CPUs or nodes that this process may use.
         allowed: IdSet,
     },
@@ -98,24 +98,28 @@ impl Topology {
     ///
     /// # Errors
     /// Names the requested CPUs that do not exist, are offline or are not allowed. An empty request is an error, too.
-    pub fn check_cpus(&self, asked: &IdSet) -> Result<(), UnavailableResource> {
+    pub fn check_cpus(&self, requested: &IdSet) -> Result<(), UnavailableResource> {
         let what = "CPU";
         let online: IdSet = self.cpus.iter().map(|cpu| cpu.id).collect();
-        if asked.is_empty() {
+        if requested.is_empty() {
             return Err(UnavailableResource::NoneRequested { what, there: self.allowed.cpus.clone() });
         }
-        let beyond = asked.difference(&online);
+        let beyond = requested.difference(&online);
         let unknown = beyond.difference(&self.offline_cpus);
         if !unknown.is_empty() {
             let there = online.iter().chain(self.offline_cpus.iter()).collect();
-            return Err(UnavailableResource::Nonexistent { what, asked: unknown, there });
+            return Err(UnavailableResource::Nonexistent { what, requested: unknown, there });
         }
         if !beyond.is_empty() {
-            return Err(UnavailableResource::Offline { asked: beyond, online });
+            return Err(UnavailableResource::Offline { requested: beyond, online });
         }
-        let forbidden = asked.difference(&self.allowed.cpus);
+        let forbidden = requested.difference(&self.allowed.cpus);
         if !forbidden.is_empty() {
-            return Err(UnavailableResource::NotAllowed { what, asked: forbidden, allowed: self.allowed.cpus.clone() });
+            return Err(UnavailableResource::NotAllowed {
+                what,
+                requested: forbidden,
+                allowed: self.allowed.cpus.clone(),
+            });
         }
         Ok(())
     }
@@ -125,31 +129,31 @@ impl Topology {
     /// # Errors
     /// Names the requested nodes that do not exist, have no memory or are not allowed. An empty request is an error,
     /// too.
-    pub fn check_nodes(&self, asked: &IdSet) -> Result<(), UnavailableResource> {
+    pub fn check_nodes(&self, requested: &IdSet) -> Result<(), UnavailableResource> {
         let what = "node";
-        if asked.is_empty() {
+        if requested.is_empty() {
             return Err(UnavailableResource::NoneRequested { what, there: self.allowed_memory_nodes() });
         }
         let there: IdSet = self.nodes.iter().map(|node| node.id).collect();
-        let unknown = asked.difference(&there);
+        let unknown = requested.difference(&there);
         if !unknown.is_empty() {
-            return Err(UnavailableResource::Nonexistent { what, asked: unknown, there });
+            return Err(UnavailableResource::Nonexistent { what, requested: unknown, there });
         }
         let with_memory = self.memory_nodes();
         let of_gpus: IdSet = self.nodes.iter().filter(|node| node.is_gpu_memory).map(|node| node.id).collect();
-        let of_gpus = of_gpus.intersection(asked);
+        let of_gpus = of_gpus.intersection(requested);
         if !of_gpus.is_empty() {
-            return Err(UnavailableResource::GpuMemory { asked: of_gpus, there: with_memory });
+            return Err(UnavailableResource::GpuMemory { requested: of_gpus, there: with_memory });
         }
-        let without = asked.difference(&with_memory);
+        let without = requested.difference(&with_memory);
         if !without.is_empty() {
-            return Err(UnavailableResource::NoMemory { asked: without, there: with_memory });
+            return Err(UnavailableResource::NoMemory { requested: without, there: with_memory });
         }
-        let forbidden = asked.difference(&self.allowed.nodes);
+        let forbidden = requested.difference(&self.allowed.nodes);
         if !forbidden.is_empty() {
             return Err(UnavailableResource::NotAllowed {
                 what,
-                asked: forbidden,
+                requested: forbidden,
                 allowed: self.allowed_memory_nodes(),
             });
         }

@@ -274,7 +274,7 @@ pub(super) fn parse_kernel_size(path: &str, text: &str) -> Result<u64, Error> {
 
 /// Creates the error for a file with malformed content.
 pub(super) fn malformed_content_error(path: &str, why: impl Into<String>) -> Error {
-    Error::Content { path: path.to_owned(), why: why.into() }
+    Error::MalformedContent { path: path.to_owned(), why: why.into() }
 }
 
 #[cfg(test)]

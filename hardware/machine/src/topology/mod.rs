@@ -224,7 +224,7 @@ pub enum Error {
     },
     /// The content of a file is malformed or contradictory.
     #[error("{path}: {why}")]
-    Content {
+    MalformedContent {
         /// Path of the file.
         path: String,
         /// What is wrong with the content.
@@ -232,7 +232,7 @@ pub enum Error {
     },
     /// A machine description is invalid.
     #[error("'{text}' is not a valid machine description: {why}")]
-    Description {
+    InvalidDescription {
         /// The description of the machine, as the user gave it.
         text: String,
         /// What is wrong with the description.

@@ -123,7 +123,9 @@ impl TopologySource for RecordedMachine {
     fn topology(&self) -> Result<Topology, Error> {
         let origin = format!("recording {}", self.name);
         sysfs::read_topology(&RecordingReader::new(self), origin).map_err(|e| match e {
-            Error::Content { path, why } => Error::Content { path: format!("{}: {path}", self.name), why },
+            Error::MalformedContent { path, why } => {
+                Error::MalformedContent { path: format!("{}: {path}", self.name), why }
+            }
             e => e,
         })
     }

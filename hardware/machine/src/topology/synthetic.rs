@@ -148,7 +148,7 @@ impl FromStr for SyntheticMachine {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let wrong = |why| Error::Description { text: text.trim().to_owned(), why };
+        let wrong = |why| Error::InvalidDescription { text: text.trim().to_owned(), why };
         let mut parts = DescriptionParts::default();
         // `×` needs no spaces around it, `x` does.
         for part in text.replace('×', " x ").split(',') {

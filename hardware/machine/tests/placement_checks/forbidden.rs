@@ -89,7 +89,7 @@ fn scoped() {
         assert_eq!(scoped.actual_policy(), &MemoryPolicy::Local);
     }
     let foreign = vec![1_u8; 1 << 20];
-    assert!(matches!(query_slice_residence(&foreign), Err(Error::System { call: "move_pages", .. })));
+    assert!(matches!(query_slice_residence(&foreign), Err(Error::SystemCallFailed { call: "move_pages", .. })));
 }
 
 fn threads() {

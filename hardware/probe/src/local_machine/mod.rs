@@ -172,7 +172,7 @@ impl MeasurementBackend for LocalMachine {
         self.instructions.instruction_set_name()
     }
 
-    fn clock_s(&self) -> f64 {
+    fn elapsed_s(&self) -> f64 {
         self.start_time.elapsed().as_secs_f64()
     }
 }

@@ -61,12 +61,12 @@ impl ReusedBuffers {
 
 fn linking_seconds(chase: &LatencyJob, sizes: &BufferSizes) -> f64 {
     let lines = (chase.chain_bytes / CACHE_LINE_BYTES as u64) as f64;
-    let beyond = sizes.num_warm_up_loads(chase.chain_bytes) < chase.chain_bytes / CACHE_LINE_BYTES as u64;
+    let beyond = sizes.warm_up_loads_for_chain(chase.chain_bytes) < chase.chain_bytes / CACHE_LINE_BYTES as u64;
     lines * if beyond { LINKING_S_PER_LINE.1 } else { LINKING_S_PER_LINE.0 }
 }
 
 fn latency_seconds(chase: &LatencyJob, sizes: &BufferSizes) -> f64 {
-    let load_s = sizes.guess_latency_ns(chase.chain_bytes, chase.pages) / 1e9;
+    let load_s = sizes.estimate_latency_ns(chase.chain_bytes, chase.pages) / 1e9;
     let loads = chase.warm_up_loads + chase.loads_per_repetition * u64::from(chase.repetitions);
     START_S_PER_THREAD + linking_seconds(chase, sizes) + loads as f64 * load_s
 }
@@ -85,7 +85,7 @@ fn bandwidth_seconds(stream: &BandwidthJob) -> f64 {
 
 fn loaded_latency_seconds(loaded: &LoadedLatencyJob, sizes: &BufferSizes) -> f64 {
     let chase = &loaded.latency_job;
-    let load_s = sizes.guess_latency_ns(chase.chain_bytes, chase.pages) / 1e9;
+    let load_s = sizes.estimate_latency_ns(chase.chain_bytes, chase.pages) / 1e9;
     // Under full load a memory access takes several times as long.
     let walking = (chase.loads_per_repetition * u64::from(chase.repetitions)) as f64 * load_s * 3.0;
     let warm = chase.warm_up_loads as f64 * load_s;

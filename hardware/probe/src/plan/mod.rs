@@ -304,7 +304,7 @@ impl PlanBuilder<'_> {
 
     fn latency_job(&self, cpu_node: u32, memory_node: u32, pages: BufferPageKind, bytes: u64) -> Option<LatencyJob> {
         let buffer = self.sizes.max_chain_bytes(memory_node);
-        let load_s = self.sizes.guess_latency_ns(bytes, pages) / 1e9;
+        let load_s = self.sizes.estimate_latency_ns(bytes, pages) / 1e9;
         Some(LatencyJob {
             cpu: *sizes::usable_cpus_of_node(self.topology, cpu_node).first()?,
             cpu_node,
@@ -313,7 +313,7 @@ impl PlanBuilder<'_> {
             buffer_bytes: buffer,
             chain_bytes: bytes,
             is_dram: bytes == buffer,
-            warm_up_loads: self.sizes.num_warm_up_loads(bytes),
+            warm_up_loads: self.sizes.warm_up_loads_for_chain(bytes),
             loads_per_repetition: ((self.options.repetition_s / load_s) as u64).max(1024),
             repetitions: self.repetitions(),
         })

@@ -155,7 +155,7 @@ impl BufferSizes {
 
     /// Estimates the latency in nanoseconds of a load from a pointer chain of `bytes` bytes, to choose the number of
     /// loads per repetition.
-    pub(crate) fn guess_latency_ns(&self, bytes: u64, pages: BufferPageKind) -> f64 {
+    pub(crate) fn estimate_latency_ns(&self, bytes: u64, pages: BufferPageKind) -> f64 {
         let level = self.caches.iter().position(|cache| bytes <= *cache);
         let beyond_translations = if pages == BufferPageKind::Base { 1.4 } else { 1.0 };
         match level {
@@ -167,7 +167,7 @@ impl BufferSizes {
     }
 
     /// Number of loads before timing that is enough to evict from the caches what linking the pointer chain left there.
-    pub(super) fn num_warm_up_loads(&self, bytes: u64) -> u64 {
+    pub(super) fn warm_up_loads_for_chain(&self, bytes: u64) -> u64 {
         let largest_cache = self.caches.iter().max().copied().unwrap_or(DEFAULT_CACHE_BYTES);
         bytes.min(largest_cache + largest_cache / 4) / crate::bandwidth_kernels::CACHE_LINE_BYTES as u64
     }

@@ -78,7 +78,7 @@ impl NameMatcher {
                 .take_template(line.name, given)
                 .ok_or_else(|| AlignerOutputError::UnknownRead(name_for_message(line.name)))?;
             let batch = &self.batches[due.batch as usize];
-            let reads = batch.chunks[due.chunk as usize].num_reads_of_template(due.at as usize);
+            let reads = batch.chunks[due.chunk as usize].count_reads_of_template(due.at as usize);
             self.current = Some(CurrentTemplate { due, reads, primaries: 0, start: batch.text.len() });
         }
         if let Some(current) = &mut self.current {

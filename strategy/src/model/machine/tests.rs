@@ -39,7 +39,7 @@ fn a_pair_that_was_not_measured_is_named() {
     let mut profile = profile("2 nodes x 4 cores, 8 GiB");
     profile.bandwidth.retain(|b| b.memory != MemoryLocation::Node(1) || b.cpu_node != Some(0));
     let error = MachineModel::from_profile(&profile).unwrap_err();
-    assert_eq!(error, IncompleteProfile::Pair { what: "bandwidth", from: 0, to: 1 });
+    assert_eq!(error, IncompleteProfile::MissingNodePair { what: "bandwidth", from: 0, to: 1 });
     profile.latency.node_pairs.clear();
     let error = MachineModel::from_profile(&profile).unwrap_err().to_string();
     assert!(error.starts_with("no latency from node 0 to node"), "{error}");

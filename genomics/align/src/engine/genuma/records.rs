@@ -98,7 +98,7 @@ fn mate_score(qualities: &[u8]) -> i64 {
 impl TemplateRead<'_> {
     /// The placement of segment number `piece` of the read.
     fn place(&self, piece: usize) -> &Placement {
-        &self.report.places[self.report.segments[piece].place]
+        &self.report.placements[self.report.segments[piece].place]
     }
 }
 
@@ -121,7 +121,7 @@ impl RecordWriter<'_> {
             fields.resize_with(report.segments.len().max(fields.len()), AlignmentFields::default);
             for (piece, fields) in report.segments.iter().zip(fields) {
                 let read = reads.read(first + i);
-                self.fill_fields(mapped, first + i, read, &report.places[piece.place], fields, masks);
+                self.fill_fields(mapped, first + i, read, &report.placements[piece.place], fields, masks);
                 fields.mapq = piece.mapq;
             }
         }
@@ -267,10 +267,10 @@ impl RecordWriter<'_> {
         if is_supplementary {
             flag |= if self.options.supplementary_as_secondary { 0x100 } else { 0x800 };
         }
-        let alt = piece.is_some_and(|(piece, _)| this.place(piece).alt);
+        let is_on_alt = piece.is_some_and(|(piece, _)| this.place(piece).is_on_alt);
         // As in bwa mem: supplementary records on ALT contigs keep all bases of the read.
         let clip =
-            if is_supplementary && !alt && !self.options.soft_clip_supplementary { HARD_CLIP } else { SOFT_CLIP };
+            if is_supplementary && !is_on_alt && !self.options.soft_clip_supplementary { HARD_CLIP } else { SOFT_CLIP };
         let (mut record, bases) = self.start_record(this, fields, mate, flag, clip, out)?;
         if let (Some(fields), Some((piece, _))) = (fields, piece) {
             let of = &this.report.segments[piece];
@@ -440,7 +440,7 @@ impl RecordWriter<'_> {
         let ReportedSegment { place: own, .. } = report.segments[piece];
         let length = read.seq.len();
         let mut n = 0;
-        if report.places.len() > 1 {
+        if report.placements.len() > 1 {
             let best = this.place(piece);
             let min_score = if self.options.report_all {
                 self.options.scores.min_score
@@ -448,19 +448,19 @@ impl RecordWriter<'_> {
                 (MIN_XA_SCORE_SHARE * f64::from(best.score)).ceil() as i32
             };
             let rival = |(i, place): (usize, &Placement)| {
-                let here = if report.leaders.is_empty() || self.options.report_all {
+                let here = if report.best_of_same_bases.is_empty() || self.options.report_all {
                     let reported = report.segments.iter().any(|piece| piece.place == i);
-                    !reported && !place.alt && !best.alt && !place.covers_different_bases(best, length)
+                    !reported && !place.is_on_alt && !best.is_on_alt && !place.covers_different_bases(best, length)
                 } else {
-                    i != own && report.leaders[i] == own
+                    i != own && report.best_of_same_bases[i] == own
                 };
                 here && place.score >= min_score && place.score >= self.options.scores.min_score
             };
             let [plain, with_alt] = self.options.max_xa_placements;
-            let all = || report.places.iter().enumerate();
-            let most = match (self.options.report_all, report.leaders.is_empty()) {
+            let all = || report.placements.iter().enumerate();
+            let most = match (self.options.report_all, report.best_of_same_bases.is_empty()) {
                 (true, _) => usize::MAX,
-                (_, false) if all().any(|(i, place)| place.alt && rival((i, place))) => with_alt,
+                (_, false) if all().any(|(i, place)| place.is_on_alt && rival((i, place))) => with_alt,
                 _ => plain,
             };
             for (i, place) in all() {

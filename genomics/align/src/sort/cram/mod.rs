@@ -30,7 +30,7 @@ use md5::{Digest, Md5};
 use super::Error;
 use super::header::SortedFileHeader;
 use super::record::Record;
-use crate::indexed;
+use crate::indexed_file;
 use block::{BlockType, BlockWriter, Codec, ContainerHeader, EOF_CONTAINER, ReferenceSpan};
 use slice::{ContainerEncoder, CraiEntry};
 
@@ -73,7 +73,7 @@ impl CramFile {
     /// # Errors
     /// The file cannot be created.
     pub fn create(path: &Path, header: SortedFileHeader, genome: &CramReference) -> Result<CramFile, Error> {
-        let data = AtomicFile::create(path).map_err(indexed::Error::Publish)?;
+        let data = AtomicFile::create(path).map_err(indexed_file::Error::Publish)?;
         let (names, of) = (header.sequence_list().to_vec(), genome.clone());
         let digests = std::thread::spawn(move || {
             let digest = |(name, length): &(String, u32)| {
@@ -134,10 +134,10 @@ impl CramFile {
         })?;
         let mut name = path.into_os_string();
         name.push(".crai");
-        let mut file = AtomicFile::create(PathBuf::from(name)).map_err(indexed::Error::Publish)?;
+        let mut file = AtomicFile::create(PathBuf::from(name)).map_err(indexed_file::Error::Publish)?;
         file.write_all(&gzip_file(index.as_bytes()))?;
-        set.add_file(file.flush_buffer().map_err(indexed::Error::Publish)?);
-        set.add_file(data.flush_buffer().map_err(indexed::Error::Publish)?);
+        set.add_file(file.flush_buffer().map_err(indexed_file::Error::Publish)?);
+        set.add_file(data.flush_buffer().map_err(indexed_file::Error::Publish)?);
         Ok(())
     }
 }

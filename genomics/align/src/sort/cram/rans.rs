@@ -21,7 +21,7 @@ pub(super) const TOTAL_FREQUENCY: u32 = 1 << FREQUENCY_BITS;
 /// Minimum value of a state between symbols.
 const MIN_STATE: u32 = 1 << 23;
 /// Number of interleaved states.
-pub(super) const STATES: usize = 4;
+pub(super) const NUM_STATES: usize = 4;
 /// Number of bytes before the frequency table: order, and sizes of compressed and uncompressed data.
 const HEADER_BYTES: usize = 9;
 
@@ -67,12 +67,12 @@ impl RansEncoder {
 
     /// Appends the encoded `data` to `out`. Fewer than four bytes are always encoded with order 0.
     pub(super) fn encode(&mut self, data: &[u8], order: ContextOrder, out: &mut Vec<u8>) {
-        let order = if data.len() < STATES { ContextOrder::Zero } else { order };
+        let order = if data.len() < NUM_STATES { ContextOrder::Zero } else { order };
         let begin = out.len();
         out.push(u8::from(order == ContextOrder::One));
         out.extend_from_slice(&[0; HEADER_BYTES - 1]);
         // A symbol takes at most 12 bits, each state 4 bytes.
-        let room = data.len() + data.len() / 2 + 8 * STATES;
+        let room = data.len() + data.len() / 2 + 8 * NUM_STATES;
         if self.buffer.len() < room {
             self.buffer.resize(room, 0);
         }
@@ -111,7 +111,7 @@ impl RansEncoder {
     }
 }
 
-/// Counts each byte by the byte before it. `data` has at least [`STATES`] bytes.
+/// Counts each byte by the byte before it. `data` has at least [`NUM_STATES`] bytes.
 pub(super) fn count_by_context(data: &[u8], counts: &mut Vec<[u32; 256]>) {
     counts.resize(256, [0; 256]);
     counts.iter_mut().for_each(|counts| counts.fill(0));
@@ -120,9 +120,9 @@ pub(super) fn count_by_context(data: &[u8], counts: &mut Vec<[u32; 256]>) {
         counts[before][usize::from(byte)] += 1;
         before = usize::from(byte);
     }
-    for state in 1..STATES {
+    for state in 1..NUM_STATES {
         // Each state begins with context 0.
-        counts[0][usize::from(data[state * (data.len() / STATES)])] += 1;
+        counts[0][usize::from(data[state * (data.len() / NUM_STATES)])] += 1;
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) trait StateWriter {
     fn encode_symbol(&mut self, state: &mut u32, symbol: EncoderSymbol);
 
     /// Writes the final states. Returns the offset in the buffer at which the encoded bytes begin.
-    fn finish(self, states: [u32; STATES]) -> usize;
+    fn finish(self, states: [u32; NUM_STATES]) -> usize;
 }
 
 /// Encodes `data` with order 0. Returns the offset in the buffer at which the encoded bytes begin.
@@ -144,9 +144,9 @@ pub(super) fn encode_symbols_of_order0<W: StateWriter>(
     data: &[u8],
     symbols: &[EncoderSymbol; 256],
 ) -> usize {
-    let mut states = [W::MIN_STATE; STATES];
+    let mut states = [W::MIN_STATE; NUM_STATES];
     for (i, &byte) in data.iter().enumerate().rev() {
-        writer.encode_symbol(&mut states[i % STATES], symbols[usize::from(byte)]);
+        writer.encode_symbol(&mut states[i % NUM_STATES], symbols[usize::from(byte)]);
     }
     writer.finish(states)
 }
@@ -158,18 +158,18 @@ pub(super) fn encode_symbols_of_order1<W: StateWriter>(
     data: &[u8],
     symbols: &[[EncoderSymbol; 256]],
 ) -> usize {
-    let quarter = data.len() / STATES;
-    let mut states = [W::MIN_STATE; STATES];
+    let quarter = data.len() / NUM_STATES;
+    let mut states = [W::MIN_STATE; NUM_STATES];
     let symbol = |i: usize, first: bool| {
         let context = if first { 0 } else { usize::from(data[i - 1]) };
         symbols[context][usize::from(data[i])]
     };
     // The last state also encodes the bytes that remain after four quarters.
-    for i in (STATES * quarter..data.len()).rev() {
-        writer.encode_symbol(&mut states[STATES - 1], symbol(i, false));
+    for i in (NUM_STATES * quarter..data.len()).rev() {
+        writer.encode_symbol(&mut states[NUM_STATES - 1], symbol(i, false));
     }
     for i in (0..quarter).rev() {
-        for state in (0..STATES).rev() {
+        for state in (0..NUM_STATES).rev() {
             writer.encode_symbol(&mut states[state], symbol(state * quarter + i, i == 0));
         }
     }
@@ -210,7 +210,7 @@ impl StateWriter for BackwardWriter<'_> {
         *state = x + symbol.quotient(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
     }
 
-    fn finish(mut self, states: [u32; STATES]) -> usize {
+    fn finish(mut self, states: [u32; NUM_STATES]) -> usize {
         for state in states.iter().rev() {
             state.to_be_bytes().iter().for_each(|&byte| self.push_byte(byte));
         }

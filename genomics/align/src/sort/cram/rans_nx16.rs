@@ -4,7 +4,7 @@
 //! As in [`super::rans`], symbols are encoded from the last to the first.
 
 use super::rans::{
-    ContextOrder, EncoderSymbol, FREQUENCY_BITS, STATES, StateWriter, TOTAL_FREQUENCY, count_by_context,
+    ContextOrder, EncoderSymbol, FREQUENCY_BITS, NUM_STATES, StateWriter, TOTAL_FREQUENCY, count_by_context,
     encode_symbols_of_order0, encode_symbols_of_order1, normalize_frequencies, write_present_bytes,
 };
 
@@ -134,7 +134,7 @@ impl Nx16Encoder {
     /// Appends the frequency tables, states and words of `data`; or `data` uncompressed if they are too short. Returns
     /// the format flags.
     fn encode_bytes(&mut self, data: &[u8], order: ContextOrder, out: &mut Vec<u8>) -> u8 {
-        if data.len() < STATES {
+        if data.len() < NUM_STATES {
             out.extend_from_slice(data);
             return format_flag::STORED;
         }
@@ -165,7 +165,7 @@ impl Nx16Encoder {
         out.extend_from_slice(&self.buffer[at..]);
     }
 
-    /// Appends frequency tables, states and words of order 1, without a size. `data` has at least [`STATES`] bytes.
+    /// Appends frequency tables, states and words of order 1, without a size. `data` has at least [`NUM_STATES`] bytes.
     fn encode_order1(&mut self, data: &[u8], out: &mut Vec<u8>) {
         self.symbols.resize(256, [EncoderSymbol::default(); 256]);
         count_by_context(data, &mut self.counts);
@@ -262,7 +262,7 @@ struct WordWriter<'a> {
 impl WordWriter<'_> {
     /// Creates a writer into `buffer`, which is enlarged for the words of `symbols` symbols and the final states.
     fn new(buffer: &mut Vec<u8>, symbols: usize) -> WordWriter<'_> {
-        let room = 2 * symbols + 8 * STATES;
+        let room = 2 * symbols + 8 * NUM_STATES;
         if buffer.len() < room {
             buffer.resize(room, 0);
         }
@@ -286,7 +286,7 @@ impl StateWriter for WordWriter<'_> {
         *state = x + symbol.quotient(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
     }
 
-    fn finish(mut self, states: [u32; STATES]) -> usize {
+    fn finish(mut self, states: [u32; NUM_STATES]) -> usize {
         for state in states.iter().rev() {
             self.at -= 4;
             self.buffer[self.at..self.at + 4].copy_from_slice(&state.to_le_bytes());

@@ -8,7 +8,7 @@ use super::super::Error;
 use super::super::external_sorter::ExternalSorter;
 use super::super::loser_tree::{InMemoryRun, LoserTree, MergedItem, SortItem, sort_items_by_key};
 use super::super::spill_file::SortedRunFile;
-use super::read_ends::{PairEnds, SingleEnd};
+use super::read_ends::{PairEnds, SingleReadEnd};
 use super::{DuplicateCounts, DuplicateFlags, TemplateEnds};
 
 /// Approximate set (Bloom filter with one hash) of the positions of single reads. The filter may report positions that
@@ -47,7 +47,7 @@ impl PositionFilter {
 /// Collects the read ends of all templates and determines the duplicates.
 pub(crate) struct DuplicateFinder {
     pairs: ExternalSorter<PairEnds>,
-    singles: ExternalSorter<SingleEnd>,
+    singles: ExternalSorter<SingleReadEnd>,
     position_filter: PositionFilter,
 }
 
@@ -68,8 +68,8 @@ impl DuplicateFinder {
     pub(crate) fn push_templates(&mut self, ends: TemplateEnds, first_ordinal: u64) -> Result<(), Error> {
         let mut rest = &ends.singles[..];
         while !rest.is_empty() {
-            self.position_filter.insert(SingleEnd::duplicate_key(rest));
-            rest = &rest[SingleEnd::encoded_len(rest)..];
+            self.position_filter.insert(SingleReadEnd::duplicate_key(rest));
+            rest = &rest[SingleReadEnd::encoded_len(rest)..];
         }
         self.pairs.push_run(InMemoryRun { items: ends.pairs, first_ordinal })?;
         self.singles.push_run(InMemoryRun { items: ends.singles, first_ordinal })
@@ -106,7 +106,7 @@ impl DuplicateMarker {
         &mut self,
         mut merge: LoserTree<PairEnds>,
         position_filter: &PositionFilter,
-        singles: &mut ExternalSorter<SingleEnd>,
+        singles: &mut ExternalSorter<SingleReadEnd>,
     ) -> Result<(), Error> {
         let mut group = PairEnds::MAX_KEY;
         let mut best: [Option<BestRead>; 2] = [None, None];
@@ -124,8 +124,8 @@ impl DuplicateMarker {
                 }
                 self.counts.paired_reads += 1;
                 let at = positions.len();
-                PairEnds::push_single_end(item, side, &mut positions);
-                if !position_filter.may_contain(SingleEnd::duplicate_key(&positions[at..])) {
+                PairEnds::push_single_read_end(item, side, &mut positions);
+                if !position_filter.may_contain(SingleReadEnd::duplicate_key(&positions[at..])) {
                     positions.truncate(at);
                 }
                 let (duplicate, last) = match &mut best[side] {
@@ -145,31 +145,33 @@ impl DuplicateMarker {
                 self.counts.paired_duplicates += 1;
             }
             if positions.len() >= MAX_BATCH_BYTES {
-                singles
-                    .push_run(InMemoryRun { items: sort_items_by_key::<SingleEnd>(&positions), first_ordinal: 0 })?;
+                singles.push_run(InMemoryRun {
+                    items: sort_items_by_key::<SingleReadEnd>(&positions),
+                    first_ordinal: 0,
+                })?;
                 positions.clear();
             }
         }
-        singles.push_run(InMemoryRun { items: sort_items_by_key::<SingleEnd>(&positions), first_ordinal: 0 })
+        singles.push_run(InMemoryRun { items: sort_items_by_key::<SingleReadEnd>(&positions), first_ordinal: 0 })
     }
 
     /// Marks all single reads at the position of a read of a pair. At other positions, marks all single reads but the
     /// best.
-    fn mark_singles(&mut self, mut merge: LoserTree<SingleEnd>) -> Result<(), Error> {
+    fn mark_singles(&mut self, mut merge: LoserTree<SingleReadEnd>) -> Result<(), Error> {
         let mut group = None;
         let mut of_pair = false;
         let mut best = None;
         while let Some(MergedItem { ordinal, item }) = merge.next_merged_item()? {
-            let position = SingleEnd::duplicate_key(item);
+            let position = SingleReadEnd::duplicate_key(item);
             if group != Some(position) {
                 (group, of_pair, best) = (Some(position), false, None);
             }
-            if SingleEnd::is_from_pair(item) {
+            if SingleReadEnd::is_from_pair(item) {
                 of_pair = true;
                 continue;
             }
             self.counts.single_reads += 1;
-            let this = (SingleEnd::duplicate_rank(item), ordinal, SingleEnd::is_read2(item));
+            let this = (SingleReadEnd::duplicate_rank(item), ordinal, SingleReadEnd::is_read2(item));
             let duplicate = match &mut best {
                 _ if of_pair => this,
                 None => {

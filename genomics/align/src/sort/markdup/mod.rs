@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use super::loser_tree::sort_items_by_key;
 use super::record::{Record, flag};
-use read_ends::{PairEnds, SingleEnd, UnclippedRead};
+use read_ends::{PairEnds, SingleReadEnd, UnclippedRead};
 
 pub(crate) use duplicate_finder::DuplicateFinder;
 
@@ -92,7 +92,7 @@ impl TemplateEnds {
                 PairEnds::push_pair(reads, a.name(), library(a), ordinal, &mut self.pairs);
             }
             [Some(one), None] | [None, Some(one)] if counts(&one) => {
-                UnclippedRead::from_record(one).push_as_single_end(library(one), ordinal, &mut self.singles);
+                UnclippedRead::from_record(one).push_as_single_read_end(library(one), ordinal, &mut self.singles);
             }
             _ => {}
         }
@@ -102,7 +102,7 @@ impl TemplateEnds {
     pub(crate) fn into_sorted(self) -> TemplateEnds {
         TemplateEnds {
             pairs: sort_items_by_key::<PairEnds>(&self.pairs),
-            singles: sort_items_by_key::<SingleEnd>(&self.singles),
+            singles: sort_items_by_key::<SingleReadEnd>(&self.singles),
         }
     }
 }

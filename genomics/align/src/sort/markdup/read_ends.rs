@@ -63,7 +63,7 @@ impl UnclippedRead {
     }
 
     /// Appends the item of a read without a mapped mate.
-    pub(super) fn push_as_single_end(&self, library: u16, ordinal: u64, out: &mut Vec<u8>) {
+    pub(super) fn push_as_single_read_end(&self, library: u16, ordinal: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&ordinal.to_le_bytes());
         push_single_key(out, self.sequence, self.five_prime(), library, self.reverse, true);
         out.extend_from_slice(&self.score.to_le_bytes());
@@ -195,9 +195,9 @@ impl PairEnds {
         ]
     }
 
-    /// Appends a [`SingleEnd`] item for the left (`side` 0) or the right (`side` 1) read of a pair, so that single
+    /// Appends a [`SingleReadEnd`] item for the left (`side` 0) or the right (`side` 1) read of a pair, so that single
     /// reads are compared with it.
-    pub(super) fn push_single_end(item: &[u8], side: usize, out: &mut Vec<u8>) {
+    pub(super) fn push_single_read_end(item: &[u8], side: usize, out: &mut Vec<u8>) {
         let sequence = u32_at(item, TEMPLATE_ORDINAL_BYTES + 8 * side);
         let five_prime = u32_at(item, TEMPLATE_ORDINAL_BYTES + 24 + 4 * side);
         let library = u16::from_le_bytes([item[TEMPLATE_ORDINAL_BYTES + 16], item[TEMPLATE_ORDINAL_BYTES + 17]]);
@@ -257,11 +257,11 @@ impl OrientedPair {
 /// are compared. Bytes after the ordinal: sequence (4), 5' end (4), library (2), strand, whether it has no mapped
 /// mate, score (4), position (4), whether it is read 2.
 #[derive(Debug)]
-pub(super) struct SingleEnd;
+pub(super) struct SingleReadEnd;
 
 const SINGLE_END_BYTES: usize = TEMPLATE_ORDINAL_BYTES + 21;
 
-impl SortItem for SingleEnd {
+impl SortItem for SingleReadEnd {
     type Key = (u64, u32);
     const MAX_KEY: Self::Key = (u64::MAX, u32::MAX);
 
@@ -275,11 +275,11 @@ impl SortItem for SingleEnd {
     }
 }
 
-impl SingleEnd {
+impl SingleReadEnd {
     /// Key that is equal for duplicates: 5' position, and library with strand. Reads of pairs and single reads at the
     /// same position have equal keys.
     pub(super) fn duplicate_key(item: &[u8]) -> (u64, u32) {
-        let (position, kind) = SingleEnd::key(item);
+        let (position, kind) = SingleReadEnd::key(item);
         (position, kind >> 8)
     }
 

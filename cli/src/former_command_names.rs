@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 /// Former name of each renamed command, and the words of its present name.
-const EARLIER_WORDS: [(&str, &[&str]); 8] = [
+const FORMER_COMMAND_NAMES: [(&str, &[&str]); 8] = [
     ("count", &["kmers", "count"]),
     ("query", &["kmers", "query"]),
     ("table", &["kmers"]),
@@ -17,7 +17,7 @@ const EARLIER_WORDS: [(&str, &[&str]); 8] = [
 
 /// Replaces the former name of a command in a command line by the present one. The first argument is the name of the
 /// program.
-pub(crate) fn with_present_words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+pub(crate) fn replace_former_command_names(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
     // The command is the first argument that is no option: no option before it has a value.
     let is_option = |arg: &OsString| arg.as_encoded_bytes().starts_with(b"-");
@@ -26,7 +26,7 @@ pub(crate) fn with_present_words(args: impl Iterator<Item = OsString>) -> Vec<Os
         position += 1;
     }
     if let Some((_, words)) =
-        EARLIER_WORDS.iter().find(|(earlier, _)| args.get(position).is_some_and(|arg| arg == earlier))
+        FORMER_COMMAND_NAMES.iter().find(|(earlier, _)| args.get(position).is_some_and(|arg| arg == earlier))
     {
         args.splice(position..=position, words.iter().map(OsString::from));
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     fn presented(line: &str) -> String {
-        let args = with_present_words(line.split(' ').map(OsString::from));
+        let args = replace_former_command_names(line.split(' ').map(OsString::from));
         args.join(std::ffi::OsStr::new(" ")).into_string().expect("UTF-8")
     }
 

@@ -29,7 +29,7 @@ pub struct JudgedRun {
 
 /// Runs test cases for one thread of a campaign, in a folder with the inputs and outputs of the runs.
 #[derive(Debug)]
-pub struct FaultBench {
+pub struct FaultTestRunner {
     program: PathBuf,
     shim: FaultShim,
     root: PathBuf,
@@ -37,17 +37,17 @@ pub struct FaultBench {
     undisturbed: HashMap<&'static str, ReferenceRun>,
 }
 
-impl FaultBench {
+impl FaultTestRunner {
     /// Creates the folder with the inputs of all cases. An existing folder at `root` is removed.
     ///
     /// # Errors
     /// The folder cannot be created, or a command that creates an input fails.
-    pub fn create(program: &Path, root: PathBuf, cases: &[&TestCase]) -> anyhow::Result<FaultBench> {
+    pub fn create(program: &Path, root: PathBuf, cases: &[&TestCase]) -> anyhow::Result<FaultTestRunner> {
         remove_folder(&root)?;
         let given = root.join("given");
         create_inputs(cases, program, &given)?;
-        let shim = FaultShim::unpack_into(&root)?;
-        Ok(FaultBench { program: program.to_path_buf(), shim, root, given, undisturbed: HashMap::new() })
+        let shim = FaultShim::write_library_into(&root)?;
+        Ok(FaultTestRunner { program: program.to_path_buf(), shim, root, given, undisturbed: HashMap::new() })
     }
 
     fn output_folder(&self) -> PathBuf {
@@ -115,13 +115,18 @@ impl FaultBench {
     /// checks that the output is that of the run without the shim.
     ///
     /// # Errors
-    /// As [`FaultBench::run_without_fault`].
+    /// As [`FaultTestRunner::run_without_fault`].
     pub fn count_system_calls(&mut self, case: &TestCase) -> anyhow::Result<CallLog> {
         self.run_without_fault(case)?;
         let before = self.prepare_output_folder(case)?;
         let (ended, seen) = self.run_preloaded(&case.line, None)?;
         let verdict = self.judge_run(case, &ended, &before, None, Some(&seen))?;
-        ensure!(verdict.outcome == RunOutcome::Same, "{} under the shim: {verdict}; {}", case.name, ended.stderr);
+        ensure!(
+            verdict.outcome == RunOutcome::SameResults,
+            "{} under the shim: {verdict}; {}",
+            case.name,
+            ended.stderr
+        );
         Ok(seen)
     }
 
@@ -149,7 +154,9 @@ impl FaultBench {
         let before = self.prepare_output_folder(case)?;
         let (ended, seen) = self.run_preloaded(&case.line, Some(fault))?;
         let mut verdict = self.judge_run(case, &ended, &before, Some(fault), Some(&seen))?;
-        if verdict.outcome == RunOutcome::Killed || (verdict.outcome == RunOutcome::Refused && case.resume.is_some()) {
+        if verdict.outcome == RunOutcome::Killed
+            || (verdict.outcome == RunOutcome::FailedCleanly && case.resume.is_some())
+        {
             verdict = self.rerun_and_judge(case, fault, &before)?.unwrap_or(verdict);
         }
         Ok(JudgedRun { verdict, num_faults: seen.num_faults, stderr: ended.stderr })
@@ -190,7 +197,7 @@ impl FaultBench {
             } else {
                 run.judge_run(None, None)
             };
-            if verdict_then.outcome != RunOutcome::Same {
+            if verdict_then.outcome != RunOutcome::SameResults {
                 return Ok(Some(new_verdict(RunOutcome::CannotRecover, format!("then '{more}': {verdict_then}"))));
             }
             fs::remove_dir_all(&made)?;
@@ -203,7 +210,7 @@ impl FaultBench {
     /// one run must succeed, and the results must be right.
     ///
     /// # Errors
-    /// As [`FaultBench::run_with_fault`].
+    /// As [`FaultTestRunner::run_with_fault`].
     pub fn run_twice_in_parallel(&mut self, case: &TestCase, apart: Duration) -> anyhow::Result<JudgedRun> {
         self.run_without_fault(case)?;
         let before = self.prepare_output_folder(case)?;
@@ -230,7 +237,7 @@ impl FaultBench {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn input_bytes(&self, file: &str) -> io::Result<Vec<u8>> {
+    pub fn read_input_file(&self, file: &str) -> io::Result<Vec<u8>> {
         fs::read(self.given.join(file))
     }
 
@@ -239,7 +246,7 @@ impl FaultBench {
     /// file is restored afterwards.
     ///
     /// # Errors
-    /// As [`FaultBench::run_with_fault`].
+    /// As [`FaultTestRunner::run_with_fault`].
     pub fn run_with_damage(
         &mut self,
         case: &TestCase,
@@ -270,8 +277,8 @@ impl FaultBench {
             damaged_file: damaged,
         };
         let mut verdict = run.judge_run(None, None);
-        if !sealed && verdict.outcome == RunOutcome::Differs {
-            verdict.outcome = RunOutcome::Same;
+        if !sealed && verdict.outcome == RunOutcome::DifferentResults {
+            verdict.outcome = RunOutcome::SameResults;
         }
         write(&whole)?;
         Ok(JudgedRun { verdict, num_faults: 1, stderr: ended.stderr })

@@ -12,7 +12,7 @@ const DUPLICATED_SHARE: f64 = 0.027;
 /// limits it.
 const DUPLICATION_BP: (usize, usize, usize) = (1_000, 300_000, 20);
 /// Minimum and maximum divergence of a copy from its source (share of bases); drawn log-uniformly.
-const DIVERGENCE: (f64, f64) = (0.001, 0.1);
+const DIVERGENCE_RANGE: (f64, f64) = (0.001, 0.1);
 /// Share of the copies that are on the chromosome of their source, and the maximum distance between both, bp.
 const NEARBY_COPIES: (f64, usize) = (0.5, 5_000_000);
 /// Share of the copies that are made from an earlier copy.
@@ -35,7 +35,7 @@ pub(crate) fn place_segmental_duplications(
     let mut wanted: Vec<(f64, usize)> = vec![];
     while left > 0 {
         let length = rng.draw_log_uniform(DUPLICATION_BP.0.min(longest), longest).min(left);
-        let divergence = DIVERGENCE.0 * (DIVERGENCE.1 / DIVERGENCE.0).powf(rng.draw_unit_interval());
+        let divergence = DIVERGENCE_RANGE.0 * (DIVERGENCE_RANGE.1 / DIVERGENCE_RANGE.0).powf(rng.draw_unit_interval());
         wanted.push((divergence, length));
         left -= length;
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::diagonal::Diagonal;
 use crate::index::IndexView;
-use crate::insert::InsertSizeModels;
+use crate::insert_size::InsertSizeModels;
 use crate::mapper::{DeferredList, for_each_listed_diagonal};
 use crate::placement::Placement;
 
@@ -44,7 +44,7 @@ const CACHE_LINE_BYTES: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MateCandidates<'a> {
     /// Placements of the mate that have been found already.
-    pub places: &'a [Placement],
+    pub placements: &'a [Placement],
     /// Position lists of the mate's frequent seeds that are examined.
     pub lists: &'a [DeferredList],
     /// Read length (bp).
@@ -57,7 +57,7 @@ impl MateCandidates<'_> {
         let known = |place: &Placement| {
             Diagonal::new(place.left, place.reverse, place.anchor).with_seed_count(KNOWN_SEED_COUNT)
         };
-        self.places.iter().map(known)
+        self.placements.iter().map(known)
     }
 
     /// Passes the diagonals of the known placements and of all positions in the position lists to `each`.
@@ -85,7 +85,7 @@ pub(crate) struct MateJoiner {
 /// examined, and the second one if the mates have no fitting placements yet (`fitting` is false), unless it is too
 /// long. Further lists are examined up to a total number of positions, because the seeds of short lists may contain
 /// sequencing errors.
-pub(crate) fn num_deferred_lists_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
+pub(crate) fn count_lists_to_examine_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
     let mut sum = 0;
     for (n, list) in lists.iter().enumerate() {
         let most = match (n, fitting) {
@@ -103,7 +103,7 @@ pub(crate) fn num_deferred_lists_for_pair(lists: &[DeferredList], fitting: bool)
 
 /// Returns how many of the deferred lists of a read without a fitting mate are examined: the shortest ones that have at
 /// most [`MAX_SINGLE_READ_POSITIONS`] positions in total. `lists` is sorted by length.
-pub(crate) fn num_deferred_lists_for_single_read(lists: &[DeferredList]) -> usize {
+pub(crate) fn count_lists_to_examine_for_single_read(lists: &[DeferredList]) -> usize {
     let mut sum = 0;
     let few = |list: &&DeferredList| {
         sum += list.num_positions;
@@ -124,8 +124,9 @@ impl MateJoiner {
         inserts: &InsertSizeModels,
         mates: [MateCandidates<'_>; 2],
     ) -> [bool; 2] {
-        let totals = mates
-            .map(|mate| mate.places.len() + mate.lists.iter().map(|list| list.num_positions as usize).sum::<usize>());
+        let totals = mates.map(|mate| {
+            mate.placements.len() + mate.lists.iter().map(|list| list.num_positions as usize).sum::<usize>()
+        });
         let highest = inserts.by_orientation.iter().flatten().map(|insert| insert.high).max().unwrap_or(0);
         let reach = (highest + INSERT_SIZE_SLACK_BP) as u64 + (mates[0].length + mates[1].length) as u64;
         self.cells.resize_for(32 * view.words.len() as u64, reach);
@@ -381,7 +382,7 @@ mod tests {
 
     use super::*;
     use crate::index::tests::{Dice, index};
-    use crate::insert::InsertSizesByOrientation;
+    use crate::insert_size::InsertSizesByOrientation;
     use crate::mapper::{self, MappedReads};
     use crate::options::ScoringOptions;
 
@@ -435,8 +436,8 @@ mod tests {
             let mates = [0, 1].map(|mate| {
                 let lists = mapped.deferred_lists_of_read(mate);
                 MateCandidates {
-                    places: mapped.placements_of_read(mate),
-                    lists: &lists[..num_deferred_lists_for_pair(lists, false)],
+                    placements: mapped.placements_of_read(mate),
+                    lists: &lists[..count_lists_to_examine_for_pair(lists, false)],
                     length: 150,
                 }
             });

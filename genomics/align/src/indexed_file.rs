@@ -79,9 +79,9 @@ const fn max_indexed_bp(levels: u8) -> usize {
 /// Collects the index entries of a file while its records are written.
 pub(crate) enum IndexBuilder {
     /// A BAI or tabix index, whose bins are supplemented by a linear index.
-    Linear(Indexer<LinearIndex>),
+    BaiOrTabix(Indexer<LinearIndex>),
     /// A CSI index, for sequences that are too long for BAI.
-    Binned(Indexer<BinnedIndex>),
+    Csi(Indexer<BinnedIndex>),
 }
 
 impl IndexBuilder {
@@ -99,10 +99,10 @@ impl IndexBuilder {
             }
         }
         if longest <= MAX_BAI_SEQUENCE_BP {
-            IndexBuilder::Linear(new_indexer(BAI_BIN_LEVELS, header))
+            IndexBuilder::BaiOrTabix(new_indexer(BAI_BIN_LEVELS, header))
         } else {
             let levels = (BAI_BIN_LEVELS..).find(|&l| longest <= max_indexed_bp(l)).unwrap_or(BAI_BIN_LEVELS);
-            IndexBuilder::Binned(new_indexer(levels, header))
+            IndexBuilder::Csi(new_indexer(levels, header))
         }
     }
 
@@ -112,8 +112,8 @@ impl IndexBuilder {
         let position = |p: usize| Position::new(p).unwrap_or(Position::MIN);
         let context = place.map(|p| (p.sequence, position(p.start), position(p.end.max(p.start)), p.is_aligned));
         match self {
-            IndexBuilder::Linear(indexer) => indexer.add_record(context, chunk),
-            IndexBuilder::Binned(indexer) => indexer.add_record(context, chunk),
+            IndexBuilder::BaiOrTabix(indexer) => indexer.add_record(context, chunk),
+            IndexBuilder::Csi(indexer) => indexer.add_record(context, chunk),
         }
         .map_err(|reason| reason.to_string())
     }
@@ -204,7 +204,7 @@ pub(crate) fn write_index_and_add_files(
         IndexedFormat::Vcf { names } => (names.len(), "tbi"),
     };
     let (index, other) = match index_builder {
-        IndexBuilder::Linear(indexer) => {
+        IndexBuilder::BaiOrTabix(indexer) => {
             let index = indexer.build(sequences);
             let file = AtomicFile::create(append_extension(path, linear))?;
             let file = match format {
@@ -221,7 +221,7 @@ pub(crate) fn write_index_and_add_files(
             };
             (file, "csi")
         }
-        IndexBuilder::Binned(indexer) => {
+        IndexBuilder::Csi(indexer) => {
             let mut writer = csi::io::Writer::new(AtomicFile::create(append_extension(path, "csi"))?);
             writer.write_index(&indexer.build(sequences))?;
             (writer.into_inner().finish()?, linear)

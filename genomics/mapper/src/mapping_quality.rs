@@ -44,14 +44,14 @@ pub struct RivalPlacements {
 /// Finds the placements that compete with placement number `of` of a read. Placements on ALT contigs do not compete
 /// with placements in the primary assembly.
 pub fn find_rival_placements(
-    places: &[Placement],
+    placements: &[Placement],
     of: usize,
     length: usize,
     options: &ScoringOptions,
 ) -> RivalPlacements {
-    let this = &places[of];
-    let same = |other: &&Placement| (this.alt || !other.alt) && !other.covers_different_bases(this, length);
-    let others = || places.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);
+    let this = &placements[of];
+    let same = |other: &&Placement| (this.is_on_alt || !other.is_on_alt) && !other.covers_different_bases(this, length);
+    let others = || placements.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);
     let best = others().map(|other| other.score).max();
     let step = options.mismatch_penalty + options.match_score + 1;
     let near = best.map_or(0, |best| others().filter(|other| other.score >= best - step).count() as u32);

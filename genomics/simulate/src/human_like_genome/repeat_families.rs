@@ -59,7 +59,7 @@ const L1_FAMILY: (f64, f64, f64, usize) = (0.17, 0.01, 0.25, 20);
 const L1_SUBFAMILY_DIVERGENCE: f64 = 0.015;
 const L1_CONSENSUS_BP: usize = 6_000;
 /// Share of the L1 copies that have full length, and mean length of the truncated ones, bp.
-const L1_COPIES: (f64, f64) = (0.02, 900.0);
+const L1_FULL_LENGTH_SHARE_AND_TRUNCATED_BP: (f64, f64) = (0.02, 900.0);
 /// Other families: class, share of the genome, youngest and oldest age (divergence), number of families, minimum and
 /// maximum length of the consensus (bp).
 const OTHER_FAMILIES: [(RepeatClass, f64, f64, f64, usize, usize, usize); 4] = [
@@ -187,8 +187,8 @@ impl RepeatFamily {
         let kept = match self.class {
             RepeatClass::Alu if rng.draw_bernoulli(0.85) => whole,
             RepeatClass::Alu => rear(rng.draw_below(n)),
-            RepeatClass::L1 if rng.draw_bernoulli(L1_COPIES.0) => whole,
-            RepeatClass::L1 => rear(draw_exponential(L1_COPIES.1, rng)),
+            RepeatClass::L1 if rng.draw_bernoulli(L1_FULL_LENGTH_SHARE_AND_TRUNCATED_BP.0) => whole,
+            RepeatClass::L1 => rear(draw_exponential(L1_FULL_LENGTH_SHARE_AND_TRUNCATED_BP.1, rng)),
             RepeatClass::Ltr => self.draw_provirus_part(rng),
             RepeatClass::Ancient | RepeatClass::Dna => draw_fragment(whole, rng),
         };

@@ -38,7 +38,7 @@ fn read_into_pages(mut from: impl Read, size: u64) -> io::Result<MmapMut> {
     let mut pages = MmapMut::map_anon(size)?;
     // Requesting huge pages before reading costs a third of collapsing small pages later. A kernel without huge pages
     // refuses the request.
-    let advice = if placement::is_new_memory_on_one_node() { Advice::HugePage } else { Advice::NoHugePage };
+    let advice = if placement::thread_policy_uses_one_node() { Advice::HugePage } else { Advice::NoHugePage };
     let _ = pages.advise(advice);
     from.read_exact(&mut pages)?;
     Ok(pages)
