@@ -104,7 +104,8 @@ fn parse_share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Maximum number of aligner instances of a strategy that the advisor considers.
+/// Maximum number of aligner instances of the strategies that the advisor considers by default; `--strategies` is not
+/// limited.
 const MAX_INSTANCES: u32 = 8;
 /// Number of reads at the start of the files from which the total number of reads is estimated.
 const READS_TO_ESTIMATE_TOTAL: u64 = 32_000;

@@ -23,7 +23,7 @@ use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, value_parser};
 use genuma_kmers::Devices;
-use genuma_pair::assay::{Assay, FragmentEnds};
+use genuma_pair::assay::{Assay, FragmentEndKind};
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
@@ -634,7 +634,7 @@ fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>
 /// Logs the number of genes, and the features of the GFF3 file that are skipped.
 fn log_genes(gff: &GeneFile, genes: &GeneAnnotation) {
     let name = gff.path.display();
-    info!("{name}: {}", genes.describe_genes());
+    info!("{name}: {}", genes.describe_gene_counts());
     genes.describe_skipped_features().iter().for_each(|sentence| warn!("{name}: {sentence}"));
 }
 
@@ -812,7 +812,7 @@ fn log_library_properties(outcome: &CallSummary) {
     for (sample, library) in libraries.iter().skip(usize::from(!outcome.has_normal)) {
         info!("assay of the {sample}: {} ({})", library.assay.assay.name(), library.assay.reason);
     }
-    for (sample, _) in libraries.iter().filter(|(_, library)| library.fragment_ends == FragmentEnds::Fixed) {
+    for (sample, _) in libraries.iter().filter(|(_, library)| library.fragment_ends == FragmentEndKind::Fixed) {
         info!(
             "the fragments of the {sample} end at fixed positions, as amplicons do: each read pair counts as a molecule, and \
              none is removed as a duplicate"

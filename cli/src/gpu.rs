@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::str::FromStr;
 
 use genuma_gpu::{Device, DeviceDescription, DeviceKind, DeviceTestSettings, has_device_files, measure_device_rates};
-use genuma_kmers::{DeviceTimeGain, Devices, ExpectedInput, estimate_device_gain};
+use genuma_kmers::{DeviceTimeGain, Devices, ExpectedKmers, estimate_device_gain};
 use genuma_reads::{Lane, ReadEstimate};
 use tracing::{debug, info, warn};
 
@@ -60,7 +60,7 @@ impl GpuOptions {
         memory: u64,
     ) -> anyhow::Result<Devices> {
         self.select_devices(
-            || ExpectedInput::from_read_estimate(&ReadEstimate::estimate_lanes(lanes), k).kmers,
+            || ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes), k).kmers,
             threads,
             memory,
         )

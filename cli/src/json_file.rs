@@ -26,7 +26,7 @@ pub(crate) mod schema {
     /// Schema number of the output of `genuma machine measure --placement --json`.
     pub(crate) const PLACEMENT_SCHEMA: u32 = 1;
     /// Schema number of the output of `genuma run --json`.
-    pub(crate) const RUN_SCHEMA: u32 = 1;
+    pub(crate) const RUN_COMMAND_SCHEMA: u32 = 1;
     /// Schema number of `summary.json`, which `genuma call` writes.
     pub(crate) const SUMMARY_SCHEMA: u32 = 1;
     /// Schema number of the output of `genuma machine show --json`.

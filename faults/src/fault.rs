@@ -50,7 +50,7 @@ pub enum SystemCallKind {
 
 impl SystemCallKind {
     /// All kinds of calls.
-    pub const ALL_CALL_KINDS: [SystemCallKind; 19] = [
+    pub(crate) const ALL_CALL_KINDS: [SystemCallKind; 19] = [
         SystemCallKind::Open,
         SystemCallKind::Read,
         SystemCallKind::Write,
@@ -73,7 +73,7 @@ impl SystemCallKind {
     ];
 
     /// Returns the name of the kind in a trial, such as `write`.
-    pub fn call_kind_name(self) -> &'static str {
+    pub(crate) fn call_kind_name(self) -> &'static str {
         match self {
             SystemCallKind::Open => "open",
             SystemCallKind::Read => "read",
@@ -98,7 +98,7 @@ impl SystemCallKind {
     }
 
     /// Returns whether calls of this kind act on a file. The error message of a failed run must then name a file.
-    pub fn is_file_call(self) -> bool {
+    pub(crate) fn is_file_call(self) -> bool {
         !matches!(
             self,
             SystemCallKind::GetRandomBytes
@@ -110,7 +110,7 @@ impl SystemCallKind {
 
     /// Returns the faults that a campaign injects into calls of this kind: what a failing call does, and which calls
     /// fail.
-    pub fn faults_to_inject(self) -> &'static [(FaultEffect, FaultRepetition)] {
+    pub(crate) fn faults_to_inject(self) -> &'static [(FaultEffect, FaultRepetition)] {
         use FaultEffect::*;
         use FaultRepetition::{EveryNth, Once};
         match self {
@@ -211,7 +211,7 @@ impl FaultEffect {
     }
 
     /// Returns the name of the effect in a trial, such as `ENOSPC` or `short`.
-    pub fn effect_name(self) -> &'static str {
+    pub(crate) fn effect_name(self) -> &'static str {
         self.name_and_shim_code().0
     }
 }

@@ -96,7 +96,7 @@ impl FaultTestRunner {
     ///
     /// # Errors
     /// The run fails, or its output cannot be read.
-    pub fn run_without_fault(&mut self, case: &TestCase) -> anyhow::Result<&ReferenceRun> {
+    pub(crate) fn run_without_fault(&mut self, case: &TestCase) -> anyhow::Result<&ReferenceRun> {
         if !self.undisturbed.contains_key(case.name) {
             self.prepare_output_folder(case)?;
             let ended = start_process(self.command(&case.line), &self.root, "one")?.wait_for_exit()?;
@@ -116,7 +116,7 @@ impl FaultTestRunner {
     ///
     /// # Errors
     /// As [`FaultTestRunner::run_without_fault`].
-    pub fn count_system_calls(&mut self, case: &TestCase) -> anyhow::Result<CallLog> {
+    pub(crate) fn count_system_calls(&mut self, case: &TestCase) -> anyhow::Result<CallLog> {
         self.run_without_fault(case)?;
         let before = self.prepare_output_folder(case)?;
         let (ended, seen) = self.run_preloaded(&case.line, None)?;
@@ -149,7 +149,7 @@ impl FaultTestRunner {
     ///
     /// # Errors
     /// The campaign cannot continue: a process cannot be started or a file cannot be written.
-    pub fn run_with_fault(&mut self, case: &TestCase, fault: InjectedFault) -> anyhow::Result<JudgedRun> {
+    pub(crate) fn run_with_fault(&mut self, case: &TestCase, fault: InjectedFault) -> anyhow::Result<JudgedRun> {
         self.run_without_fault(case)?;
         let before = self.prepare_output_folder(case)?;
         let (ended, seen) = self.run_preloaded(&case.line, Some(fault))?;
@@ -211,7 +211,7 @@ impl FaultTestRunner {
     ///
     /// # Errors
     /// As [`FaultTestRunner::run_with_fault`].
-    pub fn run_twice_in_parallel(&mut self, case: &TestCase, apart: Duration) -> anyhow::Result<JudgedRun> {
+    pub(crate) fn run_twice_in_parallel(&mut self, case: &TestCase, apart: Duration) -> anyhow::Result<JudgedRun> {
         self.run_without_fault(case)?;
         let before = self.prepare_output_folder(case)?;
         let first = start_process(self.command(&case.line), &self.root, "one")?;
@@ -237,7 +237,7 @@ impl FaultTestRunner {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn read_input_file(&self, file: &str) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_input_file(&self, file: &str) -> io::Result<Vec<u8>> {
         fs::read(self.given.join(file))
     }
 
@@ -247,7 +247,7 @@ impl FaultTestRunner {
     ///
     /// # Errors
     /// As [`FaultTestRunner::run_with_fault`].
-    pub fn run_with_damage(
+    pub(crate) fn run_with_damage(
         &mut self,
         case: &TestCase,
         file: &str,

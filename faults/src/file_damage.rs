@@ -24,7 +24,7 @@ pub enum DamageKind {
 
 impl DamageKind {
     /// All kinds of damage.
-    pub const ALL_DAMAGE_KINDS: [DamageKind; 6] = [
+    pub(crate) const ALL_DAMAGE_KINDS: [DamageKind; 6] = [
         DamageKind::Flip,
         DamageKind::Zero,
         DamageKind::Truncate,
@@ -34,7 +34,7 @@ impl DamageKind {
     ];
 
     /// Returns the name of the kind in a trial, such as `truncate`.
-    pub fn damage_name(self) -> &'static str {
+    pub(crate) fn damage_name(self) -> &'static str {
         match self {
             DamageKind::Flip => "flip",
             DamageKind::Zero => "zero",
@@ -46,7 +46,7 @@ impl DamageKind {
     }
 
     /// Returns the content `whole` of a file with this damage at byte `at`; `None` if the damage would change nothing.
-    pub fn apply_damage(self, whole: &[u8], at: usize) -> Option<Vec<u8>> {
+    pub(crate) fn apply_damage(self, whole: &[u8], at: usize) -> Option<Vec<u8>> {
         if at >= whole.len() {
             return None;
         }
@@ -75,7 +75,7 @@ impl DamageKind {
 
 /// Returns the positions at which a file of `length` bytes is damaged: its first 64 bytes, its last 16, and at least
 /// `regions` evenly spaced ones.
-pub fn choose_damage_positions(length: usize, regions: usize) -> Vec<usize> {
+pub(crate) fn choose_damage_positions(length: usize, regions: usize) -> Vec<usize> {
     let step = (length / regions.max(1)).max(1);
     let mut places: Vec<usize> =
         (0..length.min(64)).chain((0..length).step_by(step)).chain(length.saturating_sub(16)..length).collect();

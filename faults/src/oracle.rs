@@ -53,7 +53,7 @@ pub enum RunOutcome {
 
 impl RunOutcome {
     /// All outcomes, the correct ones first.
-    pub const ALL_OUTCOMES: [RunOutcome; 16] = [
+    pub(crate) const ALL_OUTCOMES: [RunOutcome; 16] = [
         RunOutcome::SameResults,
         RunOutcome::FailedCleanly,
         RunOutcome::Killed,
@@ -78,7 +78,7 @@ impl RunOutcome {
     }
 
     /// Returns the name of the outcome in result tables, such as `same`.
-    pub fn outcome_name(self) -> &'static str {
+    pub(crate) fn outcome_name(self) -> &'static str {
         match self {
             RunOutcome::SameResults => "same",
             RunOutcome::FailedCleanly => "refused",
@@ -116,13 +116,13 @@ impl fmt::Display for RunVerdict {
 }
 
 /// Creates a verdict of an outcome and its evidence.
-pub fn new_verdict(outcome: RunOutcome, detail: impl Into<String>) -> RunVerdict {
+pub(crate) fn new_verdict(outcome: RunOutcome, detail: impl Into<String>) -> RunVerdict {
     RunVerdict { outcome, detail: detail.into() }
 }
 
 /// Output of a run without faults, with which other runs are compared.
 #[derive(Debug, Clone)]
-pub struct ReferenceRun {
+pub(crate) struct ReferenceRun {
     /// Standard output of the run.
     pub stdout: Vec<u8>,
     /// Files in the output folder `{made}` after the run.
@@ -131,7 +131,7 @@ pub struct ReferenceRun {
 
 /// A run that is to be judged, with the files before and after the run.
 #[derive(Debug)]
-pub struct ObservedRun<'a> {
+pub(crate) struct ObservedRun<'a> {
     /// The test case: command, inputs, and what a failed run may leave.
     pub case: &'a TestCase,
     /// Exit status and output of the run.
@@ -151,7 +151,7 @@ pub struct ObservedRun<'a> {
 impl ObservedRun<'_> {
     /// Judges a run with the injected fault `fault` (`None` without) and the call log `seen` of the shim. The verdict
     /// on a killed run is preliminary: it also depends on whether a repeated run succeeds.
-    pub fn judge_run(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
+    pub(crate) fn judge_run(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
         let killed = fault.is_some_and(|fault| fault.what == FaultEffect::Kill);
         let of_memory =
             fault.is_some_and(|fault| matches!(fault.kind, SystemCallKind::MapMemory | SystemCallKind::AllocateMemory));
@@ -192,7 +192,7 @@ impl ObservedRun<'_> {
 
     /// Compares standard output and files with the run without faults. If the fault prevented the removal of files
     /// (`unlinked`), old partial files may be left.
-    pub fn compare_output_with_reference(&self, unlinked: bool) -> RunVerdict {
+    pub(crate) fn compare_output_with_reference(&self, unlinked: bool) -> RunVerdict {
         if !self.case.is_deterministic {
             return new_verdict(RunOutcome::SameResults, "");
         }

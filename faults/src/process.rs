@@ -14,7 +14,7 @@ pub(crate) const MAX_RUN_TIME: Duration = Duration::from_secs(30);
 
 /// Exit status and output of a run.
 #[derive(Debug, Clone)]
-pub struct ProcessResult {
+pub(crate) struct ProcessResult {
     /// How the process ended: exit code, signal or timeout.
     pub how: ExitKind,
     /// All bytes that the process wrote to standard output.
@@ -27,7 +27,7 @@ pub struct ProcessResult {
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExitKind {
+pub(crate) enum ExitKind {
     /// The process exited with this exit code.
     Exit(i32),
     /// The signal with this number ended the process.
@@ -38,7 +38,7 @@ pub enum ExitKind {
 
 /// A process that was started and not waited for yet. Its output goes to files.
 #[derive(Debug)]
-pub struct RunningProcess<'a> {
+pub(crate) struct RunningProcess<'a> {
     child: Child,
     log: &'a Path,
     name: &'static str,
@@ -50,7 +50,11 @@ pub struct RunningProcess<'a> {
 ///
 /// # Errors
 /// The process cannot be started.
-pub fn start_process<'a>(mut command: Command, log: &'a Path, name: &'static str) -> io::Result<RunningProcess<'a>> {
+pub(crate) fn start_process<'a>(
+    mut command: Command,
+    log: &'a Path,
+    name: &'static str,
+) -> io::Result<RunningProcess<'a>> {
     let file = |end: &str| File::create(log.join(format!("{name}.{end}")));
     command.stdin(Stdio::null()).stdout(file("stdout")?).stderr(file("stderr")?).process_group(0);
     Ok(RunningProcess { child: command.spawn()?, log, name, begun: Instant::now() })

@@ -23,7 +23,7 @@ pub(crate) struct FaultShim {
 
 /// The calls of a run that the shim counted.
 #[derive(Debug, Clone)]
-pub struct CallLog {
+pub(crate) struct CallLog {
     calls: Vec<u64>,
     /// Number of calls into which the fault was injected.
     pub(crate) num_faults: u64,
@@ -33,7 +33,7 @@ pub struct CallLog {
 
 impl CallLog {
     /// Returns the number of calls of a kind. Calls on files count only if the file is in the folder of the run.
-    pub fn num_calls_of_kind(&self, kind: SystemCallKind) -> u64 {
+    pub(crate) fn num_calls_of_kind(&self, kind: SystemCallKind) -> u64 {
         self.calls[kind as usize]
     }
 }
@@ -43,7 +43,7 @@ impl FaultShim {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write_library_into(folder: &Path) -> io::Result<FaultShim> {
+    pub(crate) fn write_library_into(folder: &Path) -> io::Result<FaultShim> {
         let library = folder.join("shim.so");
         fs::write(&library, SHIM_LIBRARY)?;
         Ok(FaultShim { library })
@@ -77,7 +77,7 @@ impl FaultShim {
     ///
     /// # Errors
     /// `page` cannot be read.
-    pub fn read_call_log(page: &Path) -> io::Result<CallLog> {
+    pub(crate) fn read_call_log(page: &Path) -> io::Result<CallLog> {
         let bytes = fs::read(page)?;
         let (numbers, path) = bytes.split_at(NUM_COUNTERS * 8);
         let numbers: Vec<u64> =

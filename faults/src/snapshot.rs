@@ -37,7 +37,7 @@ fn add_folder(folder: &Path, name: &str, found: &mut FolderSnapshot) -> io::Resu
 ///
 /// # Errors
 /// The source cannot be read, or the copy cannot be written.
-pub fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     if !from.is_dir() {
         return fs::copy(from, to).map(|_| ());
     }

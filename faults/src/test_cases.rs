@@ -164,7 +164,7 @@ fn run_checked(command: &mut Command) -> anyhow::Result<()> {
 
 /// Splits a command line at blanks, and replaces `{given}` and `{made}` by the paths of the input and the output
 /// folder.
-pub fn split_command_line(line: &str, given: &Path, made: &Path) -> Vec<String> {
+pub(crate) fn split_command_line(line: &str, given: &Path, made: &Path) -> Vec<String> {
     let folder = |path: &Path| path.to_string_lossy().into_owned();
     let word = |word: &str| word.replace("{given}", &folder(given)).replace("{made}", &folder(made));
     line.split_whitespace().map(word).collect()

@@ -36,7 +36,7 @@ pub(crate) struct BucketClient {
 }
 
 /// A [`MultipartStore`] (upload of an object in parts) that also implements `Debug`.
-pub trait MultipartUpload: MultipartStore + fmt::Debug {}
+pub(crate) trait MultipartUpload: MultipartStore + fmt::Debug {}
 
 impl<T: MultipartStore + fmt::Debug> MultipartUpload for T {}
 
@@ -190,7 +190,7 @@ impl ErrorResponse {
 
 /// Converts the error of a request to an error of this crate, and decides whether the request is retried. A missing
 /// object becomes [`Error::ObjectRemoved`]: if this is not an error for the caller, the caller must handle it.
-pub fn classify_request_error(
+pub(crate) fn classify_request_error(
     location: &BucketLocation,
     task: RequestDescription<'_>,
     error: &object_store::Error,
@@ -246,7 +246,7 @@ fn is_missing_bucket(error: &object_store::Error) -> bool {
 }
 
 /// Returns the root cause of an error in one line.
-pub fn error_message(error: &(dyn StdError + 'static)) -> String {
+pub(crate) fn error_message(error: &(dyn StdError + 'static)) -> String {
     extract_message(&root_cause(error).to_string())
 }
 

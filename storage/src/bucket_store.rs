@@ -37,7 +37,7 @@ const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A run store in a bucket of S3 or Google Cloud Storage.
 #[derive(Debug)]
-pub struct BucketStore {
+pub(crate) struct BucketStore {
     location: BucketLocation,
     client: BucketClient,
     network: NetworkThread,
@@ -47,7 +47,7 @@ pub struct BucketStore {
 
 /// An object that was found in a bucket: its size and its version. Reading fails if the version changes.
 #[derive(Debug, Clone)]
-pub struct BucketObject {
+pub(crate) struct BucketObject {
     name: String,
     /// Length of the object in bytes.
     pub len: u64,

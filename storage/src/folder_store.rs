@@ -14,12 +14,12 @@ use crate::temp_object::TempObject;
 
 /// A run store in a folder; each object is a file.
 #[derive(Debug)]
-pub struct FolderStore(pub PathBuf);
+pub(crate) struct FolderStore(pub PathBuf);
 
 /// An object that was found in a folder store. Its file stays open, so that a later object of the same name does not
 /// change the bytes that are read.
 #[derive(Debug, Clone)]
-pub struct FolderObject {
+pub(crate) struct FolderObject {
     path: PathBuf,
     file: Arc<File>,
     /// Length of the object in bytes.

@@ -36,7 +36,7 @@ impl NetworkThread {
     }
 
     /// Waits in the calling thread until a request is answered, and returns the result.
-    pub fn block_on<F: Future>(&self, request: F) -> F::Output {
+    pub(crate) fn block_on<F: Future>(&self, request: F) -> F::Output {
         self.handle.block_on(request)
     }
 }

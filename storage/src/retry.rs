@@ -17,7 +17,7 @@ const MAX_CREDENTIAL_TRIES: u32 = 3;
 
 /// Why an attempt failed, and whether it is repeated.
 #[derive(Debug)]
-pub enum AttemptError {
+pub(crate) enum AttemptError {
     /// The request may succeed later, and is repeated. The text says what happened.
     Transient(String),
     /// The machine provides no credentials. The request is repeated a few times only, because most such machines never
@@ -29,7 +29,7 @@ pub enum AttemptError {
 
 /// What a request does and with which object, for messages.
 #[derive(Debug, Clone, Copy)]
-pub struct RequestDescription<'a> {
+pub(crate) struct RequestDescription<'a> {
     /// Action of the request: `read`, `write`, `list` or `remove`.
     pub action: &'static str,
     /// URL of the object, or location of the run store.

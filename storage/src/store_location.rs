@@ -39,7 +39,7 @@ pub(crate) struct BucketLocation {
 
 impl BucketLocation {
     /// Returns the key of an object in the bucket: the prefix of the run store, a slash, and the name of the object.
-    pub fn object_key(&self, name: &str) -> String {
+    pub(crate) fn object_key(&self, name: &str) -> String {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}/{name}", self.prefix) }
     }
 }
@@ -53,7 +53,7 @@ impl fmt::Display for BucketLocation {
 
 /// Location of a run store: a folder, or a bucket of a cloud provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreLocation {
+pub(crate) enum StoreLocation {
     /// Path of the folder.
     Folder(PathBuf),
     /// A bucket of S3 or Google Cloud Storage, and the prefix of the keys.
@@ -119,7 +119,7 @@ pub(crate) fn is_object_name(name: &str) -> bool {
 }
 
 /// Returns the name if it is a valid object name, else an error.
-pub fn check_object_name(name: &str) -> Result<&str, Error> {
+pub(crate) fn check_object_name(name: &str) -> Result<&str, Error> {
     if is_object_name(name) { Ok(name) } else { Err(Error::InvalidObjectName { name: name.to_owned() }) }
 }
 

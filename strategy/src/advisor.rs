@@ -97,7 +97,7 @@ pub struct Advice {
 
 /// Minimum gain for which a strategy is advised instead of the plain run (chosen). The gain is the time of the plain
 /// run divided by the time of the strategy.
-pub const MIN_WORTHWHILE_GAIN: f64 = 1.02;
+pub(crate) const MIN_WORTHWHILE_GAIN: f64 = 1.02;
 /// Maximum number of trials of one recommendation.
 const MAX_TRIALS: usize = 64;
 

@@ -186,7 +186,7 @@ impl InstanceBatch {
 
     /// Creates a complete batch of one chunk.
     #[cfg(fuzzing)]
-    pub fn from_templates(number: u64, first: u64, templates: &[[ReadRef<'_>; 2]], feed: ReadInputMode) -> Self {
+    pub(crate) fn from_templates(number: u64, first: u64, templates: &[[ReadRef<'_>; 2]], feed: ReadInputMode) -> Self {
         let batch = InstanceBatch::empty(number, first);
         let mut chunk = TextChunk::default();
         templates.iter().for_each(|template| chunk.push_template(template, feed));
@@ -284,7 +284,7 @@ pub(crate) struct BatchCutter {
 
 impl BatchCutter {
     /// Creates a cutter for the instances of `invocation`, whose plain run has `threads` threads.
-    pub(crate) fn for_instances(invocation: &Invocation, threads: usize) -> Self {
+    pub(crate) fn for_invocation(invocation: &Invocation, threads: usize) -> Self {
         let block = match invocation.depends {
             ReadDependence::Blocks { even, min_reads: least_reads, .. } => {
                 let bases = invocation.depends.block_bases(threads).unwrap_or(u64::MAX);

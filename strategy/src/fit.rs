@@ -7,7 +7,7 @@ use crate::strategy::Strategy;
 
 /// A measured run of an aligner, to which model parameters are fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RunObservation {
+pub(crate) struct RunObservation {
     /// Index of the aligner with its data set in the list of workloads, from 0.
     pub(crate) workload: usize,
     /// Number of instances and memory policy of the run.
@@ -20,7 +20,7 @@ pub struct RunObservation {
 
 /// A program with its input: the properties that are known without running it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Workload {
+pub(crate) struct Workload {
     /// Size of the index, bytes.
     pub index_bytes: u64,
     /// Memory per thread in addition to the index, bytes.
@@ -45,7 +45,7 @@ struct TypicalApplication {
 }
 
 /// Fits one application model per workload. All workloads run the same program and share lock and memory parameters.
-pub fn fit_application_models(
+pub(crate) fn fit_application_models(
     machine: &MachineModel,
     workloads: &[Workload],
     runs: &[RunObservation],

@@ -146,12 +146,12 @@ pub struct ReplayCase {
 
 impl ReplayCase {
     /// Returns the measured strategies.
-    pub fn measured_strategies(&self) -> Vec<Strategy> {
+    pub(crate) fn measured_strategies(&self) -> Vec<Strategy> {
         self.runs.iter().map(|run| run.strategy).collect()
     }
 
     /// Returns the measured run of a strategy.
-    pub fn measured_run(&self, strategy: Strategy) -> Option<&PublishedRun> {
+    pub(crate) fn measured_run(&self, strategy: Strategy) -> Option<&PublishedRun> {
         self.runs.iter().find(|run| run.strategy == strategy)
     }
 
@@ -210,7 +210,7 @@ impl BaselineRule {
         [BaselineRule::Default, BaselineRule::Interleave, BaselineRule::MaxInstances, BaselineRule::PublishedRule];
 
     /// Returns the name of the rule for the report.
-    pub fn rule_name(self) -> &'static str {
+    pub(crate) fn rule_name(self) -> &'static str {
         match self {
             BaselineRule::Default => "always default",
             BaselineRule::Interleave => "always interleave",
@@ -220,7 +220,7 @@ impl BaselineRule {
     }
 
     /// Returns the strategy that the rule chooses for a case.
-    pub fn apply_rule(self, case: &ReplayCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
+    pub(crate) fn apply_rule(self, case: &ReplayCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
         let interleave = Strategy { instances: 1, memory: InstanceMemoryPolicy::Interleave };
         let most = case.measured_strategies().iter().map(|strategy| strategy.instances).max().unwrap_or(1);
         let instances = Strategy { instances: most, memory: InstanceMemoryPolicy::Bind };

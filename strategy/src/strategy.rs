@@ -23,7 +23,7 @@ pub enum InstanceMemoryPolicy {
 
 impl InstanceMemoryPolicy {
     /// All memory policies, in the order in which they are listed to users.
-    pub const ALL_MEMORY_POLICIES: [InstanceMemoryPolicy; 5] = [
+    pub(crate) const ALL_MEMORY_POLICIES: [InstanceMemoryPolicy; 5] = [
         InstanceMemoryPolicy::Default,
         InstanceMemoryPolicy::Local,
         InstanceMemoryPolicy::Interleave,

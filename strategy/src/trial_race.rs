@@ -14,7 +14,7 @@ use crate::strategy::{InstanceMemoryPolicy, Strategy};
 
 /// A candidate strategy of a race.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RaceCandidate {
+pub(crate) struct RaceCandidate {
     /// Number of instances and memory policy of this candidate.
     pub strategy: Strategy,
     /// Predicted time of the whole run.
@@ -186,7 +186,7 @@ impl TrialRace {
 /// Returns the feasible strategies sorted by predicted time, the fastest first. Strategies with equal predictions are
 /// sorted by number of instances, then by memory policy: policies that spread memory over nodes come first, because
 /// they depend least on other memory use.
-pub fn rank_by_predicted_time(
+pub(crate) fn rank_by_predicted_time(
     machine: &MachineModel,
     app: &ApplicationModel,
     strategies: &[Strategy],

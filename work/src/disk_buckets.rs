@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::spill::{Error, LocalObjectRange, SpillBlock, SpillFile};
 
 /// Size of a block of the spill file in bytes; also the memory that each bucket uses while it is filled.
-pub const BLOCK_BYTES: usize = 64 << 10;
+pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
 /// Where the values of one disk bucket are in the spill file: number of values, bytes and blocks. Needed to read a
 /// bucket of a completed file.

@@ -7,7 +7,7 @@ use genuma_somatic::result_warnings::{ResultWarning, find_result_warnings};
 /// Which warnings prevent the results from being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WarningRule {
-    /// No warning (`--force`).
+    /// None: the results are written despite all warnings (`--force`).
     Accept,
     /// The default: only warnings that make the results meaningless.
     Usual,

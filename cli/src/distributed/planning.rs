@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_kmers::{ExpectedInput, bin_grid_for_kmers, min_memory_for_grid};
+use genuma_kmers::{ExpectedKmers, bin_grid_for_kmers, min_memory_for_grid};
 use genuma_reads::ReadEstimate;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::distributed_call::{DistributedCall, StepKind};
@@ -67,7 +67,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     }
     let genome_bases =
         job.reference.as_deref().map(Reference::read_fasta_file).transpose()?.as_ref().map(count_acgt_bases);
-    let grid = bin_grid_for_kmers(ExpectedInput::from_read_estimate(&estimate, job.params.k).kmers, num_partitions);
+    let grid = bin_grid_for_kmers(ExpectedKmers::from_read_estimate(&estimate, job.params.k).kmers, num_partitions);
     let min_memory_bytes = min_memory_for_grid(grid, job.resources.threads);
     if job.resources.memory < min_memory_bytes {
         let (have, need) =

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use genuma_align::scan;
-use genuma_kmers::{CountForecast, CountParams, ExpectedInput, MAX_PARTITIONS, min_memory_bytes};
+use genuma_kmers::{CountForecast, CountParams, ExpectedKmers, MAX_PARTITIONS, min_memory_bytes};
 use genuma_reads::ReadEstimate;
 use genuma_somatic::count::{
     CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE, KMER_SKETCH_PARAMS, packed_reads_budget_bytes, plan_counting,
@@ -169,7 +169,7 @@ impl CallInput {
                 format!("give --memory {}, or lower --threads", size_format::format_option_value(min_memory_bytes)),
             );
         }
-        let expected = ExpectedInput::from_read_estimate(&self.estimate(), self.k);
+        let expected = ExpectedKmers::from_read_estimate(&self.estimate(), self.k);
         let Some((planned, reads_are_packed)) = self.plan_count(&expected) else {
             return CallForecast::refuse(
                 format!(
@@ -243,7 +243,7 @@ impl CallInput {
 
     /// Returns the expected number of k-mers in the reads, counting repeated ones.
     pub(crate) fn expected_num_kmers(&self) -> u64 {
-        ExpectedInput::from_read_estimate(&self.estimate(), self.k).kmers
+        ExpectedKmers::from_read_estimate(&self.estimate(), self.k).kmers
     }
 
     /// Returns the parameters of the k-mer counter.
@@ -255,7 +255,7 @@ impl CallInput {
 
     /// Plans the k-mer counting. Returns the plan, and whether packed reads are written too; `None` if the counter
     /// would need too many partitions.
-    fn plan_count(&self, expected: &ExpectedInput) -> Option<(CountForecast, bool)> {
+    fn plan_count(&self, expected: &ExpectedKmers) -> Option<(CountForecast, bool)> {
         let params = self.count_params();
         let packed_reads_bytes = packed_reads_budget_bytes(&params, self.num_samples, expected, &self.estimate());
         let kmer_params =
@@ -269,7 +269,7 @@ impl CallInput {
         let mut memory = least;
         for _ in 0..16 {
             let input = CallInput { resources: Resources { memory, ..self.resources.clone() }, ..self.clone() };
-            let expected = ExpectedInput::from_read_estimate(&input.estimate(), input.k);
+            let expected = ExpectedKmers::from_read_estimate(&input.estimate(), input.k);
             let Some((planned, reads_are_packed)) = input.plan_count(&expected) else { break };
             let units = UnitForecaster::new(&input, rates, reads_are_packed).unit_forecasts(&planned);
             let peak = units.iter().map(|unit| unit.peak_bytes).max().unwrap_or(0);

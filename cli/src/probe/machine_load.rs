@@ -10,7 +10,7 @@ const MAX_CPU_PRESSURE_PERCENT: f64 = 5.0;
 /// Maximum load average (1 minute) per CPU, for a machine that counts as idle. Chosen: programs on a tenth of the CPUs
 /// can take a noticeable share of the memory bandwidth.
 const MAX_LOAD_PER_CPU: f64 = 0.1;
-/// A machine with a load average up to this value always counts as idle, however few CPUs it has. Chosen: the login and
+/// A load average up to this value never counts as too high, however few CPUs the machine has. Chosen: the login and
 /// the shell that started the measurement cause some load.
 const ALWAYS_ALLOWED_LOAD: f64 = 0.5;
 

@@ -84,7 +84,7 @@ impl RunOutcome<'_> {
     /// A file cannot be written.
     pub(crate) fn publish(&self, json: Option<&Path>, out: Option<&Path>, mut set: FileSet) -> anyhow::Result<()> {
         if let Some(path) = json {
-            json_file::add_json_output(path, json_file::schema::RUN_SCHEMA, &self.to_json(), &mut set)?;
+            json_file::add_json_output(path, json_file::schema::RUN_COMMAND_SCHEMA, &self.to_json(), &mut set)?;
         }
         set.publish_all()?;
         self.log_counters();

@@ -86,7 +86,7 @@ const UNIQUE_SCORE_MARGIN: i32 = 20;
 /// Maximum mapping quality (Phred).
 const MAX_MAPQ: i32 = 60;
 /// Maximum distance (bp) between the outer ends of a proper pair if there are too few pairs to estimate it.
-pub const DEFAULT_MAX_MATE_DISTANCE_BP: usize = 1_000;
+pub(crate) const DEFAULT_MAX_MATE_DISTANCE_BP: usize = 1_000;
 /// Score penalty of hits that do not form a proper pair; the default of bwa mem (`-U`).
 const UNPAIRED_PENALTY: i32 = 17;
 /// Minimum number of pairs from which the maximum mate distance is estimated.
@@ -105,7 +105,7 @@ pub struct ScanResult<T = Vec<Hit>> {
 }
 
 /// Some bases of one reference sequence: index of the sequence, and 0-based range of the bases.
-pub type ReferenceRegion = (usize, Range<usize>);
+pub(crate) type ReferenceRegion = (usize, Range<usize>);
 
 /// The reference to be scanned and the resources of the scan. The hits do not depend on the threads or the memory.
 #[derive(Debug, Clone, Copy)]
@@ -696,7 +696,7 @@ fn insert_size(one: &Hit, other: &Hit) -> Option<usize> {
 
 /// Estimates the maximum distance (bp) between the outer ends of a proper pair from pairs in which each mate has
 /// exactly one hit: upper quartile plus three times the interquartile range. `None` if there are too few such pairs.
-pub fn estimate_max_mate_distance(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
+pub(crate) fn estimate_max_mate_distance(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
     let certain = |[one, two]: &[Vec<Hit>; 2]| match (&one[..], &two[..]) {
         ([one], [two]) => insert_size(one, two).filter(|&apart| apart <= 10 * DEFAULT_MAX_MATE_DISTANCE_BP),
         _ => None,
@@ -712,7 +712,7 @@ pub fn estimate_max_mate_distance(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
 
 /// Moves the hits of the best pair to the front of the hits of each mate. Among hits of similar score, hits that form
 /// a proper pair of at most `max_distance` bp are preferred.
-pub fn move_best_pair_first(mates: &mut [Vec<Hit>; 2], max_distance: usize) {
+pub(crate) fn move_best_pair_first(mates: &mut [Vec<Hit>; 2], max_distance: usize) {
     let [one, two] = &*mates;
     if one.is_empty() || two.is_empty() {
         return;

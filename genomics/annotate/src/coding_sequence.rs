@@ -11,7 +11,7 @@ use crate::hgvs;
 
 /// A change of the bases of a coding sequence. Bases and positions are on the strand of the transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CodingEdit {
+pub(crate) struct CodingEdit {
     /// Range of the coding sequence that is replaced (0-based offsets); empty for an insertion.
     pub range: Range<usize>,
     /// Bases that replace `range`; empty for a deletion.
@@ -22,7 +22,7 @@ pub struct CodingEdit {
 
 /// The effect on a protein of one variant, or of several variants that must be translated together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProteinChange {
+pub(crate) struct ProteinChange {
     /// Indices of the variants that are translated together, in the direction of the transcript.
     pub changes: Vec<usize>,
     /// Sequence Ontology terms of the effect on the protein.
@@ -37,7 +37,7 @@ pub struct ProteinChange {
 
 /// The bases of a coding sequence and of the exons after it, on the strand of the transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CodingSequence {
+pub(crate) struct CodingSequence {
     bases: Vec<u8>,
     /// Bases of the exons after the coding sequence. A protein that has lost its stop codon continues here.
     downstream: Vec<u8>,
@@ -47,7 +47,7 @@ pub struct CodingSequence {
 
 /// Converts a 0-based position of the contig to the offset in the coding sequence, in the direction of the transcript.
 /// `None` for positions outside the coding sequence.
-pub fn offset_in_coding_sequence(coding: &CodingRegion, strand: Strand, position: usize) -> Option<usize> {
+pub(crate) fn offset_in_coding_sequence(coding: &CodingRegion, strand: Strand, position: usize) -> Option<usize> {
     let part = coding.parts.partition_point(|part| part.end <= position);
     let own = coding.parts.get(part).filter(|part| part.start <= position)?;
     let before: usize = coding.parts[..part].iter().map(Range::len).sum::<usize>() + position - own.start;
@@ -69,7 +69,7 @@ fn spliced_bases(contig: &[u8], ranges: &[Range<usize>], strand: Strand) -> Vec<
 impl CodingSequence {
     /// Extracts the coding sequence of a transcript from its contig. `None` if the transcript is not coding or the
     /// parts of its coding sequence overlap.
-    pub fn from_transcript(transcript: &Transcript, contig: &[u8], code: GeneticCode) -> Option<CodingSequence> {
+    pub(crate) fn from_transcript(transcript: &Transcript, contig: &[u8], code: GeneticCode) -> Option<CodingSequence> {
         let coding = transcript.coding.as_ref().filter(|coding| coding.has_disjoint_parts)?;
         let span = coding.span();
         let outside: Vec<Range<usize>> = transcript
@@ -100,7 +100,7 @@ impl CodingSequence {
     /// Predicts the protein changes of all edits on one haplotype. Edits are translated together if they change the
     /// same codon, or if the reading frame between them is shifted. An edit that overlaps an earlier one is translated
     /// on its own.
-    pub fn predict_protein_changes(&self, mut edits: Vec<CodingEdit>) -> Vec<ProteinChange> {
+    pub(crate) fn predict_protein_changes(&self, mut edits: Vec<CodingEdit>) -> Vec<ProteinChange> {
         edits.sort_by_key(|edit| (edit.range.start, edit.range.end, edit.change));
         let mut groups: Vec<Vec<CodingEdit>> = Vec::new();
         for edit in edits {

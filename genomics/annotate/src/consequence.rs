@@ -103,7 +103,7 @@ impl ConsequenceSet {
     }
 
     /// Adds a consequence to the set if `condition` is true.
-    pub fn insert_consequence_if(&mut self, condition: bool, consequence: Consequence) {
+    pub(crate) fn insert_consequence_if(&mut self, condition: bool, consequence: Consequence) {
         if condition {
             self.0.insert(consequence);
         }
@@ -125,7 +125,7 @@ impl ConsequenceSet {
     }
 
     /// The most severe consequence, in the order of [`Consequence`]; `None` if the set is empty.
-    pub fn most_severe(&self) -> Option<Consequence> {
+    pub(crate) fn most_severe(&self) -> Option<Consequence> {
         self.0.first().copied()
     }
 

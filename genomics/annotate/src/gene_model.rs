@@ -140,7 +140,7 @@ pub struct GeneModel {
 impl GeneModel {
     /// Builds the model from genes and transcripts in any order. `num_contigs` is the number of contigs of the
     /// reference.
-    pub fn from_genes_and_transcripts(
+    pub(crate) fn from_genes_and_transcripts(
         genes: Vec<Gene>,
         mut transcripts: Vec<Transcript>,
         num_contigs: usize,
@@ -166,7 +166,7 @@ impl GeneModel {
     }
 
     /// Indices of the transcripts that overlap `range` (introns included), ascending.
-    pub fn overlapping_transcripts(&self, contig: usize, range: Range<usize>) -> Vec<usize> {
+    pub(crate) fn overlapping_transcripts(&self, contig: usize, range: Range<usize>) -> Vec<usize> {
         let Some(entries) = self.index.get(contig) else { return Vec::new() };
         let end = entries.partition_point(|entry| entry.span.start < range.end);
         let mut found: Vec<usize> = entries[..end]

@@ -20,12 +20,12 @@ const VERTEBRATE_MITOCHONDRIAL: &[u8; 64] = b"FFLLSSSSYY**CCWWLLLLPPPPHHQQRRRRII
 impl GeneticCode {
     /// The genetic code for a contig: the mitochondrial code for the usual names of the human mitochondrial genome,
     /// such as `chrM` and `MT`; otherwise the standard code.
-    pub fn for_contig(name: &str) -> GeneticCode {
+    pub(crate) fn for_contig(name: &str) -> GeneticCode {
         if is_mitochondrial_name(name) { GeneticCode::VertebrateMitochondrial } else { GeneticCode::Standard }
     }
 
     /// The amino acid of a codon in one-letter code; `*` for a stop codon, `X` if a base is ambiguous.
-    pub fn translate_codon(self, codon: &[u8]) -> u8 {
+    pub(crate) fn translate_codon(self, codon: &[u8]) -> u8 {
         let table = match self {
             GeneticCode::Standard => STANDARD,
             GeneticCode::VertebrateMitochondrial => VERTEBRATE_MITOCHONDRIAL,
@@ -41,7 +41,7 @@ impl GeneticCode {
     }
 
     /// The amino acids up to the first stop codon, with its `*`.
-    pub fn translate_to_stop(self, bases: &[u8]) -> Vec<u8> {
+    pub(crate) fn translate_to_stop(self, bases: &[u8]) -> Vec<u8> {
         let mut protein = Vec::new();
         for codon in bases.chunks_exact(3) {
             protein.push(self.translate_codon(codon));
@@ -54,7 +54,7 @@ impl GeneticCode {
 }
 
 /// The three-letter name of an amino acid in one-letter code; `Ter` for a stop.
-pub fn three_letter_name(amino_acid: u8) -> &'static str {
+pub(crate) fn three_letter_name(amino_acid: u8) -> &'static str {
     match amino_acid {
         b'A' => "Ala",
         b'C' => "Cys",

@@ -12,7 +12,7 @@ use crate::genetic_code::three_letter_name;
 /// transcript.
 ///
 /// Deletions and insertions are moved as far as possible in the direction of the transcript (3' rule).
-pub fn format_transcript_change(
+pub(crate) fn format_transcript_change(
     transcript: &Transcript,
     contig: &[u8],
     range: &Range<usize>,
@@ -108,7 +108,7 @@ fn last_base(contig: &[u8], range: &Range<usize>, alternative: &[u8]) -> u8 {
 
 /// HGVS position in a transcript: `76` in the coding sequence, `-12` before it, `*5` after it, `75+3` and `76-4` in
 /// introns. In a non-coding transcript, positions are counted from its first base.
-pub fn format_transcript_position(transcript: &Transcript, position: usize) -> String {
+pub(crate) fn format_transcript_position(transcript: &Transcript, position: usize) -> String {
     let forward = transcript.strand == Strand::Forward;
     let exon = transcript.exons.partition_point(|exon| exon.end <= position);
     if transcript.exons.get(exon).is_some_and(|exon| exon.start <= position) {
@@ -168,7 +168,7 @@ fn residue_interval(protein: &[u8], range: &Range<usize>) -> String {
 
 /// HGVS name of a protein change that keeps the reading frame. `old` and `new` are the proteins with their stop codons,
 /// `codons` the codons that the variant overlaps.
-pub fn format_protein_change(old: &[u8], new: &[u8], codons: &Range<usize>) -> String {
+pub(crate) fn format_protein_change(old: &[u8], new: &[u8], codons: &Range<usize>) -> String {
     let alike = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     if old == new {
         return match codons.len() {
@@ -202,7 +202,7 @@ pub fn format_protein_change(old: &[u8], new: &[u8], codons: &Range<usize>) -> S
 
 /// HGVS name of a protein change that keeps the reading frame and makes an early stop codon: `p.Lys2Ter`. `old` and
 /// `new` are the proteins with their stop codons.
-pub fn format_gained_stop(old: &[u8], new: &[u8]) -> String {
+pub(crate) fn format_gained_stop(old: &[u8], new: &[u8]) -> String {
     let alike = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     match (old.get(alike), new.get(alike)) {
         (Some(_), Some(b'*')) => format!("p.{}Ter", residue(old, alike)),
@@ -221,7 +221,7 @@ fn format_extension(new: &[u8], stop: usize) -> String {
 }
 
 /// HGVS name of a frameshift: `p.Arg97ProfsTer23`. `codon` is the index of the first codon that the variant overlaps.
-pub fn format_frameshift(old: &[u8], new: &[u8], codon: usize) -> String {
+pub(crate) fn format_frameshift(old: &[u8], new: &[u8], codon: usize) -> String {
     let rest = old[codon.min(old.len())..].iter().zip(&new[codon.min(new.len())..]);
     let first = codon + rest.take_while(|(a, b)| a == b).count();
     let (Some(&old_residue), Some(&new_residue)) = (old.get(first), new.get(first)) else {

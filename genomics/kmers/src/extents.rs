@@ -57,7 +57,7 @@ impl OpenExtent {
 
 /// A full extent, in memory or in the spill file.
 #[derive(Debug)]
-pub(crate) enum FullExtent {
+pub(crate) enum FilledExtent {
     Memory(OpenExtent),
     File(SpillBlock),
 }
@@ -187,23 +187,23 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<FullExtent, Error> {
+    pub(crate) fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<FilledExtent, Error> {
         if self.free_full_extents.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
-            return Ok(FullExtent::Memory(std::mem::replace(open, self.take_extent(node))));
+            return Ok(FilledExtent::Memory(std::mem::replace(open, self.take_extent(node))));
         }
         let piece = self.spill.write_block(open.bytes(), self.extent_bytes)?;
         open.len = 0;
-        Ok(FullExtent::File(piece))
+        Ok(FilledExtent::File(piece))
     }
 
     /// Returns the records of an extent. Those of an extent in the file are read into `buffer`.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read or is damaged.
-    pub(crate) fn read_extent<'a>(&self, extent: &'a FullExtent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
+    pub(crate) fn read_extent<'a>(&self, extent: &'a FilledExtent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
         match extent {
-            FullExtent::Memory(records) => Ok(records.bytes()),
-            FullExtent::File(piece) => {
+            FilledExtent::Memory(records) => Ok(records.bytes()),
+            FilledExtent::File(piece) => {
                 self.spill.read_block(piece, buffer)?;
                 Ok(buffer)
             }
@@ -211,13 +211,13 @@ impl ExtentPool {
     }
 
     /// Returns the memory or file space of an extent to the pool.
-    pub(crate) fn free_extent(&self, extent: FullExtent) {
+    pub(crate) fn free_extent(&self, extent: FilledExtent) {
         match extent {
-            FullExtent::Memory(records) => {
+            FilledExtent::Memory(records) => {
                 drop(records);
                 self.free_full_extents.fetch_add(1, Relaxed);
             }
-            FullExtent::File(piece) => self.spill.free_block(piece),
+            FilledExtent::File(piece) => self.spill.free_block(piece),
         }
     }
 
@@ -225,9 +225,9 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn move_to_file(&self, extent: &mut FullExtent) -> Result<(), Error> {
-        if let FullExtent::Memory(records) = extent {
-            *extent = FullExtent::File(self.spill.write_block(records.bytes(), self.extent_bytes)?);
+    pub(crate) fn move_to_file(&self, extent: &mut FilledExtent) -> Result<(), Error> {
+        if let FilledExtent::Memory(records) = extent {
+            *extent = FilledExtent::File(self.spill.write_block(records.bytes(), self.extent_bytes)?);
         }
         Ok(())
     }
@@ -236,10 +236,10 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn store_in_file(&self, extent: FullExtent) -> Result<SpillBlock, Error> {
+    pub(crate) fn store_in_file(&self, extent: FilledExtent) -> Result<SpillBlock, Error> {
         match extent {
-            FullExtent::Memory(records) => Ok(self.spill.write_block(records.bytes(), self.extent_bytes)?),
-            FullExtent::File(piece) => Ok(piece),
+            FilledExtent::Memory(records) => Ok(self.spill.write_block(records.bytes(), self.extent_bytes)?),
+            FilledExtent::File(piece) => Ok(piece),
         }
     }
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     /// Stores an extent of `len` equal bytes.
-    fn put(pool: &ExtentPool, byte: u8, len: usize) -> Result<FullExtent, Error> {
+    fn put(pool: &ExtentPool, byte: u8, len: usize) -> Result<FilledExtent, Error> {
         let mut open = pool.take_extent(0);
         open.append_records(&vec![byte; len]);
         pool.store_full_extent(&mut open, 0)
@@ -287,13 +287,13 @@ mod tests {
         let put = |byte| put(&pool, byte, 100).expect("room");
         let [memory, first, second] = [put(1), put(2), put(3)];
         pool.free_extent(first);
-        assert!(matches!(put(4), FullExtent::File(SpillBlock { offset: 0, .. })));
+        assert!(matches!(put(4), FilledExtent::File(SpillBlock { offset: 0, .. })));
         pool.free_extent(memory);
         let mut extent = put(5);
-        assert!(matches!(extent, FullExtent::Memory(_)));
+        assert!(matches!(extent, FilledExtent::Memory(_)));
         pool.free_extent(second);
         pool.move_to_file(&mut extent).expect("room");
-        assert!(matches!(extent, FullExtent::File(SpillBlock { offset: 4096, .. })));
+        assert!(matches!(extent, FilledExtent::File(SpillBlock { offset: 4096, .. })));
         assert_eq!(pool.read_extent(&extent, &mut Vec::new()).expect("whole"), [5; 100]);
         assert_eq!(pool.spilled_bytes(), 400);
     }

@@ -61,7 +61,7 @@ pub use minimizer_filter::{MinimizerFilter, MinimizerFilterScratch};
 pub use node_assignment::NodeUsage;
 pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_in_partitions};
 pub use pipeline::{ScatteredReads, count};
-pub use plan::{CountForecast, ExpectedInput, bin_grid_for_kmers, min_memory_bytes, min_memory_for_grid};
+pub use plan::{CountForecast, ExpectedKmers, bin_grid_for_kmers, min_memory_bytes, min_memory_for_grid};
 pub use sample_count::{ScatteredSamples, SortedSampleKmers};
 pub use scatter::{ScatterDevice, SimulatedFpga};
 pub use shards::{ShardKmerIndex, count_shards};
@@ -102,8 +102,8 @@ pub struct CountParams {
 
 impl CountParams {
     /// Estimates the number of k-mers of all lanes from their first reads.
-    pub fn estimate_input(&self, lanes: &[Lane]) -> ExpectedInput {
-        ExpectedInput::from_read_estimate(&ReadEstimate::estimate_lanes(lanes), self.k)
+    pub(crate) fn estimate_input(&self, lanes: &[Lane]) -> ExpectedKmers {
+        ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes), self.k)
     }
 
     /// Bytes of the memory that are reserved for device lanes: at most a quarter, and no more than the threads can
@@ -120,13 +120,13 @@ impl CountParams {
 
     /// Minimum number of partitions with which [`count`] fits into memory and scratch space for the expected input;
     /// `None` if more than [`MAX_PARTITIONS`] are needed. The parameters must be valid.
-    pub fn partitions_needed<const S: usize>(&self, expected: &ExpectedInput) -> Option<u32> {
+    pub fn partitions_needed<const S: usize>(&self, expected: &ExpectedKmers) -> Option<u32> {
         plan::partitions_needed::<S>(expected, self)
     }
 
     /// Forecasts the resources of [`count`] with as many partitions as needed; `None` if more than [`MAX_PARTITIONS`]
     /// are needed. The parameters must be valid, and the memory at least [`min_memory_bytes`].
-    pub fn forecast_resources<const S: usize>(&self, expected: &ExpectedInput) -> Option<CountForecast> {
+    pub fn forecast_resources<const S: usize>(&self, expected: &ExpectedKmers) -> Option<CountForecast> {
         plan::forecast_count::<S>(expected, self)
     }
 }

@@ -55,7 +55,7 @@ impl MinimizerFilter {
             (0..)
                 .zip(letters.iter_mut().rev())
                 .for_each(|(i, letter)| *letter = dna::decode_base((kmer >> (2 * i)) as u8 & 3));
-            let read = sifter.packer.pack_read(Mate { seq: letters, qual: letters });
+            let read = sifter.packer.pack_and_mask_read(Mate { seq: letters, qual: letters });
             sifter.cutter.cut_into_super_kmers(read, |super_kmer| {
                 // Adjacent super-k-mers of a k-mer often share the minimizer.
                 if minimizers.last() != Some(&super_kmer.minimizer) {
@@ -86,7 +86,7 @@ impl MinimizerFilter {
     ) -> PackedBases<'a> {
         let MinimizerFilterScratch { packer, cutter, super_kmers: pieces } = scratch;
         pieces.clear();
-        let read = packer.pack_read(Mate { seq, qual: seq });
+        let read = packer.pack_and_mask_read(Mate { seq, qual: seq });
         cutter.cut_into_super_kmers(read, |super_kmer| {
             prefetch(&self.words[filter_position(super_kmer.minimizer, self.shift).0]);
             pieces.push(super_kmer);

@@ -41,14 +41,14 @@ const PREFERRED_EXTENT_BYTES: u64 = 16 * KIB;
 
 /// Expected numbers of k-mers and of bytes of super-k-mers in the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExpectedInput {
+pub struct ExpectedKmers {
     /// Number of k-mers in all reads together, repeated ones included.
     pub kmers: u64,
     /// Bytes of the super-k-mer records.
     pub super_kmer_bytes: u64,
 }
 
-impl ExpectedInput {
+impl ExpectedKmers {
     /// Derives the expected numbers from an estimate of reads and bases. `k` may be out of range. A wrong estimate
     /// makes the count slower, but not wrong.
     pub fn from_read_estimate(reads: &ReadEstimate, k: u32) -> Self {
@@ -63,7 +63,7 @@ impl ExpectedInput {
     }
 
     /// The k-mers and bytes of one partition if the whole input is divided evenly into `num_partitions` partitions.
-    pub fn input_per_partition(&self, num_partitions: u32) -> Self {
+    pub(crate) fn input_per_partition(&self, num_partitions: u32) -> Self {
         Self {
             kmers: self.kmers / u64::from(num_partitions),
             super_kmer_bytes: self.super_kmer_bytes / u64::from(num_partitions),
@@ -73,9 +73,9 @@ impl ExpectedInput {
 
 /// Minimum number of partitions with which each partition is expected to fit in memory and scratch space; `None` if it
 /// is more than [`MAX_PARTITIONS`].
-pub(crate) fn partitions_needed<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<u32> {
+pub(crate) fn partitions_needed<const S: usize>(expected: &ExpectedKmers, params: &CountParams) -> Option<u32> {
     let fits = |&parts: &u32| {
-        let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
+        let ExpectedKmers { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
         let plan = MemoryPlan::divide_memory(
             &MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots),
             params.memory_for_threads(),
@@ -115,9 +115,9 @@ pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
 }
 
 /// Forecasts the resources of a count; `None` if more than [`MAX_PARTITIONS`] partitions are needed.
-pub(crate) fn forecast_count<const S: usize>(expected: &ExpectedInput, params: &CountParams) -> Option<CountForecast> {
+pub(crate) fn forecast_count<const S: usize>(expected: &ExpectedKmers, params: &CountParams) -> Option<CountForecast> {
     let parts = partitions_needed::<S>(expected, params)?;
-    let ExpectedInput { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
+    let ExpectedKmers { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
     let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let spilled = bytes.saturating_sub(plan.capacity_bytes(0));
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn forecasts_fit_and_follow_the_resources() {
         let reads = ReadEstimate { bases: 90_000_000_000, reads: 600_000_000, packed_bytes: 0 };
-        let expected = ExpectedInput::from_read_estimate(&reads, 31);
+        let expected = ExpectedKmers::from_read_estimate(&reads, 31);
         let with = |memory, scratch| {
             let (work, part) = (std::path::PathBuf::new(), crate::Partition::WHOLE_KMER_SPACE);
             let params = CountParams {

@@ -141,7 +141,7 @@ impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
             )));
         }
         let Self { k, prepare, added, good_letters: good, packer, scatter, buffers, totals } = self;
-        let mut take = |mate: Mate<'_>| scatter.scatter_read(packer.pack_read(mate), batch.sample, buffers);
+        let mut take = |mate: Mate<'_>| scatter.scatter_read(packer.pack_and_mask_read(mate), batch.sample, buffers);
         for pair in batch.iter() {
             totals.bases[sample] += pair.mates.iter().map(|mate| mate.seq.len() as u64).sum::<u64>();
             added.clear();

@@ -54,7 +54,7 @@ impl QualityMaskingPacker {
 
     /// Packs the bases of a mate; those below the minimum quality are masked.
     #[inline]
-    pub(crate) fn pack_read(&mut self, mate: Mate<'_>) -> &BaseCodes {
+    pub(crate) fn pack_and_mask_read(&mut self, mate: Mate<'_>) -> &BaseCodes {
         self.read.encode_bases(mate.seq, mate.qual, self.min_letter);
         &self.read
     }
@@ -256,7 +256,7 @@ mod tests {
     fn records(seq: &[u8], qual: &[u8], k: u32, min_base_quality: u8, sample: u8) -> (Vec<u8>, Vec<SuperKmer>) {
         let (mut bytes, mut super_kmers) = (Vec::new(), Vec::new());
         let mut packer = QualityMaskingPacker::with_min_base_quality(min_base_quality);
-        let read = packer.pack_read(Mate { seq, qual });
+        let read = packer.pack_and_mask_read(Mate { seq, qual });
         let mut cutter = SuperKmerCutter::for_kmer_length(k, SimdLevel::widest_available());
         cutter.cut_into_super_kmers(read, |super_kmer| super_kmers.push(super_kmer));
         for &super_kmer in &super_kmers {

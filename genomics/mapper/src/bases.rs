@@ -2,9 +2,9 @@
 //! are two of the bits of the ASCII letters, so that packing needs no table. The complement of `b` is `b ^ 2`.
 
 /// Number of bases in a 64-bit word, at 2 bits a base.
-pub const BASES_PER_WORD: usize = 32;
+pub(crate) const BASES_PER_WORD: usize = 32;
 /// Mask of a word with the lower of the two bits of each base set.
-pub const LOW_BIT_OF_EACH_BASE: u64 = 0x5555_5555_5555_5555;
+pub(crate) const LOW_BIT_OF_EACH_BASE: u64 = 0x5555_5555_5555_5555;
 /// ASCII letter of each 2-bit base code (0 to 3).
 pub const BASE_LETTERS: [u8; 4] = *b"ACTG";
 
@@ -48,7 +48,7 @@ pub(crate) fn reverse_complement(word: u64) -> u64 {
 
 /// Returns a word with its 32 bases in reverse order.
 #[inline(always)]
-pub fn reverse_bases(word: u64) -> u64 {
+pub(crate) fn reverse_bases(word: u64) -> u64 {
     let x = word.swap_bytes();
     let x = ((x >> 4) & 0x0f0f_0f0f_0f0f_0f0f) | ((x & 0x0f0f_0f0f_0f0f_0f0f) << 4);
     ((x >> 2) & 0x3333_3333_3333_3333) | ((x & 0x3333_3333_3333_3333) << 2)
@@ -56,7 +56,7 @@ pub fn reverse_bases(word: u64) -> u64 {
 
 /// The 32 bases of a packed sequence from base `at` on, which need not be the first base of a word.
 #[inline(always)]
-pub fn word_at_position(words: &[u64], at: usize) -> u64 {
+pub(crate) fn word_at_position(words: &[u64], at: usize) -> u64 {
     let (i, shift) = (at / BASES_PER_WORD, 2 * (at % BASES_PER_WORD) as u32);
     (words[i] >> shift) | (words[i + 1] << 1 << (63 - shift))
 }
@@ -70,14 +70,14 @@ pub fn base_at(words: &[u64], at: usize) -> u8 {
 /// Mask of a word with the lower of the two bits set for each of its first `n` bases; for all 32 bases if `n` is
 /// larger.
 #[inline(always)]
-pub fn low_bits_of_first_bases(n: usize) -> u64 {
+pub(crate) fn low_bits_of_first_bases(n: usize) -> u64 {
     if n >= BASES_PER_WORD { LOW_BIT_OF_EACH_BASE } else { LOW_BIT_OF_EACH_BASE & ((1 << (2 * n)) - 1) }
 }
 
 /// Mask of word `i` of a packed sequence with the lower of the two bits set for each base whose position in the
 /// sequence is in `from..to`.
 #[inline(always)]
-pub fn low_bits_of_base_range(i: usize, from: usize, to: usize) -> u64 {
+pub(crate) fn low_bits_of_base_range(i: usize, from: usize, to: usize) -> u64 {
     low_bits_of_first_bases(to.saturating_sub(BASES_PER_WORD * i))
         & !low_bits_of_first_bases(from.saturating_sub(BASES_PER_WORD * i))
 }

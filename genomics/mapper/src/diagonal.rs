@@ -17,7 +17,7 @@ pub struct Diagonal(u64);
 
 impl Diagonal {
     /// A value that sorts after all diagonals of reads.
-    pub const SENTINEL: Diagonal = Diagonal(u64::MAX);
+    pub(crate) const SENTINEL: Diagonal = Diagonal(u64::MAX);
 
     /// Creates the diagonal of a read, or of its reverse complement if `reverse` is set, whose base 0 is at position
     /// `left` of the packed reference. It has one seed, which starts at base `anchor` of the oriented read.
@@ -46,7 +46,7 @@ impl Diagonal {
 
     /// Number of seeds on this diagonal, at most 1023.
     #[inline(always)]
-    pub fn seed_count(self) -> u32 {
+    pub(crate) fn seed_count(self) -> u32 {
         (self.0 & ((1 << SEED_COUNT_BITS) - 1)) as u32
     }
 
@@ -59,13 +59,13 @@ impl Diagonal {
 
     /// Whether two diagonals have the same strand and position.
     #[inline(always)]
-    pub fn is_same_diagonal(self, other: Diagonal) -> bool {
+    pub(crate) fn is_same_diagonal(self, other: Diagonal) -> bool {
         (self.0 ^ other.0) >> SUPPORT_BITS == 0
     }
 
     /// Whether two diagonals are on the same strand and at most `bases` bases apart.
     #[inline(always)]
-    pub fn is_near_diagonal(self, other: Diagonal, bases: u64) -> bool {
+    pub(crate) fn is_near_diagonal(self, other: Diagonal, bases: u64) -> bool {
         (self.0 >> SUPPORT_BITS).abs_diff(other.0 >> SUPPORT_BITS) <= bases
     }
 }

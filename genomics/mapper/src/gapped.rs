@@ -36,7 +36,7 @@ const LONGER_INSERTION: u8 = 8;
 
 /// A request to align a read with gaps near one of its placements.
 #[derive(Debug, Clone, Copy)]
-pub struct GappedJob {
+pub(crate) struct GappedJob {
     /// Number by which the caller identifies the read.
     pub read: u32,
     /// Number by which the caller identifies the placement.
@@ -53,7 +53,7 @@ pub struct GappedJob {
 
 /// The best alignment in the band of a [`GappedJob`].
 #[derive(Debug, Clone, Copy)]
-pub struct GappedResult {
+pub(crate) struct GappedResult {
     /// Number of the read, as in [`GappedJob::read`].
     pub read: u32,
     /// Number of the placement, as in [`GappedJob::place`].
@@ -69,7 +69,7 @@ impl GappedJob {
     /// alignments with a higher score. If the placement is a `rival` of a better one, the band is narrower: it contains
     /// only those with at most one gap at each end of the read.
     #[inline(always)]
-    pub fn for_placement(
+    pub(crate) fn for_placement(
         read: u32,
         number: u32,
         place: &Placement,
@@ -103,7 +103,7 @@ impl GappedJob {
 
 /// Aligns reads to the reference with gaps, several [`GappedJob`]s at a time; holds reusable buffers.
 #[derive(Debug, Default)]
-pub struct GappedAligner {
+pub(crate) struct GappedAligner {
     /// Base of each read in each row of the matrix.
     read: Vec<Lanes>,
     /// Reference bases along the band.
@@ -132,7 +132,7 @@ impl GappedAligner {
     /// Runs all jobs, in any order, removes them from `jobs`, and passes each result to `each`. `strand` returns the
     /// bases of a read. The CIGAR operations are appended to `cigars`.
     #[inline(always)]
-    pub fn align_jobs<'a>(
+    pub(crate) fn align_jobs<'a>(
         &mut self,
         view: &IndexView<'_>,
         options: &ScoringOptions,

@@ -29,7 +29,7 @@ pub use build::{ReferenceBuilder, build_index};
 
 /// Padding (bp) before the first and after the last sequence, so that no window around a read leaves the packed
 /// words.
-pub const EDGE_PADDING_BP: u64 = 4096;
+pub(crate) const EDGE_PADDING_BP: u64 = 4096;
 /// Minimum padding (bp) between two sequences.
 pub(crate) const CONTIG_GAP_BP: u64 = 64;
 const SLOTS_PER_BUCKET: usize = 12;
@@ -260,7 +260,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
 
 /// Where a seed is looked up: the number of its bucket and its tag.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BucketAddress {
+pub(crate) struct BucketAddress {
     bucket: u32,
     /// The seed's tag: some bits of its hash, without the strand and position bits that the tag of a slot has as well.
     tag: u8,
@@ -286,7 +286,7 @@ pub struct IndexView<'a> {
 
 /// Content of a slot of the index: one position of a seed, or a reference to the list of its positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexSlot {
+pub(crate) enum IndexSlot {
     /// Position of the seed in the packed bases of the reference, and whether the reverse complement of the seed was
     /// hashed there.
     Position(u64, bool),
@@ -304,21 +304,21 @@ fn split_hash(hash: u64, buckets_per_partition: u64, extra_position_bits: u32) -
 impl<'a> IndexView<'a> {
     /// The bucket and the tag of the seed with hash `hash`.
     #[inline(always)]
-    pub fn bucket_address(&self, hash: u64) -> BucketAddress {
+    pub(crate) fn bucket_address(&self, hash: u64) -> BucketAddress {
         let (partition, bucket, tag) = split_hash(hash, self.buckets_per_partition, self.extra_position_bits);
         BucketAddress { bucket: (partition * (self.buckets_per_partition + SPARE_BUCKETS) + bucket) as u32, tag }
     }
 
     /// Prefetches the cache line of a bucket, so that the later lookup does not wait for memory.
     #[inline(always)]
-    pub fn prefetch_bucket(&self, address: BucketAddress) {
+    pub(crate) fn prefetch_bucket(&self, address: BucketAddress) {
         genuma_machine::processor::prefetch(&self.buckets[address.bucket as usize]);
     }
 
     /// Passes the content of all slots with the seed's tag to `each`. Some of them may belong to other seeds with the
     /// same tag.
     #[inline(always)]
-    pub fn for_each_slot(&self, address: BucketAddress, mut each: impl FnMut(IndexSlot)) {
+    pub(crate) fn for_each_slot(&self, address: BucketAddress, mut each: impl FnMut(IndexSlot)) {
         const ONES: u64 = 0x0101_0101_0101_0101;
         let wanted = u64::from(address.tag) * ONES;
         let compared = u64::from(0x7fu8 >> self.extra_position_bits) * ONES;
@@ -360,7 +360,7 @@ impl<'a> IndexView<'a> {
 
     /// The position list at offset `at` of the array of lists; empty if there is none.
     #[inline(always)]
-    pub fn position_list(&self, at: u32) -> PositionList<'a> {
+    pub(crate) fn position_list(&self, at: u32) -> PositionList<'a> {
         let counts = 2usize << self.extra_position_bits;
         let from = self.lists.get(at as usize..).unwrap_or_default();
         let (counts, places) = from.split_at_checked(counts).unwrap_or_default();
@@ -416,7 +416,7 @@ impl<'a> IndexView<'a> {
     /// Packed positions of the first base and of the end (exclusive) of the sequence that contains packed position
     /// `at`.
     #[inline(always)]
-    pub fn contig_bounds(&self, at: u64) -> Range<u64> {
+    pub(crate) fn contig_bounds(&self, at: u64) -> Range<u64> {
         let contig = &self.contigs[self.contig_at(at)];
         contig.start..contig.end()
     }
@@ -437,7 +437,7 @@ impl<'a> IndexView<'a> {
 
 /// Reference positions of a frequent seed, sorted, separately for both strands.
 #[derive(Debug, Clone, Copy)]
-pub struct PositionList<'a> {
+pub(crate) struct PositionList<'a> {
     counts: &'a [u32],
     places: &'a [u32],
 }
@@ -449,15 +449,10 @@ impl<'a> PositionList<'a> {
         self.counts.iter().map(|&n| n as usize).sum::<usize>().min(self.places.len())
     }
 
-    /// Whether the seed is not in the reference.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The sorted reference positions of the seed at which the k-mer of the forward strand was hashed, or, if `reverse`
     /// is set, those at which its reverse complement was hashed, because it is the smaller one.
     #[inline(always)]
-    pub fn positions_of_hashed_strand(&self, reverse: bool) -> impl Iterator<Item = u64> + Clone + use<'a> {
+    pub(crate) fn positions_of_hashed_strand(&self, reverse: bool) -> impl Iterator<Item = u64> + Clone + use<'a> {
         let half = self.counts.len() / 2;
         let first = if reverse { half } else { 0 };
         let skipped: usize = self.counts[..first].iter().map(|&n| n as usize).sum();

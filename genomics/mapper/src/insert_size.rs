@@ -107,7 +107,7 @@ impl InsertSizeModels {
     /// Score of the insert size of two mates with 5' ends at packed positions `ends` on strands `reverse`; `None` if
     /// the mates are not a proper pair.
     #[inline(always)]
-    pub fn insert_size_score(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
+    pub(crate) fn insert_size_score(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
         if ends[0].abs_diff(ends[1]) > self.max_distance {
             return None;
         }

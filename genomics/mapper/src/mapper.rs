@@ -125,7 +125,7 @@ impl MappedReads {
 
     /// Placements of read number `read`: first those in the primary assembly, the best first, then those on ALT
     /// contigs, the best first.
-    pub fn placements_of_read(&self, read: usize) -> &[Placement] {
+    pub(crate) fn placements_of_read(&self, read: usize) -> &[Placement] {
         let (from, to) = self.mapping_ranges[read].placements;
         &self.placements[from as usize..to as usize]
     }

@@ -28,13 +28,13 @@ const SHORT_ALIGNMENT_BP: f64 = 50.0;
 const LONG_ALIGNMENT_FACTOR: f64 = 3.4;
 
 /// Amount by which `n` placements with nearly the same score lower the mapping quality: 10·log10 of `n`; 0 for none.
-pub fn tied_placements_penalty(n: u32) -> f64 {
+pub(crate) fn tied_placements_penalty(n: u32) -> f64 {
     if n == 0 { 0.0 } else { 4.343 * libm::log(f64::from(n)) }
 }
 
 /// Placements of a read that compete with one of its placements, because they align the same bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RivalPlacements {
+pub(crate) struct RivalPlacements {
     /// Best score of another placement of the same bases; `None` if there is none.
     pub best: Option<i32>,
     /// Number of placements with a score near [`Self::best`].
@@ -43,7 +43,7 @@ pub struct RivalPlacements {
 
 /// Finds the placements that compete with placement number `of` of a read. Placements on ALT contigs do not compete
 /// with placements in the primary assembly.
-pub fn find_rival_placements(
+pub(crate) fn find_rival_placements(
     placements: &[Placement],
     of: usize,
     length: usize,
@@ -60,7 +60,7 @@ pub fn find_rival_placements(
 
 /// Maximum score of a placement that was not examined: it has a mismatch in each of `examined_seeds` non-overlapping
 /// seeds, because all positions of these seeds were examined.
-pub fn max_unexamined_score(examined_seeds: u16, length: usize, options: &ScoringOptions) -> i32 {
+pub(crate) fn max_unexamined_score(examined_seeds: u16, length: usize, options: &ScoringOptions) -> i32 {
     length as i32 * options.match_score - (options.match_score + options.mismatch_penalty) * i32::from(examined_seeds)
 }
 
@@ -93,7 +93,7 @@ fn gap_cost(place: &Placement, options: &ScoringOptions) -> i32 {
 
 /// Mapping quality of a placement from the read alone. `examined_seeds` is the number of its non-overlapping seeds
 /// whose positions were all examined; `deferred` is set if other lists were not examined.
-pub fn single_read_mapq(
+pub(crate) fn single_read_mapq(
     place: &Placement,
     rivals: RivalPlacements,
     examined_seeds: u16,
@@ -131,7 +131,7 @@ pub fn single_read_mapq(
 
 /// Upper bound of the mapping quality of a placement of a read of `length` bases. Unaligned bases lower it, because
 /// they count as unexplained differences.
-pub fn mapq_upper_bound(placement: &Placement, length: usize) -> i32 {
+pub(crate) fn mapq_upper_bound(placement: &Placement, length: usize) -> i32 {
     // docs/model/mapping_quality.md (4)
     let aligned = (placement.num_aligned_bases() as f64 / (MIN_ALIGNED_SHARE * length as f64)).min(1.0);
     MAX_MAPQ - (f64::from(UNALIGNED_MAPQ_PENALTY) * (1.0 - aligned)).ceil() as i32
@@ -139,7 +139,7 @@ pub fn mapq_upper_bound(placement: &Placement, length: usize) -> i32 {
 
 /// Mapping quality of a pair of placements that scores `score_lead` points more than the second-best pair. `num_near`
 /// pairs have nearly the score of the second-best pair; they and `tie_penalty` lower the quality.
-pub fn pair_mapq(score_lead: i32, num_near: u32, tie_penalty: f64, options: &ScoringOptions) -> i32 {
+pub(crate) fn pair_mapq(score_lead: i32, num_near: u32, tie_penalty: f64, options: &ScoringOptions) -> i32 {
     // docs/model/mapping_quality.md (5)
     let mut quality = (MAPQ_PER_SCORE * f64::from(score_lead) / f64::from(options.match_score) + 0.499) as i32;
     if num_near > 0 {

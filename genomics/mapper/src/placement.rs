@@ -59,25 +59,25 @@ impl Placement {
     }
 
     /// Number of bases of a read of `length` bases that both placements align, at any positions.
-    pub fn count_shared_bases(&self, other: &Placement, length: usize) -> usize {
+    pub(crate) fn count_shared_bases(&self, other: &Placement, length: usize) -> usize {
         let (a, b) = (self.aligned_range_as_sequenced(length), other.aligned_range_as_sequenced(length));
         a.1.min(b.1).saturating_sub(a.0.max(b.0))
     }
 
     /// Range of the aligned bases of a read of `length` bases, numbered as sequenced: first base and end (exclusive).
-    pub fn aligned_range_as_sequenced(&self, length: usize) -> (usize, usize) {
+    pub(crate) fn aligned_range_as_sequenced(&self, length: usize) -> (usize, usize) {
         let (from, to) = (usize::from(self.from), usize::from(self.to));
         if self.reverse { (length - to, length - from) } else { (from, to) }
     }
 
     /// Number of aligned bases of the read.
-    pub fn num_aligned_bases(&self) -> usize {
+    pub(crate) fn num_aligned_bases(&self) -> usize {
         usize::from(self.to - self.from)
     }
 
     /// Whether two placements begin or end on the same diagonal, so that they are two versions of one alignment.
     #[inline(always)]
-    pub fn shares_diagonal(&self, other: &Placement) -> bool {
+    pub(crate) fn shares_diagonal(&self, other: &Placement) -> bool {
         self.reverse == other.reverse
             && (self.left == other.left
                 || self.right == other.right

@@ -7,7 +7,7 @@ use crate::placement::Placement;
 use crate::syncmers::SEED_BP;
 
 /// Number of words of the longest read.
-pub const MAX_READ_WORDS: usize = MAX_READ_BP.div_ceil(BASES_PER_WORD);
+pub(crate) const MAX_READ_WORDS: usize = MAX_READ_BP.div_ceil(BASES_PER_WORD);
 
 /// Number of words of a short read, which are compared at once.
 const SHORT_READ_WORDS: usize = 8;
@@ -142,7 +142,7 @@ pub(crate) fn best_ungapped_segment(
 /// Upper bound of the ungapped score of a read, from its mismatch masks and without clip penalties. A word of 32 bases
 /// that is aligned only in part is counted as if all its matching bases were aligned.
 #[inline(always)]
-pub fn max_ungapped_score(masks: &MismatchMasks, read: ReadStrand<'_>, options: &ScoringOptions) -> i32 {
+pub(crate) fn max_ungapped_score(masks: &MismatchMasks, read: ReadStrand<'_>, options: &ScoringOptions) -> i32 {
     let lost =
         options.match_score + if read.ambiguous.is_empty() { options.mismatch_penalty } else { -AMBIGUOUS_BASE_SCORE };
     // Best segment of all words so far, and best segment that ends with the last word.
@@ -160,7 +160,7 @@ pub fn max_ungapped_score(masks: &MismatchMasks, read: ReadStrand<'_>, options: 
 /// Range of the read's bases that are on the same reference sequence as base `anchor` of the read, if base 0 is at
 /// packed position `at`.
 #[inline(always)]
-pub fn read_range_on_contig(view: &IndexView<'_>, at: u64, anchor: usize, length: usize) -> (usize, usize) {
+pub(crate) fn read_range_on_contig(view: &IndexView<'_>, at: u64, anchor: usize, length: usize) -> (usize, usize) {
     let bounds = view.contig_bounds(at + anchor as u64);
     let first = bounds.start.saturating_sub(at) as usize;
     let behind = bounds.end.saturating_sub(at).min(length as u64) as usize;
@@ -170,7 +170,7 @@ pub fn read_range_on_contig(view: &IndexView<'_>, at: u64, anchor: usize, length
 /// Sets alignment range, scores and other fields of a placement to those of the best ungapped stretch of the read,
 /// which is computed from `masks`. `neighbour` is set if the read has another diagonal near.
 #[inline(always)]
-pub fn place_ungapped(
+pub(crate) fn place_ungapped(
     view: &IndexView<'_>,
     masks: &MismatchMasks,
     read: ReadStrand<'_>,
@@ -240,7 +240,7 @@ fn max_gap_gain(
 /// Finds the two positions in `from..to` at which a read has the fewest mismatches without gaps: number of mismatches
 /// and packed position of each. The second is `None` if it has far more mismatches. `counts` is a reusable buffer.
 #[inline(always)]
-pub fn find_best_ungapped_positions(
+pub(crate) fn find_best_ungapped_positions(
     words: &[u64],
     read: ReadStrand<'_>,
     from: u64,

@@ -8,7 +8,7 @@ use crate::nucleosomes::NucleosomePattern;
 /// Whether the ends of a library's fragments are at random or at fixed positions of the genome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FragmentEnds {
+pub enum FragmentEndKind {
     /// Fragments end at random positions, so two read pairs with the same two ends are duplicates of one molecule.
     #[default]
     Random,
@@ -35,7 +35,7 @@ pub enum Assay {
 
 impl Assay {
     /// All assays with their names on the command line and in `summary.json`.
-    pub const ALL_ASSAYS: [(Assay, &'static str); 5] = [
+    pub(crate) const ALL_ASSAYS: [(Assay, &'static str); 5] = [
         (Assay::Wgs, "wgs"),
         (Assay::Exome, "exome"),
         (Assay::Panel, "panel"),
@@ -48,14 +48,9 @@ impl Assay {
         Assay::ALL_ASSAYS.iter().find(|known| known.0 == self).map_or("", |known| known.1)
     }
 
-    /// Returns the assay with this name (such as `wgs`); `None` if there is none.
-    pub fn from_name(name: &str) -> Option<Assay> {
-        Assay::ALL_ASSAYS.iter().find(|known| known.1 == name).map(|known| known.0)
-    }
-
     /// Whether fragments of this assay end at random or at fixed positions. Only the ends of amplicons are fixed.
-    pub fn fragment_ends(self) -> FragmentEnds {
-        if self == Assay::Amplicon { FragmentEnds::Fixed } else { FragmentEnds::Random }
+    pub fn fragment_ends(self) -> FragmentEndKind {
+        if self == Assay::Amplicon { FragmentEndKind::Fixed } else { FragmentEndKind::Random }
     }
 
     /// Whether only target regions are sequenced (exome, panel, amplicons), so that most of the genome has few reads or
@@ -198,8 +193,7 @@ mod tests {
             let context = AssayHints { given: Some(given), genome_bases: HUMAN };
             let decision = AssayDecision::from_evidence(&GENOME, &context);
             assert_eq!((decision.assay, decision.is_given), (given, true));
-            assert_eq!((Assay::from_name(name), given.name()), (Some(given), name));
+            assert_eq!(given.name(), name);
         }
-        assert_eq!(Assay::from_name("auto"), None);
     }
 }

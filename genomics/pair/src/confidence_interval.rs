@@ -34,7 +34,7 @@ pub struct Estimate {
 
 impl Estimate {
     /// Creates an estimate with a normal 95 % confidence interval, clamped to the range `[min, max]`.
-    pub fn from_standard_deviation(value: f64, standard_deviation: f64, [min, max]: [f64; 2]) -> Estimate {
+    pub(crate) fn from_standard_deviation(value: f64, standard_deviation: f64, [min, max]: [f64; 2]) -> Estimate {
         let bound = |x: f64| x.clamp(min, max);
         Estimate {
             value: bound(value),
@@ -93,7 +93,7 @@ impl Estimate {
 
     /// Computes the ratio of two rates of independent events, each given as (events, exposure); `None` if either rate
     /// is zero or undefined.
-    pub fn from_rate_ratio(numerator: (u64, f64), denominator: (u64, f64)) -> Option<Estimate> {
+    pub(crate) fn from_rate_ratio(numerator: (u64, f64), denominator: (u64, f64)) -> Option<Estimate> {
         if numerator.0 == 0 || denominator.0 == 0 || numerator.1 <= 0.0 || denominator.1 <= 0.0 {
             return None;
         }
@@ -108,7 +108,7 @@ impl Estimate {
     }
 
     /// Applies a monotonically increasing function to the value and to both interval ends.
-    pub fn apply_increasing_function(self, f: impl Fn(f64) -> f64) -> Estimate {
+    pub(crate) fn apply_increasing_function(self, f: impl Fn(f64) -> f64) -> Estimate {
         Estimate { value: f(self.value), low: f(self.low), high: f(self.high) }
     }
 }

@@ -221,7 +221,7 @@ struct SomaticSpectrum {
 
 /// Input of [`estimate_contamination`]: the sample to examine, and what is already known about the sample pair.
 #[derive(Debug, Clone, Copy)]
-pub struct ContaminationInput {
+pub(crate) struct ContaminationInput {
     /// Sample whose contamination is estimated: 0 for the normal, 1 for the tumour.
     pub sample: usize,
     /// Modal depth, in molecules, of the sample whose contamination is estimated, and of the other sample.
@@ -241,7 +241,7 @@ pub struct ContaminationInput {
 
 /// Estimates the contamination of a sample from the read counts of minor alleles. Returns `None` if there are too few
 /// sites.
-pub fn estimate_contamination(tally: &SiteTally, input: &ContaminationInput) -> Option<ContaminationEstimate> {
+pub(crate) fn estimate_contamination(tally: &SiteTally, input: &ContaminationInput) -> Option<ContaminationEstimate> {
     let &ContaminationInput {
         sample,
         modal_depths: [modal_depth, other_depth],

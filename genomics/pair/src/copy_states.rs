@@ -4,7 +4,7 @@ use crate::purity_params::PURITY_PARAMS;
 
 /// Copy numbers of both parental alleles in a segment of the tumour genome, the major allele first.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CopyState {
+pub(crate) struct CopyState {
     /// Mean copy number of the major and of the minor allele over all tumour cells.
     pub copies: [f64; 2],
     /// Copy numbers of both alleles in the tumour cells that lack the subclonal gain.
@@ -17,7 +17,7 @@ pub struct CopyState {
 }
 
 /// Lists the clonal copy states: those that all tumour cells have.
-pub fn list_clonal_copy_states() -> Vec<CopyState> {
+pub(crate) fn list_clonal_copy_states() -> Vec<CopyState> {
     PURITY_PARAMS
         .clonal_state_priors
         .iter()
@@ -31,7 +31,7 @@ pub fn list_clonal_copy_states() -> Vec<CopyState> {
 }
 
 /// Lists the subclonal copy states: some of the tumour cells have one copy more of one allele than the others.
-pub fn list_subclonal_copy_states() -> Vec<CopyState> {
+pub(crate) fn list_subclonal_copy_states() -> Vec<CopyState> {
     PURITY_PARAMS
         .cell_fraction_grid
         .iter()
@@ -46,7 +46,7 @@ pub fn list_subclonal_copy_states() -> Vec<CopyState> {
 
 /// Lists the copy states of genomes with one large subclone. For each tried fraction of the tumour cells, the inner
 /// list has the states in which this fraction of the cells has one copy more of one allele.
-pub fn list_copy_states_by_subclone_fraction() -> Vec<Vec<CopyState>> {
+pub(crate) fn list_copy_states_by_subclone_fraction() -> Vec<Vec<CopyState>> {
     (0..PURITY_PARAMS.num_subclone_fractions)
         .map(|i| {
             states_in_cell_fraction(

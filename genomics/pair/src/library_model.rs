@@ -4,7 +4,7 @@
 use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};
 
-use crate::assay::{AssayDecision, AssayEvidence, AssayHints, FragmentEnds};
+use crate::assay::{AssayDecision, AssayEvidence, AssayHints, FragmentEndKind};
 use crate::error_threshold::{MAX_BASE_ERROR_RATE, min_count_above_expected_errors};
 use crate::library::LibraryTally;
 use crate::modal_depth::self_weighted_median;
@@ -22,7 +22,7 @@ pub struct SampleLibrary {
     /// the same start.
     pub pairs_per_fragment: u32,
     /// Whether fragments end at random or at fixed positions; follows from the assay.
-    pub fragment_ends: FragmentEnds,
+    pub fragment_ends: FragmentEndKind,
     /// Probability that a base of good quality (see [`crate::sketch::SketchParams::min_quality`]) is one specific wrong
     /// base, for the most frequent substitution class. `None` if the sample is too shallow to distinguish errors from
     /// alleles.
@@ -86,7 +86,7 @@ impl LibraryModel {
     }
 
     /// For each sample, the normal first: whether its fragments end at random or at fixed positions.
-    pub fn fragment_ends_by_sample(models: &[LibraryModel]) -> Vec<FragmentEnds> {
+    pub fn fragment_ends_by_sample(models: &[LibraryModel]) -> Vec<FragmentEndKind> {
         let normal = models.first().map(|model| model.normal.fragment_ends);
         normal.into_iter().chain(models.iter().map(|model| model.tumour.fragment_ends)).collect()
     }
@@ -248,13 +248,13 @@ mod tests {
     #[test]
     fn fragments_of_two_amplicons_have_fixed_ends_and_sheared_ones_do_not() {
         let amplicons = model(1000, 300, |random| if random.below(2) == 0 { [20, 180] } else { [250, 400] });
-        assert_eq!(amplicons.tumour.fragment_ends, FragmentEnds::Fixed);
+        assert_eq!(amplicons.tumour.fragment_ends, FragmentEndKind::Fixed);
         assert!(amplicons.normal.pairs_per_fragment > 100, "{amplicons:?}");
         let sheared = model(1000, 300, |random| {
             let from = random.below(350) as usize;
             [from, from + 100 + random.below(50) as usize]
         });
-        assert_eq!(sheared.tumour.fragment_ends, FragmentEnds::Random);
+        assert_eq!(sheared.tumour.fragment_ends, FragmentEndKind::Random);
         // Each molecule of a shallow library twelve times.
         let mut at = [0; 2];
         let mut times = 0;
@@ -266,7 +266,7 @@ mod tests {
             }
             at
         });
-        assert_eq!(amplified.tumour.fragment_ends, FragmentEnds::Random, "{amplified:?}");
+        assert_eq!(amplified.tumour.fragment_ends, FragmentEndKind::Random, "{amplified:?}");
     }
 
     #[test]

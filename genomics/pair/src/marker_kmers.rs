@@ -7,7 +7,7 @@
 //! screened sequence and in the reference. Markers in repeats that the reference lacks are outliers, which the
 //! estimates leave out.
 
-pub mod karyotype_and_screen;
+pub mod contig_copies_and_screen;
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -8,7 +8,7 @@ use crate::purity_params::PURITY_PARAMS;
 /// Properties of a sample pair from which the expected number of non-somatic alleles among apparent somatic changes is
 /// computed.
 #[derive(Debug, Clone, Copy)]
-pub struct NonSomaticModelInputs<'a> {
+pub(crate) struct NonSomaticModelInputs<'a> {
     /// Number of homozygous and of heterozygous sites of the normal, by depth of the normal, at which changes were
     /// searched. Empty if the changes come from a call, which has already removed germline alleles.
     pub(crate) zygosity_counts: &'a [[f64; 2]],
@@ -22,7 +22,7 @@ pub struct NonSomaticModelInputs<'a> {
 
 /// Probabilities that an apparent somatic change is a germline allele or an allele of a contaminant.
 #[derive(Debug, Clone)]
-pub struct NonSomaticModel {
+pub(crate) struct NonSomaticModel {
     /// Probability that a change is a germline allele, by depth of the normal in molecules.
     germline_by_depth: Vec<f64>,
     /// Alleles for which a contaminant is heterozygous, and for which he is homozygous: share of the tumour's reads
@@ -53,7 +53,7 @@ impl NonSomaticModel {
 
     /// Probability that a change is a germline allele that the normal does not show by chance, if the normal has
     /// `normal` molecules at the site.
-    pub fn missed_germline_probability(&self, normal: u32) -> f64 {
+    pub(crate) fn missed_germline_probability(&self, normal: u32) -> f64 {
         self.germline_by_depth.get(normal as usize).copied().unwrap_or(0.0)
     }
 }
@@ -120,7 +120,7 @@ fn foreign_model(changes: usize, zygosities: &[[f64; 2]], context: &NonSomaticMo
 
 /// Probability that an allele with a share `share` of the reads is in at least `PURITY_PARAMS.min_change_reads` of `n`
 /// molecules.
-pub fn allele_detection_probability(n: u32, share: f64) -> f64 {
+pub(crate) fn allele_detection_probability(n: u32, share: f64) -> f64 {
     let mut chance = (1.0 - share).powi(n as i32);
     let mut missed = 0.0;
     for k in 0..PURITY_PARAMS.min_change_reads {

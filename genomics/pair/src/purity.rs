@@ -59,7 +59,7 @@ pub struct AlternativePurityFit {
 
 /// Data from which purity, ploidy and LOH of a tumour are estimated.
 #[derive(Debug, Clone, Copy)]
-pub struct PurityEvidence<'a> {
+pub(crate) struct PurityEvidence<'a> {
     /// Heterozygous sites of the normal, with their positions on the reference.
     pub het_sites: &'a [(AlleleSite, OptionalGenomePosition)],
     /// Depths of both samples at single-copy roots, with their positions on the reference.
@@ -78,7 +78,7 @@ pub struct PurityEvidence<'a> {
 
 /// Estimates purity, ploidy, LOH and the copy-number profile of a tumour. The estimates are `None`, with a note on the
 /// reason, if the data do not determine them.
-pub fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityEstimate {
+pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityEstimate {
     let fits = |(site, _): &&(AlleleSite, OptionalGenomePosition)| {
         let depth = f64::from(site.normal[0] + site.normal[1]);
         depth >= PURITY_PARAMS.het_depth_range[0] * evidence.mean_normal_depth

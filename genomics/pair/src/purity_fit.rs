@@ -23,7 +23,7 @@ const INTERPOLATION_MARGIN: f64 = 1e-6;
 
 /// A combination of purity and depth ratio, with the quantities that follow from it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PurityFit {
+pub(crate) struct PurityFit {
     /// Share of the sample's cells that are tumour cells (0 to 1).
     pub purity: f64,
     /// Depth ratio of tumour to normal in segments where the tumour has two copies.
@@ -45,7 +45,7 @@ pub struct PurityFit {
 }
 
 /// Segments and somatic changes of a tumour, and the copy states that may explain them.
-pub struct PurityModel<'a> {
+pub(crate) struct PurityModel<'a> {
     segments: &'a [Segment],
     changes: &'a SomaticChangeModel,
     /// Mean depth ratio of all segments, weighted by length.
@@ -183,7 +183,13 @@ impl<'a> PurityModel<'a> {
 
     /// Computes the fit for a purity, a depth ratio of two copies, and a relative depth error. The likelihood of the
     /// somatic changes is included if `with_changes`.
-    pub fn evaluate_fit(&self, purity: f64, diploid_ratio: f64, depth_error: f64, with_changes: bool) -> PurityFit {
+    pub(crate) fn evaluate_fit(
+        &self,
+        purity: f64,
+        diploid_ratio: f64,
+        depth_error: f64,
+        with_changes: bool,
+    ) -> PurityFit {
         let (log, chosen) = self.choose_states(purity, diploid_ratio, depth_error);
         let mut fit = PurityFit { purity, diploid_ratio, depth_error, log_posterior: log, ..PurityFit::default() };
         let share = |weight: f64| weight / self.total_weight.max(MIN_DIVISOR);
@@ -228,7 +234,7 @@ impl<'a> PurityModel<'a> {
     }
 
     /// Finds the best fits: the local maxima of the posterior, best first.
-    pub fn find_best_fits(&self) -> Vec<PurityFit> {
+    pub(crate) fn find_best_fits(&self) -> Vec<PurityFit> {
         let mut coarse: Vec<PurityFit> = Vec::new();
         let steps = PURITY_PARAMS.num_coarse_purities;
         for i in 0..=steps {
@@ -322,7 +328,7 @@ impl<'a> PurityModel<'a> {
 
     /// Computes the profile of the posterior over the purity: the best fit at each purity, starting from `from` in both
     /// directions, until the log-posterior has dropped by `max_log_drop`.
-    pub fn best_fits_by_purity(&self, from: PurityFit, max_log_drop: f64) -> Vec<PurityFit> {
+    pub(crate) fn best_fits_by_purity(&self, from: PurityFit, max_log_drop: f64) -> Vec<PurityFit> {
         let mut all = vec![from];
         for side in [-1.0, 1.0] {
             let mut last = from;

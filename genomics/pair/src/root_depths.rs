@@ -9,7 +9,7 @@ use crate::sketch::KmerSketch;
 
 /// A root and its depth in both samples. Depths are numbers of read pairs, duplicates included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct RootDepth {
+pub(crate) struct RootDepth {
     /// The root: the canonical (k−2)-mer, which can be located on a reference.
     pub root: u64,
     /// Number of read pairs with the root, in the normal and in the tumour.
@@ -18,7 +18,7 @@ pub struct RootDepth {
 
 /// Selects up to `PURITY_PARAMS.max_roots` single-copy roots of a sketch, those with the smallest hashes, and sorts
 /// them by root. `modal_depth` is the modal depth of the normal in molecules.
-pub fn select_single_copy_roots(sampled: &KmerSketch, modal_depth: f64) -> Vec<RootDepth> {
+pub(crate) fn select_single_copy_roots(sampled: &KmerSketch, modal_depth: f64) -> Vec<RootDepth> {
     let mut kept: BinaryHeap<(u64, RootDepth)> = BinaryHeap::new();
     for (root, depth, molecules) in sampled.root_depths() {
         let normal = f64::from(molecules[0]);

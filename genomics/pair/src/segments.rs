@@ -10,16 +10,16 @@ use crate::root_depths::RootDepth;
 use crate::site_tally::AlleleSite;
 
 /// Index of a contig and 0-based position on it; `None` if the position is unknown.
-pub type OptionalGenomePosition = Option<(u32, u32)>;
+pub(crate) type OptionalGenomePosition = Option<(u32, u32)>;
 
 /// Number of steps of the grid of minor allele shares from 0 to one half.
-pub const NUM_MINOR_SHARE_STEPS: usize = 100;
+pub(crate) const NUM_MINOR_SHARE_STEPS: usize = 100;
 /// Natural-log likelihood of each minor allele share of the grid from 0 to one half.
 pub(crate) type MinorShareLogLikelihoods = [f64; NUM_MINOR_SHARE_STEPS + 1];
 
 /// A stretch of the genome with one copy number.
 #[derive(Debug, Clone)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// Index of the contig, first and last position of the segment (0-based, both inclusive).
     pub span: (u32, u32, u32),
     /// Number of single-copy roots in the segment; proportional to its length.
@@ -37,7 +37,7 @@ pub struct Segment {
 
 /// Cache of the log-likelihoods of minor allele shares, indexed by the allele counts of a site. The counts have a
 /// beta-binomial distribution, because molecules are not counted without error.
-pub struct MinorShareLikelihoodCache {
+pub(crate) struct MinorShareLikelihoodCache {
     distribution: BetaBinomial,
     cache: Vec<Option<Box<MinorShareLogLikelihoods>>>,
 }
@@ -45,7 +45,7 @@ pub struct MinorShareLikelihoodCache {
 impl MinorShareLikelihoodCache {
     /// Creates an empty cache for sites of at most `max_depth` reads. `overdispersion` is the variance of the allele
     /// share beyond binomial, as a fraction of the largest possible variance.
-    pub fn with_max_depth(max_depth: usize, overdispersion: f64) -> MinorShareLikelihoodCache {
+    pub(crate) fn with_max_depth(max_depth: usize, overdispersion: f64) -> MinorShareLikelihoodCache {
         let known = vec![None; (max_depth + 1) * (max_depth + 1)];
         MinorShareLikelihoodCache {
             distribution: BetaBinomial::with_max_draws(max_depth, overdispersion),
@@ -71,7 +71,7 @@ impl MinorShareLikelihoodCache {
 }
 
 /// Natural-log probabilities of the beta-binomial distribution, for a grid of mean shares.
-pub struct BetaBinomial {
+pub(crate) struct BetaBinomial {
     max_n: usize,
     log_factorials: Vec<f64>,
     /// For each mean share of the grid, and for each k: sum of the logarithms of the first k factors of the rising
@@ -81,7 +81,7 @@ pub struct BetaBinomial {
 
 impl BetaBinomial {
     /// Prepares the distribution for up to `max_n` draws. `overdispersion` is between 0 (binomial) and 1.
-    pub fn with_max_draws(max_n: usize, overdispersion: f64) -> BetaBinomial {
+    pub(crate) fn with_max_draws(max_n: usize, overdispersion: f64) -> BetaBinomial {
         let sums_of = |share: f64| {
             let mut sum = 0.0;
             let mut sums = vec![0.0];
@@ -162,7 +162,7 @@ struct DepthBin {
 type PlacedCounts = (u32, u32, [u32; 2]);
 
 /// Division of the genome into segments with one copy number each.
-pub struct Segmentation {
+pub(crate) struct Segmentation {
     /// Segments in the order of the reference.
     pub segments: Vec<Segment>,
     /// Bins that were joined to the segments, in the order of the reference.
@@ -171,7 +171,7 @@ pub struct Segmentation {
 
 /// Divides the genome into segments, from heterozygous sites and root depths with known positions. `root_bases` is the
 /// length of a root in bases.
-pub fn segment_genome(
+pub(crate) fn segment_genome(
     het_sites: &[(AlleleSite, OptionalGenomePosition)],
     root_depths: &[(RootDepth, OptionalGenomePosition)],
     share_table: &mut MinorShareLikelihoodCache,

@@ -18,7 +18,7 @@ use crate::modal_depth::estimate_modal_depth;
 use crate::sketch::KmerSketch;
 
 /// Number of depth classes: depths 0 to 254, and 255 for all larger depths.
-pub const NUM_DEPTH_CLASSES: usize = 256;
+pub(crate) const NUM_DEPTH_CLASSES: usize = 256;
 /// Number of classes of the minor allele count: 0 to 30 molecules, and 31 for more.
 pub(crate) const NUM_MINOR_ALLELE_COUNT_CLASSES: usize = 32;
 /// Depth of a root in both samples together from which its reads are no longer compared two by two. Deeper roots show
@@ -26,18 +26,18 @@ pub(crate) const NUM_MINOR_ALLELE_COUNT_CLASSES: usize = 32;
 pub const READ_COMPARISON_DEPTH_LIMIT: u32 = 48;
 /// Minimum depth of each sample at a site to count its alleles. Chosen: at lower depth a heterozygous site often shows
 /// one allele only.
-pub const MIN_SITE_DEPTH: u32 = 8;
+pub(crate) const MIN_SITE_DEPTH: u32 = 8;
 /// Twice the sampling interval of the single-copy test: one site in 64, chosen by hash, is tested for being in
 /// single-copy sequence. Chosen: the test is slow.
 const SINGLE_COPY_CHECK_HASH_MODULUS: u64 = 128;
 /// Maximum number of sites of one kind (heterozygous or somatic) that are kept in a list: those with the smallest
 /// hashes. Chosen: enough for purity and segmentation, at bounded memory.
-pub const MAX_LISTED_SITES: usize = 100_000;
+pub(crate) const MAX_LISTED_SITES: usize = 100_000;
 /// Minimum ratio of all reads to reads of other alleles at a homozygous site. Chosen: sequencing errors and
 /// contamination give fewer reads of other alleles.
 const MIN_HOM_DEPTH_PER_OTHER_READ: u32 = 8;
 /// Number of GC classes of roots: 0 to 32 bases that are G or C.
-pub const NUM_GC_CLASSES: usize = 33;
+pub(crate) const NUM_GC_CLASSES: usize = 33;
 
 /// The six classes of base substitutions, by the pyrimidine of the true base pair; each counts both strands.
 pub const SUBSTITUTION_CLASS_NAMES: [&str; 6] = ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"];
@@ -113,7 +113,7 @@ impl GenotypeCounts {
 
 /// A site with the numbers of molecules of two alleles in both samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct AlleleSite {
+pub(crate) struct AlleleSite {
     /// Hash of the root, with one bit for the side of the root. The sites with the smallest hashes are kept.
     hash: u64,
     /// The root (canonical (k−2)-mer) next to the site, from which the position of the site on a reference can be
@@ -462,9 +462,10 @@ impl SiteTally {
         could / all
     }
 
-    /// Share of all sites at which the normal is heterozygous. `modal_depth` is its modal depth in molecules. Only
-    /// sites of at most 1.15 times this depth are used, because sites in diverged repeat copies look heterozygous. The
-    /// result is corrected for heterozygous sites whose genotype is unclear by chance.
+    /// Share of the sites of usual depth at which the normal is heterozygous. `modal_depth` is its modal depth in
+    /// molecules. Only sites of 0.5 to 1.15 times this depth, and at least [`MIN_SITE_DEPTH`], are used, because sites
+    /// in diverged repeat copies are deeper and look heterozygous. The result is corrected for heterozygous sites
+    /// whose genotype is unclear by chance.
     pub(crate) fn heterozygosity(&self, modal_depth: f64) -> f64 {
         let to = (modal_depth * MAX_HET_DEPTH_RATIO) as usize + 1;
         let own = self
@@ -481,7 +482,7 @@ impl SiteTally {
 
     /// For each sample: share of the sites with known genotypes in both samples at which this sample is heterozygous
     /// and the other one is not. The other sample may have lost an allele there.
-    pub fn allele_loss_shares(&self) -> [f64; 2] {
+    pub(crate) fn allele_loss_shares(&self) -> [f64; 2] {
         let sum = |of: fn(&GenotypeCounts) -> u64| self.genotypes_by_depth.iter().map(of).sum::<u64>() as f64;
         let (sites, both) = (sum(|g| g.sites).max(1.0), sum(|g| g.het_both));
         [(sum(|g| g.het_normal) - both) / sites, (sum(|g| g.het_tumour) - both) / sites]
@@ -503,13 +504,13 @@ impl SiteTally {
     }
 
     /// Returns the sites at which the normal is heterozygous, sorted by hash (at most [`MAX_LISTED_SITES`]).
-    pub fn het_sites(&self) -> Vec<AlleleSite> {
+    pub(crate) fn het_sites(&self) -> Vec<AlleleSite> {
         self.het_sample.sorted()
     }
 
     /// Returns the sites at which the tumour has an allele that the normal lacks or has in few reads, sorted by hash
     /// (at most [`MAX_LISTED_SITES`]). It is the second allele of the site.
-    pub fn somatic_sites(&self) -> Vec<AlleleSite> {
+    pub(crate) fn somatic_sites(&self) -> Vec<AlleleSite> {
         self.somatic_sample.sorted()
     }
 

@@ -161,11 +161,11 @@ const MIN_DUPLICATE_PAIRS: f64 = 1000.0;
 
 /// Largest number of molecules that is counted by hashing read starts to 32 bits. For deeper k-mers the number is read
 /// pairs × (1 − duplicate share).
-pub const MAX_COUNTED_MOLECULES: usize = 16;
+pub(crate) const MAX_COUNTED_MOLECULES: usize = 16;
 
 /// Probabilities `[true number of molecules][counted number]` without PCR duplicates. The counted number may be
 /// smaller, because two molecules whose read starts set the same bit are counted as one.
-pub fn molecule_count_matrix() -> &'static [[f64; MAX_COUNTED_MOLECULES + 1]; MAX_COUNTED_MOLECULES + 1] {
+pub(crate) fn molecule_count_matrix() -> &'static [[f64; MAX_COUNTED_MOLECULES + 1]; MAX_COUNTED_MOLECULES + 1] {
     static CHANCES: LazyLock<[[f64; MAX_COUNTED_MOLECULES + 1]; MAX_COUNTED_MOLECULES + 1]> = LazyLock::new(|| {
         let mut chances = [[0.0; MAX_COUNTED_MOLECULES + 1]; MAX_COUNTED_MOLECULES + 1];
         // Probability of each number of set bits.
@@ -338,7 +338,7 @@ impl SketchBuilder {
     }
 
     /// Adds the counts of a finished sketch with the same parameters, from another shard of the reads.
-    pub fn merge_sketch(&self, other: &KmerSketch) {
+    pub(crate) fn merge_sketch(&self, other: &KmerSketch) {
         {
             let _one = lock(&self.level_lock);
             if self.level.load(Relaxed) < other.level {
@@ -704,7 +704,7 @@ fn canonical_key(kmer: u64, k: u32) -> (u64, bool) {
 /// Index of the roots of a sketch for membership tests. Most tested roots are absent; a bit filter (Bloom filter)
 /// rejects those quickly.
 #[derive(Debug)]
-pub struct SketchRootIndex<'a> {
+pub(crate) struct SketchRootIndex<'a> {
     counts: &'a [KmerCount],
     /// Bit filter with 16 bits per k-mer.
     filter: Vec<u64>,
@@ -720,7 +720,7 @@ impl SketchRootIndex<'_> {
 
     /// Whether the sketch contains this canonical root.
     #[inline]
-    pub fn contains_root(&self, root: u64) -> bool {
+    pub(crate) fn contains_root(&self, root: u64) -> bool {
         let (word, bit) = self.filter_bit(root);
         self.filter[word] & bit > 0 && {
             let at = self.counts.partition_point(|count| count.0 >> 4 < root);
@@ -747,12 +747,12 @@ impl KmerSketch {
     }
 
     /// Returns the length of the roots, and the number of pattern bits by which they were sampled.
-    pub fn root_sampling(&self) -> SketchRootSampling {
+    pub(crate) fn root_sampling(&self) -> SketchRootSampling {
         SketchRootSampling { root_bases: self.root_bases(), pattern_level: self.level }
     }
 
     /// Builds an index for tests whether a root is in the sketch.
-    pub fn build_root_index(&self) -> SketchRootIndex<'_> {
+    pub(crate) fn build_root_index(&self) -> SketchRootIndex<'_> {
         let mut known = SketchRootIndex { counts: &self.counts, filter: vec![0; (self.counts.len() / 4).max(1)] };
         for (key, _) in &self.counts {
             let (word, bit) = known.filter_bit(key >> 4);
@@ -763,7 +763,7 @@ impl KmerSketch {
 
     /// Estimates the share of the read pairs of each sample that are PCR duplicates, from k-mers in 4 to 16 read pairs.
     /// Deeper k-mers have more molecules than the start bits can count. 0 if there are too few such k-mers.
-    pub fn duplicate_shares(&self) -> [f64; 2] {
+    pub(crate) fn duplicate_shares(&self) -> [f64; 2] {
         [0, 1].map(|s| {
             let counted = self.counts.iter().map(|(_, seen)| seen[s]).filter(|seen| (4..=16).contains(&seen.pairs));
             let sum = counted.fold([0.0; 2], |sum, seen| match seen.expected_molecules() {
@@ -776,7 +776,7 @@ impl KmerSketch {
 
     /// Iterates over the roots, each with its number of read pairs and its number of molecules in both samples. The
     /// number of read pairs is proportional to the depth; the number of molecules is less precise for deep roots.
-    pub fn root_depths(&self) -> impl Iterator<Item = (u64, [u32; 2], [u32; 2])> + '_ {
+    pub(crate) fn root_depths(&self) -> impl Iterator<Item = (u64, [u32; 2], [u32; 2])> + '_ {
         let copies = self.duplicate_shares();
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {
             let sum = |of: &dyn Fn(PairCount, usize) -> u32| {
@@ -787,7 +787,7 @@ impl KmerSketch {
     }
 
     /// Iterates over the roots with their 16 counters per sample, in read pairs (duplicates included).
-    pub fn root_counters_in_read_pairs(&self) -> impl Iterator<Item = RootCounters> + '_ {
+    pub(crate) fn root_counters_in_read_pairs(&self) -> impl Iterator<Item = RootCounters> + '_ {
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(|own| {
             let mut counts = [[0; 2]; 16];
             own.iter().for_each(|(key, seen)| counts[(key & 15) as usize] = seen.map(|of_sample| of_sample.pairs));

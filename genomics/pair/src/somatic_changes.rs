@@ -40,7 +40,7 @@ struct ChangeLikelihood {
 
 /// Likelihood of the read fractions of all changes, given purity and copy numbers. Each change is either somatic, in
 /// the copy state of its segment, or not somatic as described by a [`NonSomaticModel`].
-pub struct SomaticChangeModel {
+pub(crate) struct SomaticChangeModel {
     changes: Vec<ChangeLikelihood>,
     non_somatic: NonSomaticModel,
     /// Number of changes, without those that are expected to be germline alleles.
@@ -111,7 +111,7 @@ impl SomaticChangeModel {
     /// Returns the log-likelihood of all changes for a purity and the copy states of all segments, and the share of the
     /// changes that are foreign alleles in the best fit. `weighted_states` are copy states with weights, used for
     /// changes outside of all segments.
-    pub fn log_likelihood_and_foreign_share(
+    pub(crate) fn log_likelihood_and_foreign_share(
         &self,
         purity: f64,
         states: &[&CopyState],

@@ -28,7 +28,7 @@ pub struct InlineUmis {
 
 impl InlineUmis {
     /// Describes a lane whose reads contain UMIs in the bases that `structures` mark as UMI.
-    pub fn from_read_structures(structures: ReadStructures) -> InlineUmis {
+    pub(crate) fn from_read_structures(structures: ReadStructures) -> InlineUmis {
         InlineUmis { structures, counts: SharedRecordCounts::default() }
     }
 }

@@ -126,7 +126,7 @@ impl Lane {
     }
 
     /// Paths of the one or two files, each with the span that belongs to the lane; `None` for a whole file.
-    pub fn paths_with_spans(&self) -> impl Iterator<Item = (&Path, Option<FileSpan>)> {
+    pub(crate) fn paths_with_spans(&self) -> impl Iterator<Item = (&Path, Option<FileSpan>)> {
         let (one, two) = match &self.files {
             LaneFiles::Pair(one, two) => (one, Some(two)),
             LaneFiles::Interleaved(one) | LaneFiles::Single(one) | LaneFiles::Reference(one) => (one, None),

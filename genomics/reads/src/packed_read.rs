@@ -107,7 +107,7 @@ const BYTES_PER_STEP: usize = 64;
 
 /// Packs reads. The memory is reused for all reads.
 #[derive(Debug, Default)]
-pub struct ReadPacker {
+pub(crate) struct ReadPacker {
     /// The letters and qualities of the current read.
     letters: PaddedBytes,
     quals: PaddedBytes,
@@ -326,7 +326,7 @@ impl<'a> PackedReadRef<'a> {
     }
 
     /// Replaces the contents of `into` by the qualities.
-    pub fn unpack_quals(self, into: &mut Vec<u8>) {
+    pub(crate) fn unpack_quals(self, into: &mut Vec<u8>) {
         let mut numbered = std::array::from_fn(|q| q as u8);
         numbered[..self.qualities.len()].copy_from_slice(self.qualities);
         unpack_values(self.packed_quals, bits_per_quality(self.qualities.len()), self.len, &numbered, into);

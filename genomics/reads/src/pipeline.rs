@@ -142,7 +142,7 @@ struct LaneReader<'a> {
     second_file: Mutex<Option<FastqReader<&'a ProgressCounters>>>,
     /// Pipe whose other end ends the waiting for input when it is dropped; `None` if pipes are refused.
     pipe_stop: Option<Arc<PipeReader>>,
-    /// Record counts of FASTQ files whose reads contain UMIs.
+    /// Counts of the FASTQ records read so far; only used for a lane with read structures (UMIs in the reads).
     counts: Mutex<RecordCounts>,
 }
 

@@ -73,7 +73,7 @@ pub struct PopulationFrequencies {
 
 /// Frequency that is assumed for a variant whose record has none. Chosen: most records without a frequency, for
 /// example those of dbSNP, are rare variants.
-pub const DEFAULT_POPULATION_FREQUENCY: f64 = 1e-3;
+pub(crate) const DEFAULT_POPULATION_FREQUENCY: f64 = 1e-3;
 
 impl PopulationFrequencies {
     /// Reads the allele frequencies of `variants` from a VCF file: `AF`, or `AC` divided by `AN` where `AF` is

@@ -189,7 +189,7 @@ fn chromosome_sequences<'a>(
 ) -> Vec<CellChromosome<'a>> {
     let spelled = karyotype.chromosome_sequences(genome, edits).into_iter().zip(karyotype.reference_origins(edits));
     spelled
-        .zip(karyotype.chromosome_copies())
+        .zip(karyotype.copies_per_chromosome())
         .map(|((sequence, origins), &copies)| CellChromosome {
             sequence,
             origins,

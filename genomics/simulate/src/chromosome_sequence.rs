@@ -10,7 +10,7 @@ use crate::variant::{ContigSpan, SequenceEdit};
 
 /// The sequence of one derived chromosome: slices of reference, inserted and novel bases in chromosome order.
 #[derive(Debug, Clone, Default)]
-pub struct ChromosomeSequence<'a> {
+pub(crate) struct ChromosomeSequence<'a> {
     runs: Vec<BaseRun<'a>>,
     length: usize,
     run_ends: ItemEndIndex,
@@ -27,7 +27,7 @@ struct BaseRun<'a> {
 
 impl<'a> ChromosomeSequence<'a> {
     /// Creates a sequence that consists of `bases`.
-    pub fn from_bases(bases: &'a [u8]) -> Self {
+    pub(crate) fn from_bases(bases: &'a [u8]) -> Self {
         let mut sequence = ChromosomeSequence::default();
         sequence.push_bases(bases, false);
         sequence
@@ -83,7 +83,7 @@ impl<'a> ChromosomeSequence<'a> {
 
     /// Iterates over the stored slices that make up a range of the chromosome. The flag is set if the chromosome has
     /// the reverse complement of the slice.
-    pub fn iter_slices(&self, bases: Range<usize>) -> impl Iterator<Item = (&'a [u8], bool)> + '_ {
+    pub(crate) fn iter_slices(&self, bases: Range<usize>) -> impl Iterator<Item = (&'a [u8], bool)> + '_ {
         let first = if bases.is_empty() { self.runs.len() } else { self.find_run(bases.start) };
         self.runs[first..].iter().take_while(move |run| run.start < bases.end).map(move |run| {
             let n = run.bases.len();

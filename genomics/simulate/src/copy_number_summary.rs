@@ -20,7 +20,7 @@ pub struct CopyNumberSummary {
 
 impl CopyNumberSummary {
     /// Computes the summary from the karyotypes of all tumour cells.
-    pub fn from_tumour(genome: &Genome, tumour: &Tumour) -> CopyNumberSummary {
+    pub(crate) fn from_tumour(genome: &Genome, tumour: &Tumour) -> CopyNumberSummary {
         let mut sum = [0.0; 4];
         let populations = || tumour.population_shares.iter().zip(&tumour.karyotypes).filter(|(share, _)| **share > 0.0);
         for (contig, seq) in genome.seqs.iter().enumerate() {

@@ -84,7 +84,7 @@ pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &Cop
     change_subclonal_copies(placer, params.subclonal);
     let wanted = params.amplifications;
     // The generator finds all tandem repeats of the genome, which takes time: create it only if needed.
-    let maker = (wanted > 0).then(|| SmallVariantGenerator::find_repeats(placer.genome, placer.occupied));
+    let maker = (wanted > 0).then(|| SmallVariantGenerator::for_genome(placer.genome, placer.occupied));
     for (i, maker) in (0..wanted).zip(maker.iter().cycle()) {
         let copies = params.amplified_copies[i % params.amplified_copies.len()];
         let amplicon = (0..MAX_PLACEMENT_TRIES)
@@ -110,7 +110,7 @@ pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &Cop
 /// LOH included. A derived chromosome counts for the contig with which it begins.
 pub(crate) fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<AneuploidContig> {
     let contig = |(i, name): (usize, &String)| {
-        let copies = [0, 1].map(|h| tumour.karyotypes[0][h].chromosome_copies()[i]);
+        let copies = [0, 1].map(|h| tumour.karyotypes[0][h].copies_per_chromosome()[i]);
         let healthy = tumour.ploidy.present_haplotypes(i).map(usize::from);
         (copies != healthy).then(|| AneuploidContig { contig: name.clone(), copies })
     };
@@ -152,13 +152,13 @@ fn change_subclonal_copies(placer: &mut VariantPlacer, share: f64) {
     for contig in 0..placer.genome.seqs.len() {
         for haplotype in 0..2 {
             let pair = &placer.tumour.karyotypes[0];
-            let [own, other] = [haplotype, 1 - haplotype].map(|h| pair[h].chromosome_copies()[contig]);
+            let [own, other] = [haplotype, 1 - haplotype].map(|h| pair[h].copies_per_chromosome()[contig]);
             if own == 0 || !placer.rng.draw_bernoulli(share) {
                 continue;
             }
             let clone = 1 + placer.rng.draw_below(subclones);
             let copies = if placer.rng.draw_bernoulli(0.5) || other == 0 && own == 1 { own + 1 } else { own - 1 };
-            let there = placer.tumour.karyotypes[clone][1 - haplotype].chromosome_copies()[contig];
+            let there = placer.tumour.karyotypes[clone][1 - haplotype].copies_per_chromosome()[contig];
             if copies + there > 0 {
                 placer.tumour.karyotypes[clone][haplotype].set_chromosome_copies(contig, copies);
             }
@@ -182,7 +182,7 @@ fn random_span(placer: &mut VariantPlacer, (low, high, part): (usize, usize, usi
 fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize) -> Option<AmplifiedSpan> {
     let span = random_span(placer, AMPLIFIED_BP)?;
     let haplotype = placer.rng.draw_below(2);
-    let chromosomes = |haplotype: usize| placer.tumour.karyotypes[0][haplotype].chromosome_copies()[span.contig];
+    let chromosomes = |haplotype: usize| placer.tumour.karyotypes[0][haplotype].copies_per_chromosome()[span.contig];
     let (own, other) = (chromosomes(haplotype), chromosomes(1 - haplotype));
     let tandem = copies.saturating_sub(other).checked_div(own)?.max(2);
     let variant = StructuralVariant::Amplification { span, copies: tandem };

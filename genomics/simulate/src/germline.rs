@@ -65,7 +65,7 @@ pub(crate) fn place_germline_variants(
     occupied: &mut OccupiedRegions,
     rng: &mut Rng,
 ) -> Vec<GermlineVariant> {
-    let maker = SmallVariantGenerator::find_repeats(genome, occupied);
+    let maker = SmallVariantGenerator::for_genome(genome, occupied);
     let known = genome.num_known_bases() as f64;
     let (snvs, indels) = ((known * params.snv_rate) as usize, (known * params.indel_rate) as usize);
     let mut found = vec![];

@@ -5,25 +5,25 @@ use crate::genome::Genome;
 /// For each contig: which of the two haplotypes (maternal, paternal) a healthy cell has. Contigs beyond the end of the
 /// list have both.
 #[derive(Debug, Clone)]
-pub struct HealthyPloidy(Vec<[bool; 2]>);
+pub(crate) struct HealthyPloidy(Vec<[bool; 2]>);
 
 /// Sex chromosomes of a male, and whether a cell has the maternal and the paternal haplotype of each.
 const MALE_SEX_CHROMOSOMES: [(&str, [bool; 2]); 2] = [("chrX", [true, false]), ("chrY", [false, true])];
 
 impl HealthyPloidy {
     /// Creates a ploidy with two haplotypes of all contigs.
-    pub fn all_diploid() -> Self {
+    pub(crate) fn all_diploid() -> Self {
         HealthyPloidy(vec![])
     }
 
     /// Creates the ploidy of a male: one haplotype of chrX and of chrY, two of all other contigs.
-    pub fn for_male(genome: &Genome) -> Self {
+    pub(crate) fn for_male(genome: &Genome) -> Self {
         let of = |name: &String| MALE_SEX_CHROMOSOMES.iter().find(|m| m.0 == name).map_or([true; 2], |m| m.1);
         HealthyPloidy(genome.names.iter().map(of).collect())
     }
 
     /// Returns whether a healthy cell has the first and the second haplotype of a contig.
-    pub fn present_haplotypes(&self, contig: usize) -> [bool; 2] {
+    pub(crate) fn present_haplotypes(&self, contig: usize) -> [bool; 2] {
         self.0.get(contig).copied().unwrap_or([true; 2])
     }
 
@@ -33,7 +33,7 @@ impl HealthyPloidy {
     }
 
     /// Returns the number of bases in a healthy cell, relative to two copies of all contigs.
-    pub fn relative_dna_content(&self, genome: &Genome) -> f64 {
+    pub(crate) fn relative_dna_content(&self, genome: &Genome) -> f64 {
         let cell: usize = genome.seqs.iter().enumerate().map(|(i, seq)| self.copy_number(i) * seq.len()).sum();
         cell as f64 / (2 * genome.length_bp()) as f64
     }

@@ -32,7 +32,7 @@ pub(crate) enum AmplifiedCopyAge {
 
 /// Small variants of one haplotype by contig: sorted, without overlaps, and not across breakpoints.
 #[derive(Debug, Default)]
-pub struct HaplotypeEdits<'a> {
+pub(crate) struct HaplotypeEdits<'a> {
     /// Variants that late copies have: all variants of the haplotype. Without amplification all segments are late.
     pub late: Vec<Vec<&'a SequenceEdit>>,
     /// Variants that early copies of amplified spans have: only those that are older than the amplification.
@@ -50,7 +50,7 @@ impl<'a> HaplotypeEdits<'a> {
 
 /// One haplotype of a cell: derived chromosomes, each a list of segments of the reference or of novel sequence.
 #[derive(Debug, Clone)]
-pub struct Karyotype {
+pub(crate) struct Karyotype {
     chromosomes: Vec<Vec<KaryotypeSegment>>,
     /// Number of copies of each chromosome in the cell.
     copies: Vec<usize>,
@@ -66,11 +66,11 @@ struct SegmentBoundary {
 
 /// Error if a translocation has both breakpoints on one derived chromosome.
 #[derive(Debug, PartialEq, Eq)]
-pub struct SameChromosomeError;
+pub(crate) struct SameChromosomeError;
 
 impl Karyotype {
     /// Creates a haplotype without variants: one chromosome per contig of the reference.
-    pub fn from_reference(genome: &Genome) -> Self {
+    pub(crate) fn from_reference(genome: &Genome) -> Self {
         let whole = |(contig, seq): (usize, &Arc<Vec<u8>>)| {
             vec![KaryotypeSegment {
                 source: SegmentSource::Reference(ContigSpan { contig, start: 0, end: seq.len() }),
@@ -85,7 +85,7 @@ impl Karyotype {
     }
 
     /// Creates the two haplotypes of a healthy cell, with the contigs that `ploidy` gives.
-    pub fn healthy_haplotypes(genome: &Genome, ploidy: &HealthyPloidy) -> [Karyotype; 2] {
+    pub(crate) fn healthy_haplotypes(genome: &Genome, ploidy: &HealthyPloidy) -> [Karyotype; 2] {
         [0, 1].map(|haplotype| {
             let copies = (0..genome.seqs.len()).map(|i| usize::from(ploidy.present_haplotypes(i)[haplotype]));
             Karyotype { copies: copies.collect(), ..Karyotype::from_reference(genome) }
@@ -99,13 +99,13 @@ impl Karyotype {
     }
 
     /// Returns the number of copies of each chromosome in the cell, in the order of [`Self::chromosome_sequences`].
-    pub fn chromosome_copies(&self) -> &[usize] {
+    pub(crate) fn copies_per_chromosome(&self) -> &[usize] {
         &self.copies
     }
 
     /// Returns the number of copies of a reference base that are due to additional copies of whole chromosomes. It is
     /// negative where a chromosome is lost.
-    pub fn extra_copies_at(&self, at: GenomePosition) -> f64 {
+    pub(crate) fn extra_copies_at(&self, at: GenomePosition) -> f64 {
         let covers = |p: &&KaryotypeSegment| match p.source {
             SegmentSource::Reference(span) => span.contig == at.contig && span.start <= at.pos && at.pos < span.end,
             SegmentSource::Novel(_) => false,
@@ -147,7 +147,7 @@ impl Karyotype {
     ///
     /// # Errors
     /// Returns an error if a translocation has both breakpoints on one derived chromosome.
-    pub fn apply_structural_variant(&mut self, variant: &StructuralVariant) -> Result<(), SameChromosomeError> {
+    pub(crate) fn apply_structural_variant(&mut self, variant: &StructuralVariant) -> Result<(), SameChromosomeError> {
         match variant {
             StructuralVariant::Deletion(span) => {
                 let at = self.isolate_segment(*span);
@@ -255,7 +255,7 @@ impl Karyotype {
     }
 
     /// Returns the sequence of each chromosome with the small variants `edits` applied.
-    pub fn chromosome_sequences<'a>(
+    pub(crate) fn chromosome_sequences<'a>(
         &'a self,
         genome: &'a Genome,
         edits: &HaplotypeEdits<'a>,

@@ -33,7 +33,7 @@ pub(crate) fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedV
     if params.clusters + params.mnvs == 0 {
         return Ok(());
     }
-    let maker = SmallVariantGenerator::find_repeats(placer.genome, placer.occupied);
+    let maker = SmallVariantGenerator::for_genome(placer.genome, placer.occupied);
     for i in 0..params.clusters {
         let members = (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| propose_cluster(placer, &maker))

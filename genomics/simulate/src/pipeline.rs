@@ -26,7 +26,7 @@ use crate::recurrent_errors;
 use crate::repeat_map::RepeatMap;
 use crate::rng::RandomStream;
 use crate::samples::{PreparedSample, SampleSpec, SequencingInputs};
-use crate::sequencing::{self, FastqOutputOptions, FastqSink, ReadCounts};
+use crate::sequencing::{self, FastqSink, ReadCounts, SampleFastqSpec};
 use crate::somatic;
 use crate::synthetic_genome;
 use crate::targets::CaptureTargets;
@@ -245,7 +245,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
             OutputTarget::Stream(wanted, out) if *wanted == sample => FastqSink::Stream(&mut **out),
             OutputTarget::Stream(..) => return Ok(ReadCounts::default()),
         };
-        let output = FastqOutputOptions {
+        let output = SampleFastqSpec {
             interleaved: matches!(sink, FastqSink::Stream(_)),
             sample: name,
             contigs: &genome.names,

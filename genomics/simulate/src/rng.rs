@@ -49,39 +49,39 @@ pub(crate) enum RandomStream {
 impl Rng {
     /// Creates the generator of the random stream with this seed and these labels, such as a purpose and a block
     /// number. Streams with different labels are independent, so threads may process blocks in any order.
-    pub fn from_labels(seed: u64, labels: &[u64]) -> Self {
+    pub(crate) fn from_labels(seed: u64, labels: &[u64]) -> Self {
         let start = mix_bits(seed.wrapping_add(GOLDEN_GAMMA));
         Rng(labels.iter().fold(start, |s, &l| mix_bits(s ^ mix_bits(l.wrapping_add(GOLDEN_GAMMA)))))
     }
 
     /// Draws 64 random bits.
     #[inline]
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
         mix_bits(self.0)
     }
 
     /// Draws a uniform integer in `0..n`; `n` must not be 0.
     #[inline]
-    pub fn draw_below(&mut self, n: usize) -> usize {
+    pub(crate) fn draw_below(&mut self, n: usize) -> usize {
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
     }
 
     /// Draws a uniform number in `[0, 1)`.
     #[inline]
-    pub fn draw_unit_interval(&mut self) -> f64 {
+    pub(crate) fn draw_unit_interval(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Draws `true` with probability `p`.
     #[inline]
-    pub fn draw_bernoulli(&mut self, p: f64) -> bool {
+    pub(crate) fn draw_bernoulli(&mut self, p: f64) -> bool {
         self.draw_unit_interval() < p
     }
 
     /// Draws from the geometric distribution: the number of failures before the first success, which has probability
     /// `p`.
-    pub fn draw_geometric(&mut self, p: f64) -> usize {
+    pub(crate) fn draw_geometric(&mut self, p: f64) -> usize {
         if p <= 0.0 {
             return usize::MAX;
         }
@@ -90,7 +90,7 @@ impl Rng {
     }
 
     /// Draws from the normal distribution (Box–Muller).
-    pub fn draw_gaussian(&mut self, mean: f64, sd: f64) -> f64 {
+    pub(crate) fn draw_gaussian(&mut self, mean: f64, sd: f64) -> f64 {
         let radius = (-2.0 * (1.0 - self.draw_unit_interval()).ln()).sqrt();
         mean + sd * radius * (std::f64::consts::TAU * self.draw_unit_interval()).cos()
     }
@@ -112,7 +112,7 @@ impl Rng {
     }
 
     /// Draws one of `items` uniformly.
-    pub fn choose_item<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub(crate) fn choose_item<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.draw_below(items.len())]
     }
 
@@ -124,7 +124,7 @@ impl Rng {
     }
 
     /// Draws a random base, which is G or C with probability `gc`.
-    pub fn draw_base(&mut self, gc: f64) -> u8 {
+    pub(crate) fn draw_base(&mut self, gc: f64) -> u8 {
         let pair = if self.draw_bernoulli(gc) { b"GC" } else { b"AT" };
         pair[self.draw_below(2)]
     }

@@ -50,7 +50,7 @@ struct CompactTandemRepeat {
 
 impl<'a> SmallVariantGenerator<'a> {
     /// Finds the tandem repeats of the genome, in the spans in which `occupied` allows random positions.
-    pub(crate) fn find_repeats(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
+    pub(crate) fn for_genome(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
         let mut tracts = [vec![], vec![]];
         for (contig, seq) in genome.seqs.iter().enumerate() {
             let mut found = tandem_repeats::list_tandem_repeats(seq);

@@ -184,7 +184,7 @@ pub(crate) fn left_align_span(mut span: ContigSpan, seq: &[u8]) -> ContigSpan {
 }
 
 fn place_small_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
-    let maker = SmallVariantGenerator::find_repeats(placer.genome, placer.occupied);
+    let maker = SmallVariantGenerator::for_genome(placer.genome, placer.occupied);
     let in_tandem = (params.indels as f64 * params.tandem_share).round() as usize;
     for i in 0..params.snvs + params.indels {
         let kind = match i {

@@ -10,7 +10,7 @@ use crate::variant::{GenomePosition, SequenceEdit, StructuralVariant};
 
 /// A small or structural variant, with the haplotype and clone that have it.
 #[derive(Debug, Clone)]
-pub struct PlacedVariant<V> {
+pub(crate) struct PlacedVariant<V> {
     /// The variant: its position and the change of the sequence.
     pub variant: V,
     /// Index of the haplotype that has the variant, 0 or 1.
@@ -26,14 +26,14 @@ pub struct PlacedVariant<V> {
 
 impl<V> PlacedVariant<V> {
     /// Creates a variant that all copies of its haplotype have and that is in no cluster.
-    pub fn on_all_copies(variant: V, haplotype: usize, clone: usize) -> Self {
+    pub(crate) fn on_all_copies(variant: V, haplotype: usize, clone: usize) -> Self {
         PlacedVariant { variant, haplotype, clone, carriers: CarrierCopies::All, cluster: None }
     }
 }
 
 /// Which copies of an amplified span have a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CarrierCopies {
+pub(crate) enum CarrierCopies {
     /// All copies: the variant is older than the amplification, or the span is not amplified.
     All,
     /// About half of the copies: the variant arose during the amplification.
@@ -62,7 +62,7 @@ pub struct Tumour {
 
 /// A structural variant with the values that the truth reports.
 #[derive(Debug)]
-pub struct StructuralEvent {
+pub(crate) struct StructuralEvent {
     /// The structural variant: which ranges of the reference are deleted, copied, inverted or joined.
     pub variant: StructuralVariant,
     /// Index of the haplotype that has the variant, 0 or 1.
@@ -81,7 +81,7 @@ impl Tumour {
     ///
     /// # Errors
     /// Returns an error if a share is negative or the sum of the shares is above 1.
-    pub fn without_variants(genome: &Genome, subclones: &[f64], ploidy: HealthyPloidy) -> Result<Self> {
+    pub(crate) fn without_variants(genome: &Genome, subclones: &[f64], ploidy: HealthyPloidy) -> Result<Self> {
         let subclonal: f64 = subclones.iter().sum();
         if subclonal > 1.0 + 1e-9 || subclones.iter().any(|&f| f < 0.0) {
             let message = "the subclones' shares must not be negative, and sum up to at most 1; make them smaller";
@@ -113,8 +113,8 @@ impl Tumour {
     }
 
     /// Returns whether all tumour cells lost a haplotype of a contig.
-    pub fn is_haplotype_lost(&self, contig: usize, haplotype: usize) -> bool {
-        self.karyotypes[0][haplotype].chromosome_copies()[contig] == 0
+    pub(crate) fn is_haplotype_lost(&self, contig: usize, haplotype: usize) -> bool {
+        self.karyotypes[0][haplotype].copies_per_chromosome()[contig] == 0
     }
 
     /// Returns the structural variant whose affected span contains a position, if any.
@@ -142,12 +142,12 @@ impl Tumour {
     }
 
     /// Returns whether the tumour has a haplotype on which a small variant can be placed at a position.
-    pub fn has_haplotype_for(&self, at: GenomePosition) -> bool {
+    pub(crate) fn has_haplotype_for(&self, at: GenomePosition) -> bool {
         self.required_haplotype(at).is_none_or(|haplotype| !self.is_haplotype_lost(at.contig, haplotype))
     }
 
     /// Draws the haplotype of a small variant, and which copies of the haplotype have the variant.
-    pub fn draw_haplotype_and_copies(&self, at: GenomePosition, rng: &mut Rng) -> (usize, CarrierCopies) {
+    pub(crate) fn draw_haplotype_and_copies(&self, at: GenomePosition, rng: &mut Rng) -> (usize, CarrierCopies) {
         let mut haplotype = self.required_haplotype(at).unwrap_or_else(|| rng.draw_below(2));
         if self.is_haplotype_lost(at.contig, haplotype) {
             haplotype = 1 - haplotype;
@@ -197,7 +197,7 @@ impl Tumour {
 
     /// Returns the structural variants with the values that the truth reports. Deletions within amplified spans come
     /// last. `purity` is the share of tumour cells in the sample.
-    pub fn structural_events(&self, purity: f64) -> Vec<StructuralEvent> {
+    pub(crate) fn structural_events(&self, purity: f64) -> Vec<StructuralEvent> {
         let event = |p: &PlacedVariant<StructuralVariant>| {
             let cut = p.variant.breakpoints()[0];
             // The base left of the breakpoint has as many copies as its chromosome.

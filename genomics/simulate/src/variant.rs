@@ -2,7 +2,7 @@
 
 /// A position between two reference bases: `pos - 1` and `pos`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GenomePosition {
+pub(crate) struct GenomePosition {
     /// Index of the contig in the genome.
     pub contig: usize,
     /// Position of the base to the right, 0-based.
@@ -11,7 +11,7 @@ pub struct GenomePosition {
 
 /// The bases `start..end` of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ContigSpan {
+pub(crate) struct ContigSpan {
     /// Index of the contig in the genome.
     pub contig: usize,
     /// First base, 0-based.
@@ -27,14 +27,14 @@ impl ContigSpan {
     }
 
     /// Returns the positions at the start and at the end of the span.
-    pub fn start_and_end_positions(&self) -> [GenomePosition; 2] {
+    pub(crate) fn start_and_end_positions(&self) -> [GenomePosition; 2] {
         [self.start, self.end].map(|pos| GenomePosition { contig: self.contig, pos })
     }
 }
 
 /// A replacement of reference bases by other bases: an SNV, an MNV, a deletion or an insertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SequenceEdit {
+pub(crate) struct SequenceEdit {
     /// Position of the first replaced base.
     pub position: GenomePosition,
     /// Reference bases that are removed; empty for an insertion.
@@ -45,12 +45,12 @@ pub struct SequenceEdit {
 
 impl SequenceEdit {
     /// Returns the position one past the last removed reference base.
-    pub fn reference_end(&self) -> usize {
+    pub(crate) fn reference_end(&self) -> usize {
         self.position.pos + self.removed.len()
     }
 
     /// Returns the span of the removed reference bases; empty for an insertion.
-    pub fn reference_span(&self) -> ContigSpan {
+    pub(crate) fn reference_span(&self) -> ContigSpan {
         ContigSpan { contig: self.position.contig, start: self.position.pos, end: self.reference_end() }
     }
 
@@ -65,7 +65,7 @@ impl SequenceEdit {
     }
 
     /// Left-aligns a pure insertion or deletion; `seq` is the sequence of the contig. Other edits are unchanged.
-    pub fn left_align(&mut self, seq: &[u8]) {
+    pub(crate) fn left_align(&mut self, seq: &[u8]) {
         let allele = match (self.removed.is_empty(), self.added.is_empty()) {
             (true, false) => &mut self.added,
             (false, true) => &mut self.removed,
@@ -84,7 +84,7 @@ impl SequenceEdit {
 
 /// A change of 50 bp or more: which ranges of the reference are deleted, copied, inverted or joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StructuralVariant {
+pub(crate) enum StructuralVariant {
     Deletion(ContigSpan),
     /// Insertion of novel bases.
     Insertion(GenomePosition, Vec<u8>),
@@ -169,7 +169,7 @@ impl StructuralVariant {
     }
 
     /// Returns the span that is deleted, amplified, inverted or copied; `None` for insertions and translocations.
-    pub fn affected_span(&self) -> Option<ContigSpan> {
+    pub(crate) fn affected_span(&self) -> Option<ContigSpan> {
         match self {
             StructuralVariant::Deletion(s)
             | StructuralVariant::Duplication(s)

@@ -1,7 +1,7 @@
 //! Summary of a finished call: the data that the VCF, `summary.json` and the report show.
 
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
-use genuma_pair::marker_kmers::karyotype_and_screen::KaryotypeAndScreen;
+use genuma_pair::marker_kmers::contig_copies_and_screen::ContigCopiesAndScreen;
 use genuma_work::cost::UnitCost;
 use genuma_work::counters::RunCounters;
 use genuma_work::timeline::Timeline;
@@ -75,7 +75,7 @@ pub struct CallSummary {
     #[serde(rename = "library")]
     pub libraries: SamplePairLibraryMetrics,
     /// Depths of reference contigs and of screened sequences, from marker k-mers.
-    pub known_sequences: KaryotypeAndScreen,
+    pub known_sequences: ContigCopiesAndScreen,
     /// Facts about the normal, the first tumour and its calls: contamination, purity, mutation burden and others.
     pub sample_summary: SampleSummary,
     /// Summaries of the tumours after the first, in their order; empty with a single tumour.
@@ -131,7 +131,7 @@ impl CallSummary {
             spectra: Vec::new(),
             depths: self.depths.clone(),
             libraries: other.libraries.clone(),
-            known_sequences: KaryotypeAndScreen::default(),
+            known_sequences: ContigCopiesAndScreen::default(),
             sample_summary: other.sample_summary.clone(),
             other_tumours: Vec::new(),
             screened_calls: Vec::new(),

@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use genuma_kmers::{
-    BinGrid, CountForecast, CountParams, CountResult, ExpectedInput, MAX_PARTITIONS, MAX_SAMPLES, Partition,
+    BinGrid, CountForecast, CountParams, CountResult, ExpectedKmers, MAX_PARTITIONS, MAX_SAMPLES, Partition,
     PartitionOutcome, PreparePair, RootCounters, ShardKmerIndex, count_in_partitions,
 };
-use genuma_pair::assay::{Assay, AssayHints, FragmentEnds};
+use genuma_pair::assay::{Assay, AssayHints, FragmentEndKind};
 use genuma_pair::check::expected_pairs_per_sample;
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::library::{LibraryTally, LibraryTallyCollector, RawAndTrimmedPair};
 use genuma_pair::library_model::LibraryModel;
-use genuma_pair::marker_kmers::karyotype_and_screen::{KaryotypeAndScreen, ReadAndKmerTotals};
+use genuma_pair::marker_kmers::contig_copies_and_screen::{ContigCopiesAndScreen, ReadAndKmerTotals};
 use genuma_pair::marker_kmers::{MarkerKmers, MarkerTally};
 use genuma_pair::pair_summary::SamplePairEvidence;
 use genuma_pair::sketch::{KmerSketch, SketchParams};
@@ -88,7 +88,7 @@ pub struct CallCounts {
     pub libraries: Vec<SamplePairLibraryMetrics>,
     /// Depths of reference contigs and of screened sequences in the normal and the first tumour, estimated from marker
     /// k-mers.
-    pub known_sequences: KaryotypeAndScreen,
+    pub known_sequences: ContigCopiesAndScreen,
     /// Depths of the targets; `None` without targets.
     pub target_depths: Option<TargetDepths>,
     /// For each tumour, what the k-mer sketch of the tumour and the normal shows: sites, depths, and a summary with
@@ -119,7 +119,7 @@ const RECRUITED_BYTES_PER_BASE: f64 = 1.0 / 16.0;
 pub fn packed_reads_budget_bytes(
     params: &CountParams,
     samples: usize,
-    expected: &ExpectedInput,
+    expected: &ExpectedKmers,
     estimate: &ReadEstimate,
 ) -> Option<u64> {
     let budget_bytes = min_packed_reads_bytes(params, estimate);
@@ -133,7 +133,7 @@ pub fn packed_reads_budget_bytes(
 pub fn scratch_bytes_for_packed_reads(
     params: &CountParams,
     samples: usize,
-    expected: &ExpectedInput,
+    expected: &ExpectedKmers,
     estimate: &ReadEstimate,
 ) -> u64 {
     let none = CountParams { max_scratch_bytes: 0, ..params.clone() };
@@ -146,7 +146,7 @@ pub fn scratch_bytes_for_packed_reads(
 
 /// Number of partitions into which the k-mers of `samples` samples must be divided: see
 /// [`CountParams::partitions_needed`].
-fn num_partitions(params: &CountParams, samples: usize, expected: &ExpectedInput) -> Option<u32> {
+fn num_partitions(params: &CountParams, samples: usize, expected: &ExpectedKmers) -> Option<u32> {
     match samples {
         0..=2 => params.partitions_needed::<2>(expected),
         3 | 4 => params.partitions_needed::<4>(expected),
@@ -156,7 +156,7 @@ fn num_partitions(params: &CountParams, samples: usize, expected: &ExpectedInput
 
 /// Expected memory and scratch use of counting the k-mers of `samples` samples: see
 /// [`CountParams::forecast_resources`].
-pub fn plan_counting(params: &CountParams, samples: usize, expected: &ExpectedInput) -> Option<CountForecast> {
+pub fn plan_counting(params: &CountParams, samples: usize, expected: &ExpectedKmers) -> Option<CountForecast> {
     match samples {
         0..=2 => params.forecast_resources::<2>(expected),
         3 | 4 => params.forecast_resources::<4>(expected),
@@ -475,7 +475,7 @@ impl CountingUnit<'_> {
         let mut novel: u64 = loaded.iter().map(|result| result.novel_candidates).sum();
         let mut models = loaded.first().map(|result| result.library_models.clone());
         let estimate = each.into_iter().sum();
-        let expected = ExpectedInput::from_read_estimate(&estimate, self.params.k);
+        let expected = ExpectedKmers::from_read_estimate(&estimate, self.params.k);
         let piped = self.lanes.iter().any(Lane::has_pipe);
         let budget_bytes = match piped {
             // The number of reads in a pipe is unknown.
@@ -523,7 +523,7 @@ impl CountingUnit<'_> {
     }
 
     /// Number of partitions that will probably suffice.
-    fn num_partitions(&self, expected: &ExpectedInput) -> Result<u32, Error> {
+    fn num_partitions(&self, expected: &ExpectedKmers) -> Result<u32, Error> {
         num_partitions(&self.params, self.samples.num_samples(), expected).ok_or_else(|| {
             Error::Input(format!(
                 "about {:.0} GB of k-mers would need more than {MAX_PARTITIONS} passes over all reads: set --scratch {}G or more, or raise --memory",
@@ -913,7 +913,7 @@ impl CountingUnit<'_> {
         }
         let is_targeted = target_tally.is_some() || LibraryModel::has_targeted_assay(&library_models);
         let fragment_ends = LibraryModel::fragment_ends_by_sample(&library_models);
-        for (sample, _) in fragment_ends.iter().enumerate().filter(|(_, ends)| **ends == FragmentEnds::Fixed) {
+        for (sample, _) in fragment_ends.iter().enumerate().filter(|(_, ends)| **ends == FragmentEndKind::Fixed) {
             let what = "pairs of fragments with fixed ends (amplicons), each of which counts as a molecule";
             let line = format!("{}: {what}", self.samples.display_name(sample));
             ledger.add_produced("count", &line, trimmed[sample].pairs);
@@ -979,7 +979,7 @@ impl CountingUnit<'_> {
             }
         });
         let mut known =
-            marks.map_or_else(KaryotypeAndScreen::default, |marks| KaryotypeAndScreen::from_tally(&marks, reads));
+            marks.map_or_else(ContigCopiesAndScreen::default, |marks| ContigCopiesAndScreen::from_tally(&marks, reads));
         if !self.samples.has_normal() {
             // Copy numbers and sex are those of the normal and of the tumour relative to it.
             known.karyotype = None;
@@ -1080,7 +1080,7 @@ impl LibrarySketches {
         let models: Vec<LibraryModel> = sketches.iter().zip(&tallies[1..]).map(model).collect();
         for (sketch, model) in sketches.iter_mut().zip(&models) {
             for (sample, library) in [&model.normal, &model.tumour].into_iter().enumerate() {
-                if library.fragment_ends == FragmentEnds::Fixed {
+                if library.fragment_ends == FragmentEndKind::Fixed {
                     sketch.treat_pairs_as_molecules(sample);
                 }
             }

@@ -49,11 +49,11 @@ pub(crate) fn is_divergent<'a>(
                 support.alternative == 0 && support.reference >= MIN_EXCLUDING_MOLECULES
             })
     };
-    small().count() >= MIN_DIVERGENT_CHANGES && !is_kataegis(small()) && !is_excluded()
+    small().count() >= MIN_DIVERGENT_CHANGES && !are_mostly_deaminations(small()) && !is_excluded()
 }
 
 /// Whether nearly all small changes are deaminated cytosines.
-pub(crate) fn is_kataegis<'a>(small: impl Iterator<Item = &'a Change> + Clone) -> bool {
+pub(crate) fn are_mostly_deaminations<'a>(small: impl Iterator<Item = &'a Change> + Clone) -> bool {
     let others = small.clone().filter(|change| !is_deamination(change)).count();
     let [most, of] = MAX_OTHER_KATAEGIS_SHARE;
     others * of <= small.count() * most
@@ -137,7 +137,7 @@ pub(crate) fn is_contig_of_paralog(changes: &[GenotypedChange<'_>], normal_has_t
     let not_germline = small().filter(|genotyped| !genotyped.is_germline).count();
     let enough =
         small().count() >= MIN_ALL_PARALOG_CHANGES || not_germline >= MIN_PARALOG_CHANGES && !normal_has_tumour;
-    if !enough || is_kataegis(small().map(|genotyped| genotyped.change)) {
+    if !enough || are_mostly_deaminations(small().map(|genotyped| genotyped.change)) {
         return false;
     }
     let mut changes_of_molecule: HashMap<u32, usize> = HashMap::new();

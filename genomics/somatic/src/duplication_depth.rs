@@ -94,8 +94,9 @@ impl<'a> UnchangedAlleleEnds<'a> {
         })
     }
 
-    /// For each end, the number of bases that the read has beyond it on the shorter side; `None` if the read does not
-    /// cross this end. `offsets` are the contig positions at which the read may start.
+    /// For each end of the stretch, how far the read extends across it: the smaller of its numbers of bases before and
+    /// after the end. `None` if the read does not cross the end, or does not match the sequence without the change
+    /// there. `offsets` are the contig positions at which the read may start.
     pub(crate) fn ends_crossed_by_read(&self, read: &OwnedRead, offsets: &[i32]) -> [Option<usize>; 2] {
         let starts = || offsets.iter().flat_map(|offset| self.shifts.map(|shift| offset + shift));
         self.ends.each_ref().map(|end| starts().find_map(|start| self.bases_beside_end(end, read, start)))

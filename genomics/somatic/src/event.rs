@@ -9,7 +9,7 @@ use crate::change::{
     self, Breakend, Change, MAX_BREAKEND_SHIFT_BP, MIN_STRUCTURAL_BP, RetainedSide, are_breakends_near,
     change_sort_position, is_same_breakpoint, is_small_variant,
 };
-use crate::genotype::{ErrorFrequency, Filter, MIN_CALL_MOLECULES};
+use crate::genotype::{ErrorFrequency, Filter, MIN_CALL_MOLECULES_COMMON_ERROR};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
 use crate::pcr_errors;
@@ -111,7 +111,7 @@ impl CallThresholds {
             may_raise_quality: false,
             has_unknown_duplicates: false,
             min_quality,
-            min_molecules: MIN_CALL_MOLECULES,
+            min_molecules: MIN_CALL_MOLECULES_COMMON_ERROR,
         }
     }
 }
@@ -165,8 +165,9 @@ fn may_be_fold_back_artefact(call: &VariantCall, [inverted, local]: [ArtefactLim
 /// Small variants are not filtered if the measured error rate is so low that two molecules suffice: their quality
 /// decides.
 fn filter_two_molecule_calls(calls: &mut [VariantCall], thresholds: &CallThresholds) {
-    let two_suffice =
-        |c: &VariantCall| thresholds.min_molecules < MIN_CALL_MOLECULES && matches!(c.change, Change::Allele { .. });
+    let two_suffice = |c: &VariantCall| {
+        thresholds.min_molecules < MIN_CALL_MOLECULES_COMMON_ERROR && matches!(c.change, Change::Allele { .. })
+    };
     let passing = |calls: &[VariantCall], few: bool| {
         let is = |c: &&VariantCall| {
             c.error_frequency == ErrorFrequency::Rare && c.genotype.filters.is_empty() && !two_suffice(c)
@@ -174,14 +175,14 @@ fn filter_two_molecule_calls(calls: &mut [VariantCall], thresholds: &CallThresho
         calls
             .iter()
             .filter(is)
-            .filter(|c| ((c.genotype.tumour.alternative as usize) < MIN_CALL_MOLECULES) == few)
+            .filter(|c| ((c.genotype.tumour.alternative as usize) < MIN_CALL_MOLECULES_COMMON_ERROR) == few)
             .count()
     };
     if passing(calls, true) as f64 <= GENOTYPE_MODEL_PARAMS.max_two_molecule_call_share * passing(calls, false) as f64 {
         return;
     }
     for call in calls {
-        if (call.genotype.tumour.alternative as usize) < MIN_CALL_MOLECULES && !two_suffice(call) {
+        if (call.genotype.tumour.alternative as usize) < MIN_CALL_MOLECULES_COMMON_ERROR && !two_suffice(call) {
             call.genotype.filters.insert(Filter::FewReads);
         }
     }

@@ -166,12 +166,12 @@ impl<'a> LocusEvidence<'a> {
 
     /// Votes of the molecules on change `f`: for each sample, sorted by read pair.
     pub fn molecule_votes(&self, f: usize) -> Vec<Vec<MoleculeVote>> {
-        self.votes_and_slippage(f).0
+        self.votes_and_slippage_rate(f).0
     }
 
     /// Votes of the molecules on change `f`, and the rate at which slippage of a repeat looks like the change; the rate
     /// is 0 if `f` is not a length change of a repeat.
-    pub(crate) fn votes_and_slippage(&self, f: usize) -> (Vec<Vec<MoleculeVote>>, SlippageRate) {
+    pub(crate) fn votes_and_slippage_rate(&self, f: usize) -> (Vec<Vec<MoleculeVote>>, SlippageRate) {
         let length =
             RepeatLengthChange::detect_length_change(self.contig, f, &self.read_likelihoods, self.reads, self.pairs);
         let slips = match &length {

@@ -2,7 +2,7 @@
 //! elements are.
 
 use crate::change::{change_sort_position, is_small_variant};
-use crate::genotype::{Filter, MIN_CALL_MOLECULES};
+use crate::genotype::{Filter, MIN_CALL_MOLECULES_COMMON_ERROR};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::{Locus, VariantCall};
 
@@ -11,7 +11,7 @@ use crate::locus::{Locus, VariantCall};
 fn is_copy_difference(call: &VariantCall) -> bool {
     is_small_variant(&call.change)
         && !call.genotype.filters.contains(&Filter::Germline)
-        && call.genotype.tumour.alternative as usize >= MIN_CALL_MOLECULES
+        && call.genotype.tumour.alternative as usize >= MIN_CALL_MOLECULES_COMMON_ERROR
 }
 
 /// Numbers of differences between a contig and the genome at its locus, by whether other members of the repeat family

@@ -69,7 +69,7 @@ impl GeneFile {
 
 impl GeneAnnotation {
     /// Text for the log: numbers of genes and transcripts that were read.
-    pub fn describe_genes(&self) -> String {
+    pub fn describe_gene_counts(&self) -> String {
         format!("{} genes, {} transcripts", self.model.genes.len(), self.model.transcripts.len())
     }
 

@@ -295,7 +295,7 @@ impl GenotypingParams {
             slippage_rate: SlippageRate::default(),
             num_molecules: [0; 2],
             min_quality: GENOTYPE_MODEL_PARAMS.min_quality,
-            min_molecules: MIN_CALL_MOLECULES,
+            min_molecules: MIN_CALL_MOLECULES_COMMON_ERROR,
             prior_log_odds: GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds,
             mapq: 60,
             error_probability: match error_frequency {
@@ -328,7 +328,7 @@ impl GenotypingParams {
 
 /// Minimum number of distinct molecules of a call whose change looks like a common error, unless the measured error
 /// rate allows fewer (see [`min_call_molecules`]).
-pub const MIN_CALL_MOLECULES: usize = GENOTYPE_MODEL_PARAMS.min_molecules;
+pub const MIN_CALL_MOLECULES_COMMON_ERROR: usize = GENOTYPE_MODEL_PARAMS.min_molecules;
 /// Minimum number of distinct molecules of a call whose change looks like a rare error.
 pub const MIN_CALL_MOLECULES_RARE_ERROR: usize = GENOTYPE_MODEL_PARAMS.min_molecules_rare_error;
 
@@ -339,7 +339,7 @@ pub fn min_call_molecules(error_rate: Option<f64>) -> usize {
     // docs/model/genotype.md (10)
     match error_rate {
         Some(rate) if rate <= GENOTYPE_MODEL_PARAMS.max_two_molecule_error_rate => MIN_CALL_MOLECULES_RARE_ERROR,
-        _ => MIN_CALL_MOLECULES,
+        _ => MIN_CALL_MOLECULES_COMMON_ERROR,
     }
 }
 

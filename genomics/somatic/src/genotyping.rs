@@ -6,7 +6,7 @@ use std::path::Path;
 
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::library_model::LibraryModel;
-use genuma_pair::marker_kmers::karyotype_and_screen::KaryotypeAndScreen;
+use genuma_pair::marker_kmers::contig_copies_and_screen::ContigCopiesAndScreen;
 use genuma_pair::pair_summary::SamplePairEvidence;
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
@@ -75,7 +75,7 @@ pub struct FinishedCall {
     /// For each tumour, the library metrics of the tumour and the normal.
     pub libraries: Vec<SamplePairLibraryMetrics>,
     /// Depths of reference contigs and of screened sequences, estimated from marker k-mers.
-    pub known_sequences: KaryotypeAndScreen,
+    pub known_sequences: ContigCopiesAndScreen,
     /// For each tumour, facts about the tumour, the normal and the calls.
     pub sample_summaries: Vec<SampleSummary>,
     /// Whether `genome` is a reference. Otherwise it consists of the assembled contigs of the normal.

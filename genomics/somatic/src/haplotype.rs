@@ -9,7 +9,7 @@ use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{self, Change};
 
 /// Maximum number of small changes of a contig for which haplotypes with only one of the changes are also made.
-pub(crate) const MAX_SINGLE_CHANGE_HAPLOTYPES: usize = 6;
+pub(crate) const MAX_CHANGES_FOR_SINGLE_CHANGE_HAPLOTYPES: usize = 6;
 
 /// A sequence from which reads of a locus may come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,8 @@ struct ContigStretch<'a> {
 }
 
 impl ContigStretch<'_> {
-    /// Whether the stretch has change `f` (if the change is not undone); `None` if it does not cover the position.
+    /// Whether the stretch has change `f`, before small changes are undone; `None` if it does not cover the position of
+    /// `f`. It lacks the junction at which it ends.
     fn has_change(&self, f: &ContigChange) -> Option<bool> {
         let parted = !matches!(f.change, Change::Allele { .. });
         // At its own junction the stretch continues as the normal does.
@@ -146,7 +147,7 @@ fn junction_sides<'a>(contig: &AlignedContig, f: &'a ContigChange) -> Vec<Contig
 fn kept_change_sets(n: usize) -> Vec<Vec<bool>> {
     let mut all = vec![vec![true; n], vec![false; n]];
     all.extend((0..n).map(|one| (0..n).map(|i| i != one).collect()));
-    if n <= MAX_SINGLE_CHANGE_HAPLOTYPES {
+    if n <= MAX_CHANGES_FOR_SINGLE_CHANGE_HAPLOTYPES {
         all.extend((0..n).map(|one| (0..n).map(|i| i == one).collect()));
     }
     all

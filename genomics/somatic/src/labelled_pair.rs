@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use genuma_kmers::MAX_K;
-use genuma_pair::assay::FragmentEnds;
+use genuma_pair::assay::FragmentEndKind;
 use genuma_reads::ReadPair;
 use serde::{Deserialize, Serialize};
 
@@ -336,7 +336,7 @@ pub fn remove_recurrent_errors(
 /// Keeps one pair of each molecule: the pair with the highest sum of base qualities, or the first of several such
 /// pairs. In samples with fixed fragment ends (`fragment_ends`, by sample) a pair without a UMI is a molecule of its
 /// own. The result is sorted by name and bases.
-pub fn remove_duplicates(mut labelled: Vec<LabelledPair>, fragment_ends: &[FragmentEnds]) -> Vec<LabelledPair> {
+pub fn remove_duplicates(mut labelled: Vec<LabelledPair>, fragment_ends: &[FragmentEndKind]) -> Vec<LabelledPair> {
     labelled.sort_unstable_by(LabelledPair::compare_by_name);
     let members: Vec<u32> = (0..labelled.len() as u32).collect();
     let quality = |pair: &LabelledPair| pair.mates.iter().flat_map(PackedRead::qualities).map(u64::from).sum::<u64>();

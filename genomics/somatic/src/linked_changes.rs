@@ -24,7 +24,7 @@ pub(crate) struct ChangeWithVotes<'a> {
 
 /// Evidence for one change from other small changes on its haplotype.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Linkage {
+pub(crate) struct LinkageEvidence {
     /// Whether the tumour molecules with the change also have another small change that is not a germline variant of
     /// the normal. In a cluster of deaminated cytosines (kataegis) the changes are mutations of one event, and none
     /// counts as linked.
@@ -43,12 +43,12 @@ const MIN_CLUSTER_CHANGES: usize = 6;
 
 /// Returns the linkage of each change of a contig with `contig_len` assembled bases. `in_normal` is the known ratio of
 /// the allele fraction in the normal to that in the tumour (tumour in normal); 0 if none is known.
-pub(crate) fn find_linkage(changes: &[ChangeWithVotes<'_>], contig_len: usize, in_normal: f64) -> Vec<Linkage> {
+pub(crate) fn find_linkage(changes: &[ChangeWithVotes<'_>], contig_len: usize, in_normal: f64) -> Vec<LinkageEvidence> {
     let small = || changes.iter().map(|own| own.change).filter(|change| is_small_variant(change));
     if small().nth(1).is_none() {
-        return vec![Linkage::default(); changes.len()];
+        return vec![LinkageEvidence::default(); changes.len()];
     }
-    let is_kataegis = divergence::is_kataegis(small());
+    let is_kataegis = divergence::are_mostly_deaminations(small());
     let is_germline = |own: &ChangeWithVotes<'_>| {
         AlleleSupport::from_votes(own.normal).allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction
     };
@@ -62,7 +62,7 @@ pub(crate) fn find_linkage(changes: &[ChangeWithVotes<'_>], contig_len: usize, i
         let is_linked = !is_kataegis && supports.iter().any(|(_, support)| support.is_in_phase());
         let together = supports.iter().filter(|(_, support)| support.arose_in_one_event()).map(|(g, _)| &changes[*g]);
         let haplotype: Vec<&ChangeWithVotes<'_>> = std::iter::once(own).chain(together).collect();
-        Linkage {
+        LinkageEvidence {
             is_linked,
             haplotype_log_ratio: haplotype_log_ratio(&haplotype, in_normal),
             cluster_log_odds: cluster_log_odds(haplotype.iter().map(|own| own.contig_range), contig_len),
@@ -73,7 +73,7 @@ pub(crate) fn find_linkage(changes: &[ChangeWithVotes<'_>], contig_len: usize, i
 
 /// Whether all changes of a contig are a cluster that arose in the tumour in one event: they are nearer to each other
 /// than differences of a paralog, and molecules of the normal lack their haplotype.
-pub(crate) fn is_somatic_cluster(linkage: &[Linkage]) -> bool {
+pub(crate) fn is_somatic_cluster(linkage: &[LinkageEvidence]) -> bool {
     let least = GENOTYPE_MODEL_PARAMS.linked_allele_log_odds;
     linkage
         .iter()
@@ -141,7 +141,7 @@ mod tests {
 
     /// The linkage of two changes at an allele fraction of one fifth. Half of the molecules cross both; `in_normal`
     /// molecules of the normal have the second change.
-    fn linkage_of(second: &Change, in_normal: u32) -> Vec<Linkage> {
+    fn linkage_of(second: &Change, in_normal: u32) -> Vec<LinkageEvidence> {
         let first = snv(100, b"A", b"G");
         // Pairs 0 to 9 have both changes and cross both; others cross one of them.
         let both = [votes(0, 10, 10), votes(10, 0, 20)].concat();
@@ -182,18 +182,18 @@ mod tests {
     fn changes_without_common_molecules_are_not_linked() {
         let alone = linkage_of(&snv(160, b"T", b"C"), 10);
         // The second change is germline.
-        assert_eq!(alone[0], Linkage::default());
+        assert_eq!(alone[0], LinkageEvidence::default());
         let junction = Change::Novel {
             end: crate::change::Breakend { chrom: 0, pos: 5, side: crate::change::RetainedSide::Left },
             sequence: b"ACGT".repeat(20),
         };
-        assert_eq!(linkage_of(&junction, 0), [Linkage::default(); 2]);
+        assert_eq!(linkage_of(&junction, 0), [LinkageEvidence::default(); 2]);
     }
 
     #[test]
     fn a_somatic_cluster_needs_both_kinds_of_evidence() {
         let linkage =
-            |cluster_log_odds, ratio| Linkage { is_linked: true, haplotype_log_ratio: ratio, cluster_log_odds };
+            |cluster_log_odds, ratio| LinkageEvidence { is_linked: true, haplotype_log_ratio: ratio, cluster_log_odds };
         let [both, shared] = [linkage(5.0, Some(6.0)), linkage(5.0, Some(3.0))];
         assert!(is_somatic_cluster(&[both; 10]));
         for other in [shared, linkage(5.0, None), linkage(0.0, Some(6.0))] {

@@ -10,7 +10,7 @@ use crate::fold_back;
 use crate::genotype::{self, Admixture, ErrorFrequency, Filter, Genotype};
 use crate::haplotype;
 use crate::known_variants::{KnownVariantFrequencies, PopulationFrequency};
-use crate::linked_changes::{self, ChangeWithVotes, Linkage};
+use crate::linked_changes::{self, ChangeWithVotes, LinkageEvidence};
 use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
 use crate::packed::OwnedRead;
 use crate::read_placement::PlacedRead;
@@ -79,7 +79,7 @@ struct ChangeVotes {
 impl ChangeVotes {
     /// Votes on change number `f` of the contig.
     fn from_evidence(evidence: &LocusEvidence<'_>, f: usize) -> ChangeVotes {
-        let (mut votes, slippage_rate) = evidence.votes_and_slippage(f);
+        let (mut votes, slippage_rate) = evidence.votes_and_slippage_rate(f);
         let tumours = votes.split_off(TUMOUR_SAMPLE.into());
         let pooled = genotype::pool_votes_of_samples(&tumours).into_owned();
         ChangeVotes { normal: votes.concat(), tumours, pooled, slippage_rate }
@@ -140,7 +140,7 @@ impl Locus {
     /// Whether the contig has more small changes than can be put on separate haplotypes.
     pub(crate) fn has_too_many_small_changes(&self) -> bool {
         let small = |f: &&crate::aligned_contig::ContigChange| matches!(f.change, Change::Allele { .. });
-        self.contig.changes.iter().filter(small).count() > haplotype::MAX_SINGLE_CHANGE_HAPLOTYPES
+        self.contig.changes.iter().filter(small).count() > haplotype::MAX_CHANGES_FOR_SINGLE_CHANGE_HAPLOTYPES
     }
 
     /// Positions on the genome that the contig's changes affect: index of the sequence and position.
@@ -296,7 +296,7 @@ impl Locus {
     }
 
     /// The linkage of each change, from the votes on all changes.
-    fn find_linkage(&self, votes: &[ChangeVotes], admixture: Admixture) -> Vec<Linkage> {
+    fn find_linkage(&self, votes: &[ChangeVotes], admixture: Admixture) -> Vec<LinkageEvidence> {
         let changes: Vec<ChangeWithVotes<'_>> = self
             .contig
             .changes

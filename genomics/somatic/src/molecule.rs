@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use genuma_pair::assay::FragmentEnds;
+use genuma_pair::assay::FragmentEndKind;
 use genuma_reads::umi::similar_umi_keys;
 pub use genuma_reads::umi::umi_key_of_name;
 
@@ -123,14 +123,14 @@ impl MoleculeAssignment {
     pub fn from_pairs<'a>(
         members: &[u32],
         pairs: &'a [impl MatePair],
-        fragment_ends: &[FragmentEnds],
+        fragment_ends: &[FragmentEndKind],
     ) -> MoleculeAssignment {
         let mut heads = RepresentativeIndex::default();
         let mut of = Vec::with_capacity(members.len());
         for &member in members {
             let pair = &pairs[member as usize];
             let umis = pair.umi_key();
-            let has_fixed_ends = fragment_ends.get(usize::from(pair.sample())) == Some(&FragmentEnds::Fixed);
+            let has_fixed_ends = fragment_ends.get(usize::from(pair.sample())) == Some(&FragmentEndKind::Fixed);
             if has_fixed_ends && umis == 0 {
                 of.push((member, member));
                 continue;
@@ -206,7 +206,8 @@ mod tests {
         assert!(molecules.is_duplicate(2) && !molecules.is_duplicate(4));
         assert_eq!(molecules.pairs_by_molecule(), [vec![0, 1, 2], vec![3], vec![4]]);
         // Pairs of a sample with fixed fragment ends.
-        let own = MoleculeAssignment::from_pairs(&[0, 1, 4], &pairs, &[FragmentEnds::Random, FragmentEnds::Fixed]);
+        let own =
+            MoleculeAssignment::from_pairs(&[0, 1, 4], &pairs, &[FragmentEndKind::Random, FragmentEndKind::Fixed]);
         assert_eq!([0, 1, 4].map(|p| own.representative_of_molecule(p)), [0, 1, 4]);
         // Reads without mates: the start of the read tells.
         let late = b"ACGTTGCATGCCGATTGCTAGGATCCATTAGC";
@@ -268,7 +269,7 @@ mod tests {
             named(b"c:ACGT+TTAA", [one, two]),
             named(b"d", [one, two]),
         ];
-        for ends in [FragmentEnds::Random, FragmentEnds::Fixed] {
+        for ends in [FragmentEndKind::Random, FragmentEndKind::Fixed] {
             let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs, &[ends; 2]);
             assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_of_molecule(p)), [0, 0, 2, 3]);
         }

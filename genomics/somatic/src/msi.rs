@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
 use crate::event::Event;
-use crate::genotype::MIN_CALL_MOLECULES;
+use crate::genotype::MIN_CALL_MOLECULES_COMMON_ERROR;
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::slippage::SlippageModel;
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
@@ -150,7 +150,7 @@ impl RepeatDetectionConditions<'_> {
                     && k * (share / slips).ln() + (n - k) * ((1.0 - share) / (1.0 - slips)).ln()
                         >= MSI_MODEL_PARAMS.min_passing_log_ratio
             };
-            let Some(fewest) = (MIN_CALL_MOLECULES..=all).find(passes) else { return 0.0 };
+            let Some(fewest) = (MIN_CALL_MOLECULES_COMMON_ERROR..=all).find(passes) else { return 0.0 };
             // Molecule counts have a Poisson distribution.
             let mean = depth * self.purity / 2.0;
             let mut term = (-mean).exp();

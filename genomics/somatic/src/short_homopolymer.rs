@@ -38,8 +38,9 @@ impl ShortHomopolymerCounts {
         chosen
     }
 
-    /// Counts the reads of one homopolymer of `expected` bases by the `lengths` that they show. If a different length
-    /// is so frequent that it may be an allele, the homopolymer is not counted.
+    /// Counts the reads of one homopolymer of `expected` bases by the `lengths` that they show. The homopolymer is not
+    /// counted if more than the share `min_allele_share` of the reads is shorter, or is longer: they may show another
+    /// allele.
     pub(crate) fn count_reads(&mut self, expected: usize, lengths: &[usize]) {
         let shorter = lengths.iter().filter(|&&length| length < expected).count();
         let longer = lengths.iter().filter(|&&length| length > expected).count();

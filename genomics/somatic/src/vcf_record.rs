@@ -22,7 +22,7 @@ pub struct VcfRecord {
     pub chrom: usize,
     /// POS: 1-based position of the first base of REF.
     pub pos: usize,
-    /// Last reference position that the record covers, 1-based.
+    /// END: last position of the event (1-based); `None` for breakend records.
     pub end: usize,
     /// REF: bases of the reference allele.
     pub reference: String,

@@ -6,7 +6,7 @@ use genuma_reads::TrimCounts;
 use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_somatic::event::{CallThresholds, Event, EventClass, build_events};
 use genuma_somatic::genotype::{
-    AlleleSupport, ErrorFrequency, Filter, Genotype, MIN_CALL_MOLECULES, MIN_CALL_MOLECULES_RARE_ERROR,
+    AlleleSupport, ErrorFrequency, Filter, Genotype, MIN_CALL_MOLECULES_COMMON_ERROR, MIN_CALL_MOLECULES_RARE_ERROR,
 };
 use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
@@ -279,7 +279,7 @@ fn a_library_folds_when_its_reads_do() {
 
 #[test]
 fn changes_of_two_molecules_are_believed_while_they_are_few() {
-    let (few, enough) = (MIN_CALL_MOLECULES_RARE_ERROR as u32, MIN_CALL_MOLECULES as u32);
+    let (few, enough) = (MIN_CALL_MOLECULES_RARE_ERROR as u32, MIN_CALL_MOLECULES_COMMON_ERROR as u32);
     assert!(few < enough);
     let calls = |seldom: usize, sure: usize| -> Vec<VariantCall> {
         let deletion = |i: usize| allele(1000 * i, b"ACGT", b"A");

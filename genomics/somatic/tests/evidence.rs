@@ -11,8 +11,8 @@ use genuma_somatic::adjacent_substitutions::{count_change_pair_support, merge_ad
 use genuma_somatic::aligned_contig::{AlignedContig, align_contig};
 use genuma_somatic::change::Change;
 use genuma_somatic::genotype::{
-    Admixture, ErrorFrequency, Filter, Genotype, GenotypingParams, MIN_CALL_MOLECULES, MIN_CALL_MOLECULES_RARE_ERROR,
-    genotype_change,
+    Admixture, ErrorFrequency, Filter, Genotype, GenotypingParams, MIN_CALL_MOLECULES_COMMON_ERROR,
+    MIN_CALL_MOLECULES_RARE_ERROR, genotype_change,
 };
 use genuma_somatic::kmer_lookup::KmerLookupBuffers;
 use genuma_somatic::known_variants::KnownVariantFrequencies;
@@ -547,8 +547,8 @@ fn what_sequencers_hardly_make_needs_fewer_molecules() {
         tumour.iter_mut().for_each(|v| v.log_odds = v.log_odds.signum() * 13.0);
         genotype_change(&ballot(30, 0), &[tumour], GenotypingParams::for_error_frequency(kind)).filters
     };
-    assert!(reasons(ErrorFrequency::Common, MIN_CALL_MOLECULES - 1).contains(&Filter::FewReads));
-    assert!(!reasons(ErrorFrequency::Common, MIN_CALL_MOLECULES).contains(&Filter::FewReads));
+    assert!(reasons(ErrorFrequency::Common, MIN_CALL_MOLECULES_COMMON_ERROR - 1).contains(&Filter::FewReads));
+    assert!(!reasons(ErrorFrequency::Common, MIN_CALL_MOLECULES_COMMON_ERROR).contains(&Filter::FewReads));
     assert!(reasons(ErrorFrequency::Rare, MIN_CALL_MOLECULES_RARE_ERROR - 1).contains(&Filter::FewReads));
     assert!(reasons(ErrorFrequency::Rare, MIN_CALL_MOLECULES_RARE_ERROR).is_empty());
 }
@@ -735,8 +735,8 @@ fn a_fraction_that_both_samples_may_share_needs_a_deep_normal() {
 #[test]
 fn thin_support_is_named() {
     let clean = ballot(30, 0);
-    assert!(reasons(&clean, &ballot(20, MIN_CALL_MOLECULES - 1)).contains(&Filter::FewReads));
-    assert!(!reasons(&clean, &ballot(20, MIN_CALL_MOLECULES)).contains(&Filter::FewReads));
+    assert!(reasons(&clean, &ballot(20, MIN_CALL_MOLECULES_COMMON_ERROR - 1)).contains(&Filter::FewReads));
+    assert!(!reasons(&clean, &ballot(20, MIN_CALL_MOLECULES_COMMON_ERROR)).contains(&Filter::FewReads));
     assert!(reasons(&ballot(3, 0), &ballot(15, 15)).contains(&Filter::NormalDepth));
     assert!(!reasons(&ballot(12, 0), &ballot(15, 15)).contains(&Filter::NormalDepth));
     // Votes with weak evidence count for neither allele.

@@ -46,7 +46,7 @@ pub struct BackgroundErrors {
 
 /// Rates at which errors make molecules without a tracked change look as if they had it, and their uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct JunctionErrorRates {
+pub(crate) struct JunctionErrorRates {
     /// Share of molecules that look like the change by error: with read 1 oriented against the junction, and with read
     /// 1 oriented like it.
     pub rates: [f64; 2],
@@ -56,7 +56,9 @@ pub struct JunctionErrorRates {
 
 impl BackgroundErrors {
     /// Estimates the error rates from the counts at the flanks of all junctions.
-    pub fn from_flank_counts<'a>(flank_counts: impl Iterator<Item = &'a FlankErrorCounts> + Clone) -> BackgroundErrors {
+    pub(crate) fn from_flank_counts<'a>(
+        flank_counts: impl Iterator<Item = &'a FlankErrorCounts> + Clone,
+    ) -> BackgroundErrors {
         let (mut seen, mut wrong) = (vec![0u64; NUM_SUBSTITUTION_KINDS], vec![0u64; NUM_SUBSTITUTION_KINDS]);
         for w in flank_counts.clone() {
             seen.iter_mut().zip(&w.seen).for_each(|(all, n)| *all += u64::from(*n));
@@ -91,7 +93,7 @@ impl BackgroundErrors {
     }
 
     /// Error rates at one junction. `flank_counts` are the counts at its flanks.
-    pub fn error_rates_at(
+    pub(crate) fn error_rates_at(
         &self,
         junction: &TrackedJunction,
         flank_counts: Option<&FlankErrorCounts>,

@@ -5,7 +5,7 @@ use crate::error::Error;
 
 /// Maximum number of deleted bases, and of inserted bases, of a small change. The two ends of a larger change are
 /// separate loci.
-pub const MAX_SMALL_CHANGE_BP: usize = 50;
+pub(crate) const MAX_SMALL_CHANGE_BP: usize = 50;
 
 /// One alternate allele of a VCF record.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -90,7 +90,7 @@ impl Junction {
 
     /// Number of deleted reference bases, if one read can cover both ends (at most [`MAX_SMALL_CHANGE_BP`]); otherwise
     /// `None`.
-    pub fn num_deleted_bases(&self) -> Option<usize> {
+    pub(crate) fn num_deleted_bases(&self) -> Option<usize> {
         let (a, b) = (self.from.as_ref()?, self.to.as_ref()?);
         let forward =
             a.chrom == b.chrom && a.side == RetainedSide::Left && b.side == RetainedSide::Right && b.pos > a.pos;
@@ -138,7 +138,7 @@ pub struct TrackedChange {
 }
 
 /// Reason for messages why a record cannot be tracked.
-pub type UntrackableReason = &'static str;
+pub(crate) type UntrackableReason = &'static str;
 
 fn are_bases(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b"ACGTN".contains(&b))
@@ -268,7 +268,7 @@ impl TrackedChange {
 
     /// The junctions of the change in a canonical form, which is equal for two records of the same change, whichever
     /// breakend the records start from.
-    pub fn canonical_junctions(&self) -> Vec<Junction> {
+    pub(crate) fn canonical_junctions(&self) -> Vec<Junction> {
         let mut all: Vec<Junction> = self.junctions.iter().map(|j| j.clone().min(j.reversed())).collect();
         all.sort();
         all

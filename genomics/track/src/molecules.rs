@@ -36,7 +36,7 @@ pub(crate) fn substitution_kind([before, middle, behind]: [u8; 3], new: u8, firs
 
 /// Numbers of molecules of one sample at one junction.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct MoleculeCounts {
+pub(crate) struct MoleculeCounts {
     /// Number of molecules with the change: with read 1 oriented against the junction, and with read 1 oriented like
     /// it.
     pub changed: [u32; 2],
@@ -53,12 +53,12 @@ pub struct MoleculeCounts {
 
 impl MoleculeCounts {
     /// Number of molecules with the change, in both orientations.
-    pub fn num_molecules_with_change(&self) -> u64 {
+    pub(crate) fn num_molecules_with_change(&self) -> u64 {
         self.changed.iter().map(|&n| u64::from(n)).sum()
     }
 
     /// Number of molecules with or without the change, in both orientations.
-    pub fn num_informative_molecules(&self) -> u64 {
+    pub(crate) fn num_informative_molecules(&self) -> u64 {
         self.num_molecules_with_change() + self.unchanged.iter().sum::<f64>().round() as u64
     }
 }
@@ -66,7 +66,7 @@ impl MoleculeCounts {
 /// Counts of correct and wrong bases near one substitution in one sample, from which background error rates are
 /// estimated.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FlankErrorCounts {
+pub(crate) struct FlankErrorCounts {
     /// For each kind of substitution, the number of molecules in which it could have occurred.
     pub seen: Vec<u32>,
     /// For each kind of substitution, the number of molecules in which it occurred.
@@ -77,7 +77,7 @@ pub struct FlankErrorCounts {
 
 /// Counts of one possible wrong base at one position.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SubstitutionSite {
+pub(crate) struct SubstitutionSite {
     /// Number of molecules at the position: with read 1 oriented against the junction, and with read 1 oriented like
     /// it.
     pub molecules: [u32; 2],

@@ -68,7 +68,8 @@ pub struct SampleTrackingResult {
     pub pairs: u64,
 }
 
-/// Result of tracking: the tracked changes, the changes that cannot be tracked, and the results of each later sample.
+/// Result of tracking: the tracked changes, the changes that cannot be tracked, and the results of each sample (the
+/// later samples and, if given, the patient's normal).
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackingResult {
     /// The changes that were tracked, in the order of the VCF file.

@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// A range of a reference sequence that is to be read. It may extend beyond the end of the sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReferenceWindowRequest {
+pub(crate) struct ReferenceWindowRequest {
     /// Name of the reference sequence.
     pub chrom: String,
     /// 0-based position of the first base.
@@ -21,7 +21,7 @@ pub struct ReferenceWindowRequest {
 
 /// The bases of a requested range of the reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ReferenceWindow {
+pub(crate) struct ReferenceWindow {
     /// 0-based position of the first base in `bases`.
     pub start: usize,
     /// Bases of the range, upper case; fewer than requested at the end of the sequence.

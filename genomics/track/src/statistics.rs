@@ -44,7 +44,7 @@ fn solve_increasing(level: f64, f: impl Fn(f64) -> f64) -> f64 {
 
 /// 95% confidence interval (Clopper and Pearson 1934) of a proportion if `found` of `total` observations have the
 /// property. Returns the lower and the upper limit.
-pub fn binomial_interval(found: u64, total: u64) -> [f64; 2] {
+pub(crate) fn binomial_interval(found: u64, total: u64) -> [f64; 2] {
     let (x, n) = (found as f64, total as f64);
     let low =
         if found == 0 { 0.0 } else { solve_increasing(0.025, |p| regularised_incomplete_beta(x, n - x + 1.0, p)) };
@@ -55,7 +55,7 @@ pub fn binomial_interval(found: u64, total: u64) -> [f64; 2] {
 
 /// A count of molecules with the number expected from errors and a weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WeightedCount {
+pub(crate) struct WeightedCount {
     /// Number of molecules expected from errors alone.
     pub expected: f64,
     /// Weight of one molecule in the weighted sum, at least 0.
@@ -79,7 +79,7 @@ const MIN_EXACT_PROBABILITY: f64 = 1e-9;
 /// p-value of the observed weighted sum: the probability that errors alone give this sum or a larger one. Exact except
 /// for the rounding of weights. If the computation would take long, or the p-value is very small, it returns an upper
 /// bound.
-pub fn weighted_sum_p_value(cells: &[WeightedCount]) -> f64 {
+pub(crate) fn weighted_sum_p_value(cells: &[WeightedCount]) -> f64 {
     let heaviest = cells.iter().map(|c| c.weight).fold(0.0, f64::max);
     if heaviest <= 0.0 {
         return 1.0;

@@ -10,11 +10,11 @@ use crate::change::{Breakend, ChangeClass, Junction, RetainedSide, TrackedChange
 use crate::reference_windows::{ReferenceWindow, ReferenceWindowRequest};
 
 /// Number of bases on each side of a junction that its sequences contain.
-pub const JUNCTION_FLANK_BASES: usize = 160;
+pub(crate) const JUNCTION_FLANK_BASES: usize = 160;
 
 /// A junction of a tracked change, with the sequences of both alleles.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TrackedJunction {
+pub(crate) struct TrackedJunction {
     /// Index of the change in the list of tracked changes.
     pub change: usize,
     /// Class of the change: SNV, MNV, indel or structural variant.
@@ -54,7 +54,7 @@ impl TrackedJunction {
 }
 
 /// The ranges of the reference that a change needs: two for each junction, and one for the bases of REF.
-pub fn window_requests(change: &TrackedChange) -> Vec<ReferenceWindowRequest> {
+pub(crate) fn window_requests(change: &TrackedChange) -> Vec<ReferenceWindowRequest> {
     let around = |end: &Breakend| ReferenceWindowRequest {
         chrom: end.chrom.clone(),
         from: (end.pos + 1).saturating_sub(2 * JUNCTION_FLANK_BASES),
@@ -95,7 +95,7 @@ fn breakend_sides(end: &Breakend, window: &ReferenceWindow) -> [Vec<u8>; 2] {
 
 /// Builds the sequences of a junction. `windows` are the bases of the reference at its two ends; `changed_positions`
 /// are the reference positions that other tracked changes affect.
-pub fn build_junction(
+pub(crate) fn build_junction(
     change: usize,
     known_change: &TrackedChange,
     junction: &Junction,

@@ -8,9 +8,9 @@ use crate::statistics::{WeightedCount, binomial_interval, weighted_sum_p_value};
 
 /// Maximum p-value at which a change, or tumour DNA in a sample, is detected. The p-value is the probability that
 /// errors alone give as many molecules. A larger value gives more true and more false detections.
-pub const MAX_DETECTION_P_VALUE: f64 = 1e-3;
+pub(crate) const MAX_DETECTION_P_VALUE: f64 = 1e-3;
 /// Minimum number of molecules with tracked changes at which a change, or tumour DNA in a sample, is detected.
-pub const MIN_DETECTED_MOLECULES: u64 = 2;
+pub(crate) const MIN_DETECTED_MOLECULES: u64 = 2;
 /// Allele fraction in the first tumour if the VCF file does not contain it: that of a change in all cells on one of two
 /// copies.
 const DEFAULT_ALLELE_FRACTION: f64 = 0.5;
@@ -147,7 +147,7 @@ pub struct SampleResult {
 }
 
 /// Molecule counts and error rates of one sample at one junction: the input of [`judge_change`].
-pub struct JunctionObservations<'a> {
+pub(crate) struct JunctionObservations<'a> {
     /// Numbers of molecules with and without the change.
     pub molecules: &'a MoleculeCounts,
     /// Rates at which errors look like the change, and their uncertainty.
@@ -166,7 +166,7 @@ fn weighted_count(of: &JunctionCounts, share: f64) -> WeightedCount {
 
 /// Decides whether a change is detected, from all of its junctions. `normal` is the result of the same change in the
 /// patient's normal.
-pub fn judge_change(
+pub(crate) fn judge_change(
     index: usize,
     share: Option<f64>,
     observations: &[JunctionObservations<'_>],
@@ -227,7 +227,7 @@ pub fn judge_change(
 
 /// Computes the result of a sample from those of its changes. `share` returns the allele fraction of a change in the
 /// first tumour. Changes that look germline get the verdict [`ChangeVerdict::StandsOut`].
-pub fn judge_sample(results: &mut [ChangeResult], share: impl Fn(usize) -> Option<f64>) -> SampleResult {
+pub(crate) fn judge_sample(results: &mut [ChangeResult], share: impl Fn(usize) -> Option<f64>) -> SampleResult {
     let sums = |of: &[ChangeResult]| {
         let counting = || of.iter().filter(|t| t.verdict.counts_for_sample());
         (counting().map(|t| t.changed).sum::<u64>(), counting().map(|t| t.molecules).sum::<u64>(), counting().count())

@@ -103,7 +103,7 @@ impl CompactPageEncoding {
 
     /// Number of bits of a page that are available for streams of entries with `counts` counts. The end of each stream
     /// is padded to a byte.
-    pub(crate) fn stream_bits(counts: usize) -> u32 {
+    pub(crate) fn available_stream_bits(counts: usize) -> u32 {
         let bytes = STREAMS_END - HEADER_BYTES - counts * COUNT_HEADER_BYTES;
         (8 * bytes - 7 * (2 + 2 * counts)) as u32
     }
@@ -112,7 +112,7 @@ impl CompactPageEncoding {
 /// Minimum number of entries on a full page if entries have `counts` counts.
 pub(crate) fn min_entries_per_full_page(counts: usize) -> u64 {
     let most = SELECTOR_BITS as u64 + 64 + counts as u64 * (1 + 32 + u64::from(FULL_COUNT_BITS));
-    (u64::from(CompactPageEncoding::stream_bits(counts)) / most).max(1)
+    (u64::from(CompactPageEncoding::available_stream_bits(counts)) / most).max(1)
 }
 
 /// Number of significant bits of the distance between consecutive keys, after subtracting 1 from the distance.
@@ -171,7 +171,7 @@ fn put(page: &mut Page, at: usize, bytes: &[u8]) {
 }
 
 /// Encodes entries as a page, without its checksum. `counts` has the counts of each key, one key after the other. The
-/// entries must fit: their bits must not exceed [`CompactPageEncoding::stream_bits`].
+/// entries must fit: their bits must not exceed [`CompactPageEncoding::available_stream_bits`].
 pub(crate) fn encode_page(code: &CompactPageEncoding, keys: &[u64], counts: &[[u8; 4]], page: &mut Page) {
     page.0.fill(0);
     let samples = code.count_encodings.len();

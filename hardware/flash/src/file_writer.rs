@@ -1,5 +1,5 @@
-//! Writes a table file from start to end on a separate thread. It uses large aligned buffers, because a direct I/O
-//! write takes as long as the disk needs.
+//! Writes a table file on a separate thread, so that one buffer is filled while another is written. The buffers are
+//! large and aligned, because each direct I/O write waits for the disk.
 
 use std::fs::File;
 use std::io;

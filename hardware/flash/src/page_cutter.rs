@@ -118,7 +118,7 @@ impl CompactState {
             key_bits: code.key_bits_by_distance_bits(),
             code: Arc::new(code),
             last_key: 0,
-            bits_left: CompactPageEncoding::stream_bits(samples),
+            bits_left: CompactPageEncoding::available_stream_bits(samples),
             num_pages: 0,
             statistics: EntryStatistics::new(samples),
         }
@@ -183,7 +183,7 @@ impl CompactState {
             self.statistics = EntryStatistics::new(self.samples);
         }
         self.num_pages += 1;
-        self.bits_left = CompactPageEncoding::stream_bits(self.samples);
+        self.bits_left = CompactPageEncoding::available_stream_bits(self.samples);
         cut
     }
 }

@@ -237,7 +237,7 @@ impl<'p> CheckedPage<'p> {
     /// Decodes all entries of the page, and replaces the content of `keys` and `values` by them.
     ///
     /// # Errors
-    /// The entries do not fit together.
+    /// The content is not a valid compact page.
     pub(crate) fn decode_entries(&self, keys: &mut Vec<u64>, values: &mut Vec<u8>) -> Result<(), &'static str> {
         keys.resize(self.entries, 0);
         values.resize(self.entries * self.shape.value_bytes, 0);
@@ -247,7 +247,7 @@ impl<'p> CheckedPage<'p> {
     /// Copies the value of `key` to `value`. Returns whether the page has the key.
     ///
     /// # Errors
-    /// The entries do not fit together.
+    /// The content is not a valid compact page.
     #[inline]
     pub(crate) fn copy_value(&self, key: u64, value: &mut [u8]) -> Result<bool, &'static str> {
         match self.shape.encoding {

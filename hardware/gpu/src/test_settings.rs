@@ -21,7 +21,7 @@ pub struct DeviceTestSettings {
 
 impl DeviceTestSettings {
     /// Name of the environment variable that [`DeviceTestSettings::from_env`] reads.
-    pub const ENV_VARIABLE: &str = "GENUMA_GPU_TRIAL";
+    pub(crate) const ENV_VARIABLE: &str = "GENUMA_GPU_TRIAL";
 
     /// Limits the memory that a device may use to `bytes` bytes.
     pub fn with_memory_limit(self, bytes: u64) -> Self {

@@ -22,7 +22,7 @@ struct Plateau {
 /// plateau is DRAM if it ends beyond the last cache; its latency is that of the largest chain. The latency of other
 /// plateaus is that of their flattest point. A plateau beyond all caches that is not the last is named `step N` and has
 /// no cache size.
-pub fn find_memory_levels(curve: &LatencyCurve, caches: &[u64]) -> Vec<MemoryLevel> {
+pub(crate) fn find_memory_levels(curve: &LatencyCurve, caches: &[u64]) -> Vec<MemoryLevel> {
     let points = &curve.points;
     let plateaus = find_plateaus(points);
     let beyond = caches.last().copied().unwrap_or(0);

@@ -9,7 +9,7 @@ use genuma_machine::{IdSet, Topology};
 use serde::Serialize;
 
 /// Bytes allocated under each policy.
-pub const BYTES_PER_POLICY: u64 = 64 << 20;
+pub(crate) const BYTES_PER_POLICY: u64 = 64 << 20;
 
 /// Result of the placement check: for each request, where memory and threads were found.
 #[derive(Debug, Clone, PartialEq, Serialize)]

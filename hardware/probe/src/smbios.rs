@@ -29,7 +29,7 @@ pub fn read_theoretical_bandwidth(path: &Path) -> TheoreticalBandwidth {
 }
 
 /// Computes the theoretical bandwidth from the bytes of an SMBIOS table.
-pub fn compute_theoretical_bandwidth(table: &[u8]) -> TheoreticalBandwidth {
+pub(crate) fn compute_theoretical_bandwidth(table: &[u8]) -> TheoreticalBandwidth {
     let modules = parse_modules(table);
     if modules.is_empty() {
         return unknown_bandwidth(modules, "the SMBIOS table describes no memory module".to_owned());

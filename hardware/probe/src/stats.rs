@@ -4,7 +4,7 @@ use crate::profile::{Measurement, MeasurementUnit};
 
 impl Measurement {
     /// Summarises repetitions. `None` if there are none, or if one is not a positive finite number.
-    pub fn from_repetitions(unit: MeasurementUnit, repetitions: &[f64]) -> Option<Measurement> {
+    pub(crate) fn from_repetitions(unit: MeasurementUnit, repetitions: &[f64]) -> Option<Measurement> {
         if repetitions.is_empty() || repetitions.iter().any(|x| !(x.is_finite() && *x > 0.0)) {
             return None;
         }
@@ -21,7 +21,7 @@ impl Measurement {
     }
 
     /// The measurement divided by a positive number.
-    pub fn divide_by(&self, by: f64) -> Measurement {
+    pub(crate) fn divide_by(&self, by: f64) -> Measurement {
         Measurement {
             median: self.median / by,
             min: self.min / by,

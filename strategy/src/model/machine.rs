@@ -134,9 +134,10 @@ impl MachineModel {
         }
     }
 
-    /// Returns the indices of the nodes of each of `instances` instances: several whole consecutive nodes per instance,
-    /// or several instances on one node.
-    pub fn nodes_by_instance(&self, instances: u32) -> Vec<Vec<usize>> {
+    /// Returns the indices of the nodes of each of `instances` instances. If there are at most as many instances as
+    /// nodes, each instance has one or more consecutive nodes for itself; otherwise each instance has one node, which
+    /// several instances may share.
+    pub(crate) fn nodes_by_instance(&self, instances: u32) -> Vec<Vec<usize>> {
         let (nodes, k) = (self.nodes.len(), instances as usize);
         let group = |i: usize| {
             if k <= nodes { (i * nodes / k..(i + 1) * nodes / k).collect() } else { vec![i * nodes / k] }

@@ -20,7 +20,7 @@ pub struct RaceOutcome {
 /// Simulates a race of the best strategies of `ranked` on `case`. The time of a trial is its share of the published
 /// time, multiplied by a log-normal factor whose standard deviation is the published relative error. `seed` selects the
 /// random numbers.
-pub fn simulate_race(case: &ReplayCase, ranked: &[RaceCandidate], rules: RaceRules, seed: u64) -> RaceOutcome {
+pub(crate) fn simulate_race(case: &ReplayCase, ranked: &[RaceCandidate], rules: RaceRules, seed: u64) -> RaceOutcome {
     let mut draws = RandomDraws(seed);
     let plain = ranked.iter().find(|c| c.strategy == Strategy::PLAIN_RUN).or(ranked.first());
     let (best_strategy, best) = case.fastest_strategy();

@@ -89,7 +89,7 @@ pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Erro
 ///
 /// # Errors
 /// A server, aligner or data set is not described, or an aligner was not run on `from`.
-pub fn evaluate_cases(
+pub(crate) fn evaluate_cases(
     fitted: &FittedApplications,
     from: &str,
     cases: Vec<ReplayCase>,

@@ -6,7 +6,7 @@ use genuma_pair::copy_number::{CopyNumberProfile, ProfileSegment};
 use genuma_pair::coverage::CoverageMetrics;
 use genuma_pair::identity::{Identity, Relation};
 use genuma_pair::library::metrics::{LibraryMetrics, SingleCycleMetrics};
-use genuma_pair::marker_kmers::karyotype_and_screen::{
+use genuma_pair::marker_kmers::contig_copies_and_screen::{
     ContigCopyNumber, DetectedSequence, RelativeContigCopyNumbers, ScreenResult, SequenceDetection,
 };
 use genuma_pair::pair_summary::SamplePairSummary;

@@ -290,10 +290,11 @@ pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let Some(kernel) = f.main_bandwidth_kernel() else { return String::new() };
     let threads =
-        f.measured_bandwidths().filter(|r| r.kernel == kernel && r.cpu_node.is_none()).map(|r| r.threads).max();
+        f.successful_bandwidths().filter(|r| r.kernel == kernel && r.cpu_node.is_none()).map(|r| r.threads).max();
     let Some(threads) = threads else { return String::new() };
     let mut rows: Vec<(&MemoryLocation, Measurement)> = Vec::new();
-    for rate in f.measured_bandwidths().filter(|r| r.kernel == kernel && r.cpu_node.is_none() && r.threads == threads) {
+    for rate in f.successful_bandwidths().filter(|r| r.kernel == kernel && r.cpu_node.is_none() && r.threads == threads)
+    {
         match rows.iter_mut().find(|r| r.0 == rate.memory) {
             Some(row) if row.1.median < rate.total.median => row.1 = rate.total,
             Some(_) => {}

@@ -44,14 +44,14 @@ pub(crate) struct MeasuredBandwidth<'a> {
 
 /// Latency of local memory with base pages and with huge pages.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HugePageGain {
+pub(crate) struct HugePageLatencies {
     pub(crate) base: Measurement,
     pub(crate) huge: Measurement,
 }
 
-impl HugePageGain {
+impl HugePageLatencies {
     /// Returns the reduction of the latency by huge pages as a share; negative if huge pages are slower.
-    pub(crate) fn latency_reduction_share(&self) -> f64 {
+    pub(crate) fn huge_page_latency_reduction(&self) -> f64 {
         1.0 - self.huge.median / self.base.median
     }
 
@@ -60,7 +60,7 @@ impl HugePageGain {
     pub(crate) fn is_gain_significant(&self) -> bool {
         let difference = (self.base.median - self.huge.median).abs();
         difference > self.base.median_absolute_deviation + self.huge.median_absolute_deviation
-            && self.latency_reduction_share().abs() > 1.0 / 30.0
+            && self.huge_page_latency_reduction().abs() > 1.0 / 30.0
     }
 }
 
@@ -171,14 +171,14 @@ impl<'a> ProfileFindings<'a> {
     }
 
     /// Returns the local latency with base and huge pages, of the first node on which both were measured.
-    pub(crate) fn huge_page_gain(self) -> Option<HugePageGain> {
+    pub(crate) fn huge_page_latencies(self) -> Option<HugePageLatencies> {
         let of = |node: u32, pages: BufferPageKind| {
             let pairs = self.0.latency.node_pairs.iter();
             let mut of_node = pairs.filter(move |p| p.cpu_node == node && p.memory_node == node);
             of_node.find(|p| p.pages == pages && p.latency.median > 0.0).map(|p| p.latency)
         };
         self.nodes_with_cores().into_iter().find_map(|node| {
-            Some(HugePageGain { base: of(node, BufferPageKind::Base)?, huge: of(node, BufferPageKind::Huge)? })
+            Some(HugePageLatencies { base: of(node, BufferPageKind::Base)?, huge: of(node, BufferPageKind::Huge)? })
         })
     }
 
@@ -195,7 +195,7 @@ impl<'a> ProfileFindings<'a> {
     }
 
     /// Returns all bandwidth measurements that succeeded.
-    pub(crate) fn measured_bandwidths(self) -> impl Iterator<Item = MeasuredBandwidth<'a>> {
+    pub(crate) fn successful_bandwidths(self) -> impl Iterator<Item = MeasuredBandwidth<'a>> {
         let alone = self.0.bandwidth.iter().map(|b| MeasuredBandwidth {
             kernel: b.kernel,
             cpu_node: b.cpu_node,
@@ -226,7 +226,7 @@ impl<'a> ProfileFindings<'a> {
             BandwidthKernel::Scale,
             BandwidthKernel::CopyNt,
         ];
-        preferred.into_iter().find(|&k| self.measured_bandwidths().any(|r| r.kernel == k))
+        preferred.into_iter().find(|&k| self.successful_bandwidths().any(|r| r.kernel == k))
     }
 
     /// Returns the bandwidth of one thread that uses the memory of its own node.
@@ -239,12 +239,12 @@ impl<'a> ProfileFindings<'a> {
             (None, MemoryLocation::Node(_)) => true,
             _ => false,
         };
-        self.measured_bandwidths().find(|r| r.kernel == kernel && r.threads == 1 && own(r))
+        self.successful_bandwidths().find(|r| r.kernel == kernel && r.threads == 1 && own(r))
     }
 
     /// Returns the highest bandwidth of `kernel`, with any placement of threads and memory.
     pub(crate) fn max_bandwidth(self, kernel: BandwidthKernel) -> Option<MeasuredBandwidth<'a>> {
-        let rates = self.measured_bandwidths().filter(|r| r.kernel == kernel);
+        let rates = self.successful_bandwidths().filter(|r| r.kernel == kernel);
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
@@ -252,7 +252,7 @@ impl<'a> ProfileFindings<'a> {
     /// bandwidth counts whole cache lines.
     pub(crate) fn max_bandwidth_of_any_kernel(self) -> Option<MeasuredBandwidth<'a>> {
         let rates = self
-            .measured_bandwidths()
+            .successful_bandwidths()
             .filter(|r| !matches!(r.kernel, BandwidthKernel::Random | BandwidthKernel::Strided));
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
@@ -365,7 +365,7 @@ impl<'a> ProfileFindings<'a> {
         for x in &p.latency.node_pairs {
             all.push((format!("latency from node {} to node {}", x.cpu_node, x.memory_node), x.latency));
         }
-        for r in self.measured_bandwidths() {
+        for r in self.successful_bandwidths() {
             let name = format!(
                 "{} of {}, {}",
                 bandwidth_kernel_name(r.kernel),

@@ -110,13 +110,13 @@ fn key_numbers(profile: &MachineProfile) -> String {
         _ if f.nodes_with_memory().len() > 1 => tile("Remote latency", UNKNOWN, "not measured"),
         _ => tile("Remote latency", "none", "all memory is on one node"),
     }
-    match f.huge_page_gain() {
+    match f.huge_page_latencies() {
         Some(g) if g.is_gain_significant() => tile(
             "Huge pages",
             &format!(
                 "{}{:.0}%",
-                if g.latency_reduction_share() > 0.0 { "−" } else { "+" },
-                g.latency_reduction_share().abs() * 100.0
+                if g.huge_page_latency_reduction() > 0.0 { "−" } else { "+" },
+                g.huge_page_latency_reduction().abs() * 100.0
             ),
             &format!(
                 "latency: {} instead of {} ns",

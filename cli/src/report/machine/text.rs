@@ -4,7 +4,7 @@
 use genuma_machine::topology::TransparentHugePageMode;
 use genuma_probe::MachineProfile;
 
-use super::findings::{BandwidthSaturation, HugePageGain, MinMedianMax, ProfileFindings, bandwidth_kernel_name};
+use super::findings::{BandwidthSaturation, HugePageLatencies, MinMedianMax, ProfileFindings, bandwidth_kernel_name};
 use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity};
 
 /// Returns the text as HTML: a leading sentence, then a paragraph for each topic (placement, threads, huge pages,
@@ -240,7 +240,7 @@ fn describe_threads(f: ProfileFindings) -> String {
                 format_measured_quantity(most.total.median),
                 most.total.median / alone
             );
-        } else if f.measured_bandwidths().any(|r| r.kernel == kernel && r.threads > 1) {
+        } else if f.successful_bandwidths().any(|r| r.kernel == kernel && r.threads > 1) {
             text += "; more threads together moved no more";
         }
         sentences.push(text + ".");
@@ -296,7 +296,7 @@ fn describe_saturation(f: ProfileFindings, s: BandwidthSaturation) -> String {
 }
 
 fn describe_huge_pages(f: ProfileFindings) -> String {
-    let measured = match f.huge_page_gain() {
+    let measured = match f.huge_page_latencies() {
         Some(gain) => describe_huge_page_gain(gain),
         None => "Latency on huge pages was not compared with that on base pages here.".to_string(),
     };
@@ -315,14 +315,14 @@ fn describe_huge_pages(f: ProfileFindings) -> String {
     measured + kernel
 }
 
-fn describe_huge_page_gain(gain: HugePageGain) -> String {
+fn describe_huge_page_gain(gain: HugePageLatencies) -> String {
     let (base, huge) = (format_measured_quantity(gain.base.median), format_measured_quantity(gain.huge.median));
-    let percent = (gain.latency_reduction_share().abs() * 100.0).round();
+    let percent = (gain.huge_page_latency_reduction().abs() * 100.0).round();
     if !gain.is_gain_significant() {
         format!(
             "On huge pages a load from local memory takes {huge} ns, on base pages {base} ns: no difference that stands out from the spread."
         )
-    } else if gain.latency_reduction_share() > 0.0 {
+    } else if gain.huge_page_latency_reduction() > 0.0 {
         format!(
             "On huge pages a load from local memory takes {huge} ns instead of {base} ns, {percent}% less, because fewer \
              address translations miss. Large tables that are looked up at random gain most; streams gain little."

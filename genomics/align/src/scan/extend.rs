@@ -154,8 +154,8 @@ pub(super) struct GappedAlignment {
     pub(super) equal: usize,
 }
 
-/// Extends an ungapped alignment at both ends with gaps, where bases of the sequence are unaligned. `left` is the
-/// reference position of base 0 of the sequence, `stretch` are the aligned bases.
+/// Extends an ungapped alignment, now with gaps, at each end beyond which at least [`MIN_OVERHANG_BP`] bases of
+/// `query` are unaligned. `stretch` are the aligned bases of `query`, `left` is the reference position of its base 0.
 pub(super) fn extend_gapped(query: &[u8], reference: &[u8], left: i64, stretch: ScoredRange) -> GappedAlignment {
     let std::ops::Range { start: from, end: to } = stretch.bases();
     let on = |q: usize| (left + q as i64) as usize;

@@ -45,7 +45,7 @@ pub use header::SortedFileHeader;
 /// Why records cannot be sorted or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The BAM file or its index cannot be written.
+    /// The BAM or CRAM file or its index cannot be written, or a record cannot be indexed.
     #[error(transparent)]
     Output(#[from] indexed_file::Error),
     /// A file or a stream cannot be written. The message names the file.

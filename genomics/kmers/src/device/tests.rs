@@ -171,7 +171,7 @@ fn generated<const S: usize>(k: u32, reads: usize, seed: u64) -> (Vec<u8>, BTree
             expected.entry(by_definition(kmer)).or_insert([0; S])[sample] += 1;
         }
         let mut pieces = Vec::new();
-        let read = packer.pack_read(Mate { seq: &seq, qual: &seq });
+        let read = packer.pack_and_mask_read(Mate { seq: &seq, qual: &seq });
         cutter.cut_into_super_kmers(read, |piece| pieces.push(piece));
         for piece in pieces {
             let mut record = [0; MAX_RECORD_BYTES];

@@ -62,7 +62,7 @@ impl FpgaScatter {
     fn repeat_batch(&mut self, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error> {
         let mut packer = QualityMaskingPacker::with_min_base_quality(0);
         for seq in self.lanes.iter().flat_map(|beats| reads_of_beats(beats)) {
-            self.cpu.scatter_read(packer.pack_read(Mate { seq: &seq, qual: &seq }), sample, buffers)?;
+            self.cpu.scatter_read(packer.pack_and_mask_read(Mate { seq: &seq, qual: &seq }), sample, buffers)?;
         }
         self.cpu.finish_batch(sample, buffers)
     }

@@ -115,7 +115,9 @@ fn scatter_reads(
     let mut sum = ScatteredRecords::default();
     for reads in reads.chunks(batch) {
         for (seq, qual) in reads {
-            scatter.scatter_read(packer.pack_read(Mate { seq, qual }), sample, &mut buffers).expect("scattered");
+            scatter
+                .scatter_read(packer.pack_and_mask_read(Mate { seq, qual }), sample, &mut buffers)
+                .expect("scattered");
         }
         let ScatteredRecords { kmers, bytes } = scatter.finish_batch(sample, &mut buffers).expect("scattered");
         sum.kmers += kmers;
@@ -240,7 +242,7 @@ fn a_missing_simulator_is_an_error_that_says_how_to_build_it() {
         let pool = ExtentPool::create(4096, 16, 64, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
         let bins = Bins::empty(16, pool.expect("a pool"));
         let mut packer = QualityMaskingPacker::with_min_base_quality(0);
-        let read = packer.pack_read(Mate { seq: b"ACGT", qual: b"IIII" });
+        let read = packer.pack_and_mask_read(Mate { seq: b"ACGT", qual: b"IIII" });
         let failed = scatter.scatter_read(read, 0, &mut BinBuffers::allocate(&bins, 256)).expect_err("no simulator");
         let message = failed.to_string();
         assert!(message.contains(why) && message.contains("scripts/fpga.sh sim 31"), "{message}");

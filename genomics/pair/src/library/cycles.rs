@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::overlap::overlap_positions;
 
 /// Number of sequencing cycles that are counted; later cycles are ignored.
-pub const MAX_CYCLES: usize = 1024;
+pub(crate) const MAX_CYCLES: usize = 1024;
 /// Number of distinct Phred qualities: 0 to 63; higher ones count as 63.
-pub const NUM_QUALITIES: usize = 64;
+pub(crate) const NUM_QUALITIES: usize = 64;
 /// Largest Phred quality of an unusable base: Illumina gives such a base quality 2.
 const MAX_UNUSABLE_QUALITY: usize = 2;
 /// Units of `expected_errors` in one expected error: the sums are in billionths of an error.
@@ -119,7 +119,7 @@ fn quality_of_letter(letter: u8) -> usize {
 
 impl CycleTallies {
     /// Counts the bases and qualities of a read pair before trimming.
-    pub fn add_mates(&mut self, mates: [Mate<'_>; 2], chances: &ErrorProbabilities) {
+    pub(crate) fn add_mates(&mut self, mates: [Mate<'_>; 2], chances: &ErrorProbabilities) {
         for (cycles, mate) in self.by_mate.iter_mut().zip(mates) {
             let seen = mate.seq.len().min(MAX_CYCLES);
             if cycles.len() < seen {
@@ -138,7 +138,7 @@ impl CycleTallies {
 
     /// Compares the trimmed mates of a pair where they overlap, and counts the disagreements. `fragment` is the length
     /// of their fragment in bases.
-    pub fn compare_overlapping_mates(
+    pub(crate) fn compare_overlapping_mates(
         &mut self,
         codes: [&BaseCodes; 2],
         mates: [Mate<'_>; 2],
@@ -184,7 +184,7 @@ impl CycleTallies {
     }
 
     /// Adds the counts of another thread.
-    pub fn merge_tallies(&mut self, other: &CycleTallies) {
+    pub(crate) fn merge_tallies(&mut self, other: &CycleTallies) {
         for (cycles, others) in self.by_mate.iter_mut().zip(&other.by_mate) {
             cycles.resize(cycles.len().max(others.len()), CycleTally::default());
             cycles.iter_mut().zip(others).for_each(|(sum, cycle)| sum.add(cycle));

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::modal_depth::self_weighted_median;
 
 /// Number of bases at the start of each mate that are hashed to the duplicate key.
-pub const DUPLICATE_KEY_BASES_PER_MATE: usize = 24;
+pub(crate) const DUPLICATE_KEY_BASES_PER_MATE: usize = 24;
 /// Maximum number of distinct duplicate keys that are kept.
 const MAX_KEYS: usize = 1 << 16;
 
@@ -40,7 +40,7 @@ impl Hasher for IdentityHasher {
 /// Number of read pairs for each duplicate key. Only keys below a bound are kept; the bound is halved when there are
 /// too many keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct DuplicateKeyCounts {
+pub(crate) struct DuplicateKeyCounts {
     /// Number of times that the bound was halved: one key in 2^halvings is kept.
     halvings: u32,
     keys: HashMap<u64, u32, BuildHasherDefault<IdentityHasher>>,
@@ -48,7 +48,7 @@ pub struct DuplicateKeyCounts {
 
 /// Mixes two words into one hash (finaliser of MurmurHash3).
 #[inline(always)]
-pub fn hash_two_words(a: u64, b: u64) -> u64 {
+pub(crate) fn hash_two_words(a: u64, b: u64) -> u64 {
     mix_bits(a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b.rotate_left(29))
 }
 
@@ -93,17 +93,17 @@ impl DuplicateKeyCounts {
     }
 
     /// Returns the sampling factor n: one duplicate key in n is kept.
-    pub fn sampling_factor(&self) -> f64 {
+    pub(crate) fn sampling_factor(&self) -> f64 {
         f64::from(self.halvings).exp2()
     }
 
     /// Median over all counted pairs of the number of pairs with the same key; 0 without pairs.
-    pub fn median_pairs_per_key(&self) -> u32 {
+    pub(crate) fn median_pairs_per_key(&self) -> u32 {
         self_weighted_median(self.keys.values().copied().collect()).unwrap_or(0)
     }
 
     /// Sums up the number of counted pairs, of distinct keys, and of pairs whose key another pair has too.
-    pub fn count_pairs_and_keys(&self) -> DuplicateKeySummary {
+    pub(crate) fn count_pairs_and_keys(&self) -> DuplicateKeySummary {
         let mut counts = DuplicateKeySummary { pairs: 0, keys: self.keys.len() as u64, repeated_pairs: 0 };
         for &n in self.keys.values() {
             counts.pairs += u64::from(n);
@@ -116,7 +116,7 @@ impl DuplicateKeyCounts {
 /// Numbers of read pairs and of distinct duplicate keys, and how many pairs share their key with another pair. Pairs
 /// with the same key are duplicates, or start alike by coincidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DuplicateKeySummary {
+pub(crate) struct DuplicateKeySummary {
     /// Number of read pairs whose duplicate key is among the kept keys.
     pub pairs: u64,
     /// Number of distinct duplicate keys among the kept keys.

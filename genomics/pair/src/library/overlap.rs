@@ -11,14 +11,14 @@ const SEED_BASES: usize = 16;
 /// Number of seeds that are tried, from the end of each mate backwards.
 const NUM_SEEDS: usize = 3;
 /// Minimum overlap of two mates, in bases.
-pub const MIN_OVERLAP_BASES: usize = 24;
+pub(crate) const MIN_OVERLAP_BASES: usize = 24;
 /// Longest unit, in bases, of a tandem repeat that is not used as a seed, because a repeat matches itself at many
 /// offsets.
 const MAX_REPEAT_UNIT_BASES: usize = 6;
 
 /// Returns the fragment length in bases of two mates, each given as bases and quality characters; `None` if no clear
 /// overlap is found.
-pub fn fragment_length_from_overlap(one: (&BaseCodes, &[u8]), two: (&BaseCodes, &[u8])) -> Option<usize> {
+pub(crate) fn fragment_length_from_overlap(one: (&BaseCodes, &[u8]), two: (&BaseCodes, &[u8])) -> Option<usize> {
     fragment_from_end_seeds(one, two).or_else(|| fragment_from_end_seeds(two, one))
 }
 
@@ -78,7 +78,7 @@ fn is_tandem_repeat(seed: u32) -> bool {
 
 /// Positions of the first mate that overlap the second mate, for mates of `one` and `two` bases in a fragment of
 /// `fragment` bases: position `i` overlaps position `fragment - 1 - i` of the second mate.
-pub fn overlap_positions(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
+pub(crate) fn overlap_positions(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
     fragment.saturating_sub(two)..fragment.min(one)
 }
 

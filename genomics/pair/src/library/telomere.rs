@@ -22,7 +22,7 @@ pub(crate) const TELOMERE_MOTIFS: [TelomereMotif; 3] = [
 ];
 
 /// Minimum number of copies of the motif in a mate to count the pair.
-pub const MIN_MOTIF_COPIES: usize = 6;
+pub(crate) const MIN_MOTIF_COPIES: usize = 6;
 
 /// Minimum number of consecutive bases that equal the base one motif length later. Four motif copies in a row contain
 /// such a run in any window.
@@ -132,7 +132,7 @@ fn may_contain_motif(read: PackedBases<'_>, bases: usize) -> bool {
 
 /// Returns the index in `TELOMERE_MOTIFS` of the motif that a mate of the pair contains at least six times, if any.
 #[inline]
-pub fn find_telomere_motif(pair: ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> Option<usize> {
+pub(crate) fn find_telomere_motif(pair: ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> Option<usize> {
     let may = |(mate, packed): (&Mate<'_>, PackedBases<'_>)| may_contain_motif(packed, mate.seq.len());
     if pair.mates.iter().zip(packed).any(may) { find_longest_motif(pair) } else { None }
 }

@@ -5,7 +5,7 @@ use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{kmer_mask, kmers};
 use genuma_reads::dna::reverse_complement;
 
-use super::karyotype_and_screen::{KaryotypeAndScreen, ReadAndKmerTotals};
+use super::contig_copies_and_screen::{ContigCopiesAndScreen, ReadAndKmerTotals};
 use super::*;
 
 const K: u32 = 31;
@@ -50,13 +50,13 @@ fn reads(seq: &[u8], depth: f64, sample: usize, random: &mut Random, out: &mut V
     }
 }
 
-fn evaluate(markers: &MarkerKmers, all: &[(usize, Vec<u8>)]) -> KaryotypeAndScreen {
+fn evaluate(markers: &MarkerKmers, all: &[(usize, Vec<u8>)]) -> ContigCopiesAndScreen {
     roots(all).iter().for_each(|root| markers.record_root(root));
     let of = |sample| ReadAndKmerTotals {
         num_reads: all.iter().filter(|(s, _)| *s == sample).count() as f64,
         kmers_per_read: 120.0,
     };
-    KaryotypeAndScreen::from_tally(&markers.take_recorded_counts(), [of(0), of(1)])
+    ContigCopiesAndScreen::from_tally(&markers.take_recorded_counts(), [of(0), of(1)])
 }
 
 #[test]

@@ -21,8 +21,8 @@ const MAX_QUALITY: u8 = b'~' - b'!';
 pub(super) mod flag {
     pub const PAIRED: u16 = 0x1;
     pub const REVERSE: u16 = 0x10;
-    pub const FIRST_IN_TEMPLATE: u16 = 0x40;
-    pub const LAST_IN_TEMPLATE: u16 = 0x80;
+    pub(crate) const FIRST_IN_TEMPLATE: u16 = 0x40;
+    pub(crate) const LAST_IN_TEMPLATE: u16 = 0x80;
     pub const SECONDARY: u16 = 0x100;
     pub const SUPPLEMENTARY: u16 = 0x800;
 }

@@ -29,7 +29,7 @@ const GZIP_LEVEL: i32 = 1;
 
 /// Options of the FASTQ output of one sample, and the number of reads to write.
 #[derive(Debug)]
-pub(crate) struct FastqOutputOptions<'a> {
+pub(crate) struct SampleFastqSpec<'a> {
     /// Whether both mates are written to one uncompressed text, alternately.
     pub interleaved: bool,
     /// Name of the sample, which is part of the read names.
@@ -63,7 +63,7 @@ pub(crate) enum FastqSink<'a> {
 pub(crate) fn sequence_library(
     library: &Library,
     machine: &Sequencer,
-    output: &FastqOutputOptions,
+    output: &SampleFastqSpec,
     sink: FastqSink<'_>,
 ) -> Result<ReadCounts> {
     let blocks = output.pairs.div_ceil(PAIRS_PER_BLOCK);
@@ -159,7 +159,7 @@ fn count_source(molecule: &Molecule, counts: &mut ReadCounts) {
 struct BlockGenerator<'a> {
     library: &'a Library<'a>,
     machine: &'a Sequencer<'a>,
-    output: &'a FastqOutputOptions<'a>,
+    output: &'a SampleFastqSpec<'a>,
     compressor: Compressor,
     mates: [SequencedMate; 2],
     /// FASTQ text of read 1 and of read 2, and the table of molecules.
@@ -167,7 +167,7 @@ struct BlockGenerator<'a> {
 }
 
 impl<'a> BlockGenerator<'a> {
-    fn new(library: &'a Library<'a>, machine: &'a Sequencer<'a>, output: &'a FastqOutputOptions<'a>) -> Self {
+    fn new(library: &'a Library<'a>, machine: &'a Sequencer<'a>, output: &'a SampleFastqSpec<'a>) -> Self {
         let level = CompressionLvl::new(GZIP_LEVEL).expect("libdeflate has this level");
         let compressor = Compressor::new(level);
         let (mates, texts) = Default::default();
@@ -226,7 +226,7 @@ impl<'a> BlockGenerator<'a> {
                 self.append_consensus(&name, &molecule, rng, counts);
                 written += 1;
             } else {
-                molecule.truncate_pairs(pairs - written);
+                molecule.limit_num_pairs(pairs - written);
                 written += molecule.num_pairs_of_both_strands();
                 let strand = |k| usize::from(k >= molecule.pairs[0]);
                 members.extend((0..molecule.num_pairs_of_both_strands()).map(|k| (families.len(), strand(k), k + 1)));

@@ -34,7 +34,7 @@ pub(crate) use amplicon_products::AmpliconProducts;
 pub(crate) use capture::TargetCopies;
 pub(crate) use coverage::CoverageModel;
 pub(crate) use dna_pool::{DnaComponent, DnaPool, DnaSource, FragmentSampling, draw_fragment_by_coverage};
-pub(crate) use fastq::{FastqOutputOptions, FastqSink, sequence_library};
+pub(crate) use fastq::{FastqSink, SampleFastqSpec, sequence_library};
 pub(crate) use fragments::CarriedVariant;
 pub(crate) use fragments::{CellChromosome, ChromosomePool, GenomeMixture};
 pub(crate) use library::{InsertSizeDistribution, Library, MIN_INSERT_BP};

@@ -155,7 +155,7 @@ impl SequencingParams {
 
     /// Returns the adapters that reads may contain: those given, or else TruSeq adapters if inserts can be shorter than
     /// a read. `None` if neither applies.
-    pub fn library_adapter(&self) -> Option<AdapterType> {
+    pub(crate) fn library_adapter(&self) -> Option<AdapterType> {
         let library = &self.library;
         let short = self.insert_mean < self.longest_read_bp() as f64;
         let reached = short || library.short_inserts > 0.0 || library.fold_backs > 0.0;

@@ -59,7 +59,7 @@ impl<'a> UmiMolecule<'a> {
     }
 
     /// Reduces the number of read pairs of both strands together to at most `num_pairs`.
-    pub(super) fn truncate_pairs(&mut self, num_pairs: usize) {
+    pub(super) fn limit_num_pairs(&mut self, num_pairs: usize) {
         self.pairs[0] = self.pairs[0].min(num_pairs);
         self.pairs[1] = self.pairs[1].min(num_pairs - self.pairs[0]);
     }

@@ -43,7 +43,8 @@ impl RecordedMachine {
     /// Reads a recording from a file.
     ///
     /// # Errors
-    /// The file cannot be read, or is not a recording of a supported version. The error names the line.
+    /// The file cannot be read, is larger than 64 MiB, is not a recording of a supported version, or has a malformed
+    /// line. The error names the file, and the number of a malformed line.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut bytes = Vec::new();
         let read = File::open(path).and_then(|file| file.take(MAX_RECORDING_BYTES + 1).read_to_end(&mut bytes));

@@ -33,13 +33,13 @@ pub enum InstructionSet {
 
 impl InstructionSet {
     /// The widest instruction set that this machine supports.
-    pub fn widest_supported() -> InstructionSet {
+    pub(crate) fn widest_supported() -> InstructionSet {
         let all = InstructionSet::all_supported();
         all.last().copied().unwrap_or(InstructionSet::Scalar)
     }
 
     /// All instruction sets that this machine supports, the widest last.
-    pub fn all_supported() -> Vec<InstructionSet> {
+    pub(crate) fn all_supported() -> Vec<InstructionSet> {
         #[cfg(target_arch = "x86_64")]
         {
             let mut all = vec![InstructionSet::Scalar];
@@ -56,7 +56,7 @@ impl InstructionSet {
     }
 
     /// Name of the instruction set in a machine profile.
-    pub fn instruction_set_name(self) -> &'static str {
+    pub(crate) fn instruction_set_name(self) -> &'static str {
         match self {
             InstructionSet::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
@@ -95,7 +95,7 @@ impl BandwidthKernel {
 
     /// Bytes counted for one pass over three arrays of `length` elements. As in STREAM, these are the bytes that the
     /// program reads and writes, without the cache lines that the CPU fetches before a store (write allocate).
-    pub fn counted_bytes(self, length: usize) -> u64 {
+    pub(crate) fn counted_bytes(self, length: usize) -> u64 {
         let element = match self {
             BandwidthKernel::Copy | BandwidthKernel::Scale | BandwidthKernel::CopyNt => 16,
             BandwidthKernel::Add | BandwidthKernel::Triad => 24,

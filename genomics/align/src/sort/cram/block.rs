@@ -33,9 +33,9 @@ pub(super) enum Codec {
 mod method {
     pub const STORED: u8 = 0;
     pub const GZIP: u8 = 1;
-    pub const RANS_4X8: u8 = 4;
-    pub const RANS_NX16: u8 = 5;
-    pub const NAME_TOKENIZER: u8 = 8;
+    pub(crate) const RANS_4X8: u8 = 4;
+    pub(crate) const RANS_NX16: u8 = 5;
+    pub(crate) const NAME_TOKENIZER: u8 = 8;
 }
 
 /// Compression level of gzip.

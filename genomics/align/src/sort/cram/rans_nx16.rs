@@ -16,11 +16,11 @@ const MAX_PACKED_SYMBOLS: usize = 16;
 /// Bits of the first byte of encoded data.
 mod format_flag {
     /// The probabilities depend on the preceding byte (order 1).
-    pub const ORDER_ONE: u8 = 1;
+    pub(crate) const ORDER_ONE: u8 = 1;
     /// The bytes of 32-bit numbers are encoded separately ([`super::Nx16Method::Striped`]).
-    pub const STRIPE: u8 = 8;
+    pub(crate) const STRIPE: u8 = 8;
     /// The uncompressed size is not stored.
-    pub const NO_SIZE: u8 = 16;
+    pub(crate) const NO_SIZE: u8 = 16;
     /// The data are stored uncompressed.
     pub const STORED: u8 = 32;
     /// Several values are packed in a byte ([`super::Nx16Method::Packed`]).

@@ -9,7 +9,7 @@ use crate::confidence_interval::{Estimate, Z_SCORE_95_PERCENT};
 /// Results from marker k-mers in the normal and the tumour: copy numbers of the contigs, and detected screened
 /// sequences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct KaryotypeAndScreen {
+pub struct ContigCopiesAndScreen {
     /// Relative copy numbers of the contigs of the reference; `None` without a reference.
     pub karyotype: Option<RelativeContigCopyNumbers>,
     /// Result of the screen for known sequences; `None` if no sequences to screen for were given.
@@ -187,10 +187,10 @@ fn is_sex_chromosome(name: &str, sex: &str) -> bool {
 /// Chosen; a higher value reports fewer changes.
 const MIN_RATIO_CHANGE: f64 = 0.1;
 
-impl KaryotypeAndScreen {
+impl ContigCopiesAndScreen {
     /// Computes copy numbers and screen results from the marker counts of both samples. `reads` are the total numbers
     /// of reads and k-mers of the normal and the tumour.
-    pub fn from_tally(tally: &MarkerTally, reads: [ReadAndKmerTotals; 2]) -> KaryotypeAndScreen {
+    pub fn from_tally(tally: &MarkerTally, reads: [ReadAndKmerTotals; 2]) -> ContigCopiesAndScreen {
         let kinds = |screened: bool| {
             tally
                 .sequences
@@ -199,7 +199,7 @@ impl KaryotypeAndScreen {
                 .collect::<Vec<_>>()
         };
         let [contigs, screened] = [false, true].map(kinds);
-        KaryotypeAndScreen {
+        ContigCopiesAndScreen {
             karyotype: (!contigs.is_empty()).then(|| build_karyotype(&contigs)),
             screen: (!screened.is_empty()).then(|| build_screen(&screened, reads)),
         }
