@@ -126,7 +126,7 @@ fn first_records(records: &[VcfRecord], events: usize) -> Vec<&VcfRecord> {
 }
 
 fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
-    let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
+    let Genotype { normal, tumour, tumours, quality, limits: _, odds: _, filters } = &record.genotype;
     let name = |chrom: usize| genome.contigs[chrom].name.clone();
     ReportedEvent {
         id: vcf_record::event_id(record.event),

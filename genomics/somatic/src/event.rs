@@ -13,6 +13,7 @@ use crate::genotype::{ErrorFrequency, Filter, MIN_CALL_MOLECULES_COMMON_ERROR};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
 use crate::pcr_errors;
+use crate::shared_alleles;
 use genuma_reads::TrimCounts;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
@@ -88,6 +89,8 @@ pub struct CallThresholds {
     /// Whether qualities may be raised if the sample has more mutations than the prior assumes. True only if the error
     /// rate was measured, not merely bounded.
     pub may_raise_quality: bool,
+    /// Whether the normal has tumour cells, so that its reads distinguish mutations less clearly from germline variants.
+    pub normal_has_tumour_cells: bool,
     /// Whether the reads of a tumour do not show which pairs are copies of one molecule, as in amplicon sequencing.
     pub has_unknown_duplicates: bool,
     /// Minimum somatic quality (Phred) of a passing call.
@@ -109,6 +112,7 @@ impl CallThresholds {
             has_fold_back_artefacts: trimmed.estimate_fold_back_sites_per_mate() > MIN_FOLD_BACK_SITES_PER_MATE,
             known_bases: bases,
             may_raise_quality: false,
+            normal_has_tumour_cells: false,
             has_unknown_duplicates: false,
             min_quality,
             min_molecules: MIN_CALL_MOLECULES_COMMON_ERROR,
@@ -127,17 +131,23 @@ struct ArtefactLimit {
     max_molecules: u32,
     /// A junction that less than this share of the molecules at the locus supports may be an artefact.
     min_share: f64,
+    /// Whether a junction whose molecules all have one strand may be an artefact: a strand folds back at its own hairpin,
+    /// but an inversion is on both strands.
+    includes_one_strand: bool,
 }
 
 /// Limits for inverted junctions in libraries with fold-back artefacts. Empirical; larger limits filter more junctions.
-const INVERTED_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 7, min_share: 0.25 };
+const INVERTED_ARTEFACT_LIMIT: ArtefactLimit =
+    ArtefactLimit { max_molecules: 7, min_share: 0.25, includes_one_strand: true };
 /// Limits for local junctions that are not inverted, in libraries with fold-back artefacts. Empirical.
-const LOCAL_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 4, min_share: 0.15 };
+const LOCAL_ARTEFACT_LIMIT: ArtefactLimit =
+    ArtefactLimit { max_molecules: 4, min_share: 0.15, includes_one_strand: false };
 /// Limits for inverted junctions in libraries without fold-back artefacts. Empirical.
-const RARE_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 2, min_share: 0.0 };
+const RARE_ARTEFACT_LIMIT: ArtefactLimit =
+    ArtefactLimit { max_molecules: 2, min_share: 0.0, includes_one_strand: false };
 /// Limits for local junctions that are not inverted, in libraries without fold-back artefacts: no junction counts as an
 /// artefact.
-const NO_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 0, min_share: 0.0 };
+const NO_ARTEFACT_LIMIT: ArtefactLimit = ArtefactLimit { max_molecules: 0, min_share: 0.0, includes_one_strand: false };
 
 /// Whether a junction may be a fold-back artefact. The limits are those of inverted junctions and of other local
 /// junctions. A junction whose sequence shows a hairpin counts as inverted, however far apart its ends are.
@@ -158,7 +168,10 @@ fn may_be_fold_back_artefact(call: &VariantCall, [inverted, local]: [ArtefactLim
     };
     let support = &call.genotype.tumour;
     let all = support.depth().max(call.tumour_molecules);
-    support.alternative <= limit.max_molecules || f64::from(support.alternative) < limit.min_share * f64::from(all)
+    let has_one_strand = support.forward == 0 || support.forward == support.alternative;
+    support.alternative <= limit.max_molecules
+        || f64::from(support.alternative) < limit.min_share * f64::from(all)
+        || (limit.includes_one_strand && has_one_strand)
 }
 
 /// Filters calls with two molecules if there are more of them than the number of calls with more molecules predicts.
@@ -188,16 +201,18 @@ fn filter_two_molecule_calls(calls: &mut [VariantCall], thresholds: &CallThresho
     }
 }
 
-/// Adjusts the qualities of small variants to the mutation frequency of this sample (empirical Bayes; Efron 2010,
-/// "Large-scale inference"). The prior assumes one mutation in exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`)
-/// bases. If hardly any call is certain, as in a normal compared with itself, mutations are rarer than the prior but
-/// errors are not, so all qualities are lowered. If many calls are certain, the qualities are raised, but only where
-/// the error rate is measured: otherwise more errors than mutations would be added.
+/// Adjusts the qualities of small changes to the mutation frequency of this sample (empirical Bayes; Efron 2010,
+/// "Large-scale inference"). The prior assumes one mutation in exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`) bases. If hardly any call is certain,
+/// as in a normal compared with itself, true calls are rarer than that, but errors are as frequent as ever, so all
+/// qualities are lowered. If many calls are certain the qualities are raised only where the error rate is measured:
+/// elsewhere this would add more errors than calls. With tumour cells in the normal they are raised where germline
+/// variants limit them, because the share of these among the candidates does not depend on errors.
 fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThresholds) {
     if thresholds.known_bases == 0 {
         return;
     }
-    let max_shift = if thresholds.may_raise_quality { f64::INFINITY } else { 0.0 };
+    let is_raised = thresholds.may_raise_quality || thresholds.normal_has_tumour_cells;
+    let max_shift = if is_raised { f64::INFINITY } else { 0.0 };
     let expected = thresholds.known_bases as f64 * (-GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
     for kind in [ErrorFrequency::Common, ErrorFrequency::Rare] {
         let is = |c: &VariantCall| c.error_frequency == kind && matches!(c.change, Change::Allele { .. });
@@ -221,7 +236,13 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
             if genotype.quality <= 0.0 {
                 continue;
             }
-            genotype.quality = (genotype.quality + shift).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
+            let max_quality = if thresholds.may_raise_quality || !thresholds.normal_has_tumour_cells {
+                GENOTYPE_MODEL_PARAMS.max_quality
+            } else {
+                let others = genotype.limits.against_error.min(genotype.limits.against_shared);
+                others * 10.0 / std::f64::consts::LN_10 + shift.min(0.0)
+            };
+            genotype.quality = (genotype.quality + shift).min(max_quality).max(0.0);
             if genotype.quality < thresholds.min_quality {
                 genotype.filters.insert(Filter::LowQuality);
             } else {
@@ -235,6 +256,7 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
 /// position of their first call.
 pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) -> Vec<Event> {
     adjust_quality_by_frequency(&mut calls, thresholds);
+    shared_alleles::limit_quality_by_shared_alleles(&mut calls, thresholds.min_quality);
     if thresholds.has_unknown_duplicates {
         pcr_errors::limit_quality_by_pcr_errors(&mut calls, thresholds.min_quality);
     }

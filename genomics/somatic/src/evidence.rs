@@ -33,7 +33,7 @@ pub struct LocusEvidence<'a> {
     pairs: &'a [RecruitedPair],
     errors: &'a ErrorModel,
     haplotypes: Vec<Haplotype>,
-    read_likelihoods: Vec<ReadLikelihoods>,
+    read_likelihoods: Vec<ReadLikelihoods<'a>>,
     molecules: MoleculeAssignment,
 }
 
@@ -76,7 +76,7 @@ impl<'a> LocusEvidence<'a> {
     }
 
     /// Log-odds of one read for change `f` over its absence; 0 without evidence.
-    fn log_odds(&self, likelihoods: &ReadLikelihoods, f: usize, length: Option<&RepeatLengthChange<'_>>) -> f64 {
+    fn log_odds(&self, likelihoods: &ReadLikelihoods<'_>, f: usize, length: Option<&RepeatLengthChange<'_>>) -> f64 {
         match length {
             Some(change) => change.log_odds(likelihoods, &self.reads[likelihoods.read_index].offsets, self.errors),
             None => haplotype_log_odds(likelihoods, &self.haplotypes, f).unwrap_or(0.0),
@@ -84,7 +84,7 @@ impl<'a> LocusEvidence<'a> {
     }
 
     /// Makes the vote of a read on change `f` from its log-odds; `None` if the read does not cover the change.
-    fn vote(&self, likelihoods: &ReadLikelihoods, f: usize, log_odds: f64) -> Option<MoleculeVote> {
+    fn vote(&self, likelihoods: &ReadLikelihoods<'_>, f: usize, log_odds: f64) -> Option<MoleculeVote> {
         let (at, placed_read) = (&self.contig.changes[f].contig_range, &self.reads[likelihoods.read_index]);
         // A read that supports the tumour's allele is placed where the contig has it.
         let begin = likelihoods.starts[usize::from(log_odds < 0.0)];
@@ -321,7 +321,7 @@ impl<'a> LocusEvidence<'a> {
     /// shows it, by orientation of the pair.
     fn combine_by_molecule(
         &self,
-        mut votes: Vec<MoleculeVote>,
+        votes: Vec<MoleculeVote>,
         error_probability: f64,
         false_support_rates: [f64; 2],
     ) -> Vec<MoleculeVote> {
@@ -330,21 +330,20 @@ impl<'a> LocusEvidence<'a> {
             let (least, most) = bounds[usize::from(first)];
             log_odds.clamp(least, most)
         };
-        votes.sort_by_key(|vote| (self.molecules.representative_of_molecule(vote.pair), vote.pair));
-        let same = |a: &MoleculeVote, b: &MoleculeVote| {
-            self.molecules.representative_of_molecule(a.pair) == self.molecules.representative_of_molecule(b.pair)
-        };
-        let sum = |votes: &[MoleculeVote]| {
-            let strongest =
-                votes.iter().fold(&votes[0], |a, b| if b.log_odds.abs() > a.log_odds.abs() { b } else { a });
+        let mut votes: Vec<(u32, MoleculeVote)> =
+            votes.into_iter().map(|vote| (self.molecules.representative_of_molecule(vote.pair), vote)).collect();
+        votes.sort_by_key(|(pair, vote)| (*pair, vote.pair));
+        let sum = |votes: &[(u32, MoleculeVote)]| {
+            let pair = votes[0].0;
+            let votes = || votes.iter().map(|(_, vote)| vote);
+            let strongest = votes().reduce(|a, b| if b.log_odds.abs() > a.log_odds.abs() { b } else { a })?;
             // The log-odds of a molecule are limited by errors that its bases do not show.
             // docs/model/error_model.md (6)
-            let log_odds: f64 = votes.iter().map(|v| bounded(v.log_odds, v.is_f1r2)).sum();
-            let pairs = votes.chunk_by(|a, b| a.pair == b.pair).count();
-            let pair = self.molecules.representative_of_molecule(strongest.pair);
+            let log_odds: f64 = votes().map(|v| bounded(v.log_odds, v.is_f1r2)).sum();
+            let duplicates = votes().zip(votes().skip(1)).filter(|(a, b)| a.pair != b.pair).count() as u16;
             let log_odds = bounded(log_odds, strongest.is_f1r2);
-            MoleculeVote { pair, log_odds, duplicates: (pairs - 1) as u16, ..*strongest }
+            Some(MoleculeVote { pair, log_odds, duplicates, ..*strongest })
         };
-        votes.chunk_by(same).map(sum).collect()
+        votes.chunk_by(|a, b| a.0 == b.0).filter_map(sum).collect()
     }
 }

@@ -33,12 +33,12 @@ impl GaplessStack {
 
     /// Adds the votes of a read whose first base is in column `at`.
     pub(crate) fn add_read(&mut self, at: i32, read: &OwnedRead) {
-        let from = (at - self.start) as usize;
-        for (i, (&b, &q)) in read.seq.iter().zip(&read.qual).enumerate() {
-            let code = encode_base(b) as usize;
-            if code < 4 {
-                self.quality_sums[from + i][code] += u32::from(q.clamp(2, 40));
-                self.depth[from + i] += 1;
+        let columns = (at - self.start) as usize..(at - self.start) as usize + read.seq.len();
+        let columns = self.quality_sums[columns.clone()].iter_mut().zip(&mut self.depth[columns]);
+        for ((quality_sums, depth), (&b, &q)) in columns.zip(read.seq.iter().zip(&read.qual)) {
+            if let Some(sum) = quality_sums.get_mut(usize::from(encode_base(b))) {
+                *sum += u32::from(q.clamp(2, 40));
+                *depth += 1;
             }
         }
     }

@@ -185,6 +185,23 @@ pub struct LikelihoodRatios {
     pub normal: f64,
 }
 
+/// Log-odds (natural) of a somatic change over each other explanation; infinite if it is not considered.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct QualityLimits {
+    /// Log-odds over errors of the reads.
+    pub against_error: f64,
+    /// Log-odds over a germline variant.
+    pub against_germline: f64,
+    /// Log-odds over an allele that normal and tumour share.
+    pub against_shared: f64,
+}
+
+impl Default for QualityLimits {
+    fn default() -> QualityLimits {
+        QualityLimits { against_error: f64::INFINITY, against_germline: f64::INFINITY, against_shared: f64::INFINITY }
+    }
+}
+
 /// Result of genotyping one change.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Genotype {
@@ -196,6 +213,8 @@ pub struct Genotype {
     pub tumours: Vec<TumourSupport>,
     /// Phred-scaled probability that the change is not somatic.
     pub quality: f64,
+    /// The log-odds that limit the quality: it is the lowest of them.
+    pub limits: QualityLimits,
     /// Likelihood ratios of the change, without priors.
     pub odds: LikelihoodRatios,
     /// Filters that the call failed; empty means PASS.
@@ -241,6 +260,11 @@ pub struct GenotypingParams {
     pub has_fixed_fragment_ends: bool,
     /// Whether the call has a normal sample.
     pub has_normal: bool,
+    /// Whether the change adds or removes a unit of a tandem repeat of two or more units.
+    pub changes_short_repeat: bool,
+    /// Orientation on the contig of the reads that pass a long homopolymer before a substitution to its base, which may be
+    /// errors of these reads; `None` if there is no such homopolymer.
+    pub phasing_error_strand: Option<bool>,
     /// Whether the molecules with the allele also have another small change nearby that is not a germline variant.
     pub is_linked: bool,
     /// Log-likelihood ratio (natural) of a somatic haplotype over a haplotype that normal and tumour share, from all
@@ -277,7 +301,8 @@ impl ForeignDna {
         let [low, high] = [self.share[0] / 2.0, self.share[1]];
         let steps = GENOTYPE_MODEL_PARAMS.num_foreign_fractions;
         let fraction = |step: usize| low + (high - low) * step as f64 / (steps - 1) as f64;
-        (0..steps).map(|step| log_likelihood(votes, fraction(step))).fold(f64::NEG_INFINITY, f64::max)
+        let votes = LikelihoodRatioCounts::from_votes(votes);
+        (0..steps).map(|step| votes.log_likelihood(fraction(step))).fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
@@ -306,6 +331,8 @@ impl GenotypingParams {
             admixture: Admixture::default(),
             has_fixed_fragment_ends: false,
             has_normal: true,
+            changes_short_repeat: false,
+            phasing_error_strand: None,
             is_linked: false,
             haplotype_log_ratio: None,
             cluster_log_odds: 0.0,
@@ -316,10 +343,11 @@ impl GenotypingParams {
     fn shared_prior_log_odds(&self) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
         let linked = if self.is_linked { (p.linked_allele_log_odds - self.cluster_log_odds).max(0.0) } else { 0.0 };
-        // Copies of a sequence differ less often in indels and junctions than in substitutions.
+        // Copies of a sequence differ less often in indels and junctions than in substitutions, except for lengths of
+        // repeats.
         let rare = match self.error_frequency {
-            ErrorFrequency::Common => 0.0,
-            ErrorFrequency::Rare => p.rare_allele_ratio.ln(),
+            ErrorFrequency::Rare if !self.changes_short_repeat => p.rare_allele_ratio.ln(),
+            _ => 0.0,
         };
         let repeat = (1.0 + self.slippage_rate.rate / p.shared_slippage_rate).ln();
         p.shared_allele_log_odds + linked + rare + repeat
@@ -343,35 +371,67 @@ pub fn min_call_molecules(error_rate: Option<f64>) -> usize {
     }
 }
 
+/// Likelihood ratios of the molecules of a sample for an allele. Molecules with the same ratio are counted together: most
+/// have the largest or the smallest possible ratio, so that a deep sample has few different ones.
+struct LikelihoodRatioCounts {
+    /// P(reads | allele) / P(reads | no allele), ascending, with the number of molecules.
+    counts: Vec<(f64, f64)>,
+    num_molecules: usize,
+}
+
+impl LikelihoodRatioCounts {
+    fn from_votes(votes: &[MoleculeVote]) -> LikelihoodRatioCounts {
+        /// Log-odds that differ by less than the inverse are the same but for rounding.
+        const STEPS_PER_NAT: f64 = (1 << 20) as f64;
+        let step_of = |vote: &MoleculeVote| (vote.log_odds * STEPS_PER_NAT).round() as i64;
+        let mut steps: Vec<i64> = votes.iter().map(step_of).collect();
+        steps.sort_unstable();
+        let count = |same: &[i64]| ((same[0] as f64 / STEPS_PER_NAT).exp(), same.len() as f64);
+        LikelihoodRatioCounts { counts: steps.chunk_by(|a, b| a == b).map(count).collect(), num_molecules: votes.len() }
+    }
+
+    /// Natural logarithm of the likelihood if the share `f` of the molecules has the allele.
+    fn log_likelihood(&self, f: f64) -> f64 {
+        // docs/model/genotype.md (1)
+        self.counts.iter().map(|&(ratio, count)| count * ((1.0 - f) + f * ratio).ln()).sum()
+    }
+
+    /// Log-likelihood at the best-fitting share of molecules with the allele, which is at most `most`
+    /// (expectation–maximisation; there is one maximum).
+    fn fitted_log_likelihood(&self, most: f64) -> f64 {
+        let mut f = 0.5 * most;
+        for _ in 0..GENOTYPE_MODEL_PARAMS.num_fit_rounds {
+            let expected: f64 = self
+                .counts
+                .iter()
+                .map(|&(ratio, count)| {
+                    let odds = f * ratio;
+                    count * odds / ((1.0 - f) + odds)
+                })
+                .sum();
+            // docs/model/genotype.md (2)
+            f = (expected / self.num_molecules.max(1) as f64).min(most);
+        }
+        self.log_likelihood(f).max(self.log_likelihood(0.0))
+    }
+}
+
 /// Log-likelihood (natural) of a sample's votes if the share `f` of its molecules has the allele.
 fn log_likelihood(votes: &[MoleculeVote], f: f64) -> f64 {
-    // docs/model/genotype.md (1)
     votes.iter().map(|v| ((1.0 - f) + f * v.log_odds.exp()).ln()).sum()
 }
 
 /// Log-likelihood of the votes at the best-fitting share of molecules with the allele, which is at most `most`.
-/// Expectation–maximisation; the likelihood has a single maximum.
 fn fitted_log_likelihood(votes: &[MoleculeVote], most: f64) -> f64 {
-    let mut f = 0.5 * most;
-    for _ in 0..GENOTYPE_MODEL_PARAMS.num_fit_rounds {
-        let expected: f64 = votes
-            .iter()
-            .map(|v| {
-                let odds = f * v.log_odds.exp();
-                odds / ((1.0 - f) + odds)
-            })
-            .sum();
-        // docs/model/genotype.md (2)
-        f = (expected / votes.len().max(1) as f64).min(most);
-    }
-    log_likelihood(votes, f).max(log_likelihood(votes, 0.0))
+    LikelihoodRatioCounts::from_votes(votes).fitted_log_likelihood(most)
 }
 
 /// Log-likelihood of the votes if no molecule has the allele. The slippage rate may be higher than its estimate: the
 /// best-fitting rate is used, with a penalty for its distance from the estimate. Otherwise a rate 1.5 times the
 /// estimate would look like an allele at a depth of hundreds.
 fn error_log_likelihood(votes: &[MoleculeVote], error_probability: f64, slips: SlippageRate) -> f64 {
-    let best_at_rate = log_likelihood(votes, error_probability);
+    let votes = LikelihoodRatioCounts::from_votes(votes);
+    let best_at_rate = votes.log_likelihood(error_probability);
     if slips.rate == 0.0 {
         return best_at_rate;
     }
@@ -379,7 +439,7 @@ fn error_log_likelihood(votes: &[MoleculeVote], error_probability: f64, slips: S
         let deviations = step as f64 / GENOTYPE_MODEL_PARAMS.rate_steps_per_deviation as f64;
         let more = slips.rate * ((slips.log_spread * deviations).exp() - 1.0);
         // docs/model/genotype.md (3)
-        log_likelihood(votes, (error_probability + more).min(0.5)) - deviations.powi(2) / 2.0
+        votes.log_likelihood((error_probability + more).min(0.5)) - deviations.powi(2) / 2.0
     };
     (1..=GENOTYPE_MODEL_PARAMS.max_rate_deviations * GENOTYPE_MODEL_PARAMS.rate_steps_per_deviation)
         .map(deviating)
@@ -388,7 +448,8 @@ fn error_log_likelihood(votes: &[MoleculeVote], error_probability: f64, slips: S
 
 /// Log-likelihood of the votes, averaged over allele fractions with the prior density `weight`.
 fn averaged_log_likelihood(votes: &[MoleculeVote], weight: impl Fn(f64) -> f64) -> f64 {
-    average_over_fractions(weight, |f| log_likelihood(votes, f))
+    let votes = LikelihoodRatioCounts::from_votes(votes);
+    average_over_fractions(votes.num_molecules, weight, |f| votes.log_likelihood(f))
 }
 
 /// Log-likelihood of the votes of normal and tumours if all of them have the allele at the same unknown fraction, which
@@ -397,14 +458,35 @@ fn shared_log_likelihood(normal: &[MoleculeVote], tumours: &[MoleculeVote]) -> f
     // docs/model/genotype.md (21)
     let most = GENOTYPE_MODEL_PARAMS.max_shared_fraction;
     let weight = |f: f64| f64::from(f < most);
-    most.ln() + average_over_fractions(weight, |f| log_likelihood(normal, f) + log_likelihood(tumours, f))
+    let [normal, tumours] = [normal, tumours].map(LikelihoodRatioCounts::from_votes);
+    let num_molecules = normal.num_molecules + tumours.num_molecules;
+    most.ln() + average_over_fractions(num_molecules, weight, |f| normal.log_likelihood(f) + tumours.log_likelihood(f))
 }
 
-/// Natural logarithm of a likelihood averaged over allele fractions with the prior density `weight`.
-fn average_over_fractions(weight: impl Fn(f64) -> f64, log_likelihood: impl Fn(f64) -> f64) -> f64 {
-    let points: Vec<(f64, f64)> = (0..GENOTYPE_MODEL_PARAMS.num_fractions)
-        .map(|i| (i as f64 + 0.5) / GENOTYPE_MODEL_PARAMS.num_fractions as f64)
-        .map(|f| (weight(f).ln(), log_likelihood(f)))
+/// Log-likelihood of the votes of normal and tumours if reads of one orientation show the allele by error, in both samples
+/// with the same unknown rate.
+fn phasing_error_log_likelihood(normal: &[MoleculeVote], tumours: &[MoleculeVote], is_forward: bool) -> f64 {
+    // docs/model/genotype.md (26)
+    let of_strand =
+        |votes: &[MoleculeVote]| votes.iter().filter(|v| v.forward == is_forward).copied().collect::<Vec<_>>();
+    shared_log_likelihood(&of_strand(normal), &of_strand(tumours))
+}
+
+/// Natural logarithm of a likelihood of `num_molecules` molecules, averaged over allele fractions with prior `weight`.
+fn average_over_fractions(
+    num_molecules: usize,
+    weight: impl Fn(f64) -> f64,
+    log_likelihood: impl Fn(f64) -> f64,
+) -> f64 {
+    // Even steps of the arcsine of the square root of a fraction: the likelihood of n molecules has the standard
+    // deviation 1/(2 sqrt(n)) there, whatever the fraction is.
+    let steps_per_unit = 2.0 * (num_molecules as f64).sqrt() * GENOTYPE_MODEL_PARAMS.fractions_per_deviation;
+    let num_fractions =
+        ((std::f64::consts::FRAC_PI_2 * steps_per_unit).ceil() as usize).max(GENOTYPE_MODEL_PARAMS.num_fractions);
+    let points: Vec<(f64, f64)> = (0..num_fractions)
+        .map(|i| (i as f64 + 0.5) / num_fractions as f64 * std::f64::consts::FRAC_PI_2)
+        .map(|angle| (angle.sin().powi(2), (2.0 * angle).sin()))
+        .map(|(f, step)| ((weight(f) * step).ln(), log_likelihood(f)))
         .collect();
     let total = points.iter().map(|p| p.0.exp()).sum::<f64>().ln();
     let highest = points.iter().map(|p| p.0 + p.1).fold(f64::NEG_INFINITY, f64::max);
@@ -631,12 +713,18 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     let against_shared = match params.has_normal && tumours.len() == 1 {
         true => {
             let own = somatic - shared_log_likelihood(normal, tumour);
-            params.haplotype_log_ratio.unwrap_or(own).max(expected) - params.shared_prior_log_odds()
+            let other_than_errors = somatic
+                - params
+                    .phasing_error_strand
+                    .map_or(f64::NEG_INFINITY, |strand| phasing_error_log_likelihood(normal, tumour, strand));
+            (params.haplotype_log_ratio.unwrap_or(own).max(expected) - params.shared_prior_log_odds())
+                .min(other_than_errors)
         }
         false => f64::INFINITY,
     };
     // docs/model/genotype.md (9)
     let phred = |log_odds: f64| log_odds * 10.0 / std::f64::consts::LN_10;
+    let limits = QualityLimits { against_error, against_germline, against_shared };
     let quality =
         phred(against_error.min(against_germline).min(against_shared)).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
 
@@ -731,5 +819,78 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
         tumour: (present - absent) / std::f64::consts::LN_10,
         normal: (log_likelihood(normal, 0.0) - log_likelihood(normal, 0.5)) / std::f64::consts::LN_10,
     };
-    Genotype { normal: n, tumour: t, tumours, quality, odds, filters }
+    Genotype { normal: n, tumour: t, tumours, quality, limits, odds, filters }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Votes of `depth` molecules. The first `alternative` support the change.
+    fn votes(alternative: u32, depth: u32) -> Vec<MoleculeVote> {
+        (0..depth).map(|pair| MoleculeVote::for_test(pair, if pair < alternative { 9.0 } else { -9.0 })).collect()
+    }
+
+    #[test]
+    fn counting_equal_ratios_gives_the_likelihood_of_each_vote() {
+        let votes = [votes(3, 40), vec![MoleculeVote::for_test(50, 1.5); 2]].concat();
+        let counts = LikelihoodRatioCounts::from_votes(&votes);
+        for f in [0.0, 0.01, 0.3, 0.99] {
+            assert!((counts.log_likelihood(f) - log_likelihood(&votes, f)).abs() < 1e-4);
+        }
+        assert_eq!(counts.counts.len(), 3);
+    }
+
+    #[test]
+    fn averages_are_exact_at_any_depth() {
+        // The integral of a binomial likelihood over all fractions is that of the beta function.
+        for (alternative, depth) in [(0, 0), (0, 30), (3, 30), (15, 30), (17, 5783), (2900, 5783)] {
+            let log_binomial = |f: f64| {
+                let term = |n: u32, p: f64| if n == 0 { 0.0 } else { f64::from(n) * p.ln() };
+                term(alternative, f) + term(depth - alternative, 1.0 - f)
+            };
+            let average = average_over_fractions(depth as usize, |_| 1.0, log_binomial);
+            let log_factorial = |n: u32| (1..=n).map(|i| f64::from(i).ln()).sum::<f64>();
+            let exact = log_factorial(alternative) + log_factorial(depth - alternative) - log_factorial(depth + 1);
+            assert!((average - exact).abs() < 0.02, "{alternative} of {depth}: {average}, {exact}");
+        }
+    }
+
+    #[test]
+    fn alleles_of_few_in_a_thousand_may_be_shared() {
+        let params = GenotypingParams { error_probability: 1e-5, ..GenotypingParams::default() };
+        let quality = |in_normal| genotype_change(&votes(in_normal, 4178), &[votes(17, 5783)], params).quality;
+        assert!(quality(5) < 3.0, "{}", quality(5));
+        assert!(quality(0) > 20.0, "{}", quality(0));
+    }
+
+    #[test]
+    fn reads_after_a_homopolymer_may_share_an_error_of_one_strand() {
+        let forward = |alternative, depth, is_forward| {
+            let own = |vote| MoleculeVote { forward: is_forward, ..vote };
+            votes(alternative, depth).into_iter().map(own).collect::<Vec<_>>()
+        };
+        let quality = |phasing_error_strand, on_other_strand| {
+            let tumour = [forward(5, 9, false), forward(on_other_strand, 5, true)].concat();
+            let normal = [forward(0, 9, false), forward(0, 4, true)].concat();
+            let params = GenotypingParams { phasing_error_strand, ..GenotypingParams::default() };
+            genotype_change(&normal, &[tumour], params).quality
+        };
+        assert!(quality(Some(false), 0) < quality(None, 0) - 8.0);
+        assert_eq!(quality(Some(true), 0), quality(None, 0));
+        assert_eq!(quality(Some(false), 3), quality(None, 3));
+    }
+
+    #[test]
+    fn lengths_of_short_repeats_may_be_shared() {
+        let quality = |changes_short_repeat| {
+            let params = GenotypingParams {
+                changes_short_repeat,
+                num_molecules: [28, 54],
+                ..GenotypingParams::for_error_frequency(ErrorFrequency::Rare)
+            };
+            genotype_change(&votes(0, 28), &[votes(3, 54)], params).quality
+        };
+        assert!(quality(false) > quality(true) + 10.0);
+    }
 }

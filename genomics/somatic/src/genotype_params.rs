@@ -52,6 +52,14 @@ pub(crate) struct GenotypeModelParams {
     /// the estimate) are more frequent than other shared alleles (formula 21). Unit: probability in a read. Source:
     /// chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
     pub(crate) shared_slippage_rate: f64,
+    /// Weight of equal numbers of mutations and of alleles that normal and tumour share, when their odds are learned from
+    /// the calls (formula 27). Unit: calls. Source: chosen. If higher: more alleles in both samples are needed to lower
+    /// qualities.
+    pub(crate) shared_odds_weight: f64,
+    /// Minimum length of a homopolymer after which reads may show its base instead of the next one (formula 26). Unit:
+    /// bases. Source: chosen; reads lose phase in longer homopolymers. If higher: more calls of one strand beside
+    /// homopolymers pass.
+    pub(crate) min_phasing_homopolymer_bases: usize,
     /// Log prior odds of a germline variant over a somatic one, for an allele of a tumour without a normal (formula
     /// 15). Unit: natural-log units. Source: chosen, one germline variant in 1,000 bases and one mutation in exp(11).
     /// If higher: calls without a normal need an allele fraction further from one half.
@@ -208,9 +216,13 @@ pub(crate) struct GenotypeModelParams {
     /// Number of slippage rates that are tried for each standard deviation (formula 3). Unit: steps. Source: empirical;
     /// not fitted. If higher: finer and slower.
     pub(crate) rate_steps_per_deviation: usize,
-    /// Number of allele fractions over which likelihoods are averaged (formula 4). Unit: fractions. Source: empirical;
-    /// not fitted. If higher: finer and slower.
+    /// Minimum number of allele fractions over which likelihoods are averaged (formula 4). Unit: fractions. Source:
+    /// empirical; not fitted. If higher: finer and slower.
     pub(crate) num_fractions: usize,
+    /// Number of allele fractions for each standard deviation of a likelihood, from the depth at which these are more than
+    /// `num_fractions` (formula 4). Unit: fractions. Source: chosen; the sum over a normal distribution is exact to 1 %
+    /// from one on. If higher: finer and slower.
+    pub(crate) fractions_per_deviation: f64,
     /// Share of the tumour genome in which copy-number changes may have shifted the fraction of a germline allele to
     /// any value (formula 5). Unit: share of the genome. Source: empirical; not fitted. If higher: more calls are taken
     /// for germline variants.
@@ -252,6 +264,8 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     max_linked_differences: 2,
     max_copy_distance_bp: 500,
     shared_slippage_rate: 1e-3,
+    shared_odds_weight: 10.0,
+    min_phasing_homopolymer_bases: 8,
     germline_log_odds: 4.1,
     germline_fraction_sds: [0.01, 0.02, 0.04, 0.08],
     homozygous_fraction: 0.99,
@@ -297,6 +311,7 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     max_rate_deviations: 4,
     rate_steps_per_deviation: 4,
     num_fractions: 50,
+    fractions_per_deviation: 2.0,
     shifted_fraction_share: 0.25,
     germline_fraction_sd: 0.08,
     min_tumour_log_ratio: 3.0,

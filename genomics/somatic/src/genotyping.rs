@@ -8,9 +8,9 @@ use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::library_model::LibraryModel;
 use genuma_pair::marker_kmers::contig_copies_and_screen::ContigCopiesAndScreen;
 use genuma_pair::pair_summary::SamplePairEvidence;
-use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
+use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use genuma_work::cost::{CostTimer, UnitCost};
 use genuma_work::parallel::map_in_order;
 
@@ -139,6 +139,7 @@ pub fn call_thresholds(counts: &CallCounts, samples: &SampleNames, params: &Call
     CallThresholds {
         has_unknown_duplicates: sequencing_errors::has_tumour_with_fixed_fragment_ends(&fragment_ends),
         may_raise_quality: error_rate.is_some(),
+        normal_has_tumour_cells: counts.tumour_in_normal_ratio > 0.0,
         min_molecules: genotype::min_call_molecules(error_rate),
         ..CallThresholds::from_trimmed_reads(&most, count_acgt_bases(counts, samples), params.min_quality)
     }
@@ -185,6 +186,8 @@ impl GenotypingUnit<'_> {
             memory,
             self.work_dir,
             passes.threads,
+            // The normal's reads suffice to assemble its alleles. All reads are placed then.
+            |sample| on_reference || sample == NORMAL_SAMPLE,
         )?;
         let genome = match genome {
             Some(genome) => genome,

@@ -57,6 +57,7 @@ mod germline_haplotype;
 pub mod locus_ranges;
 pub mod adjacent_substitutions;
 mod tumour_only;
+mod shared_alleles;
 pub mod event;
 pub mod read_pileup;
 pub mod vcf_record;

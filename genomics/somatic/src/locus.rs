@@ -1,5 +1,7 @@
 //! A locus: a tumour contig with its changes, the reads of all samples on it, and the calls made from them.
 
+use std::borrow::Cow;
+
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 
 use crate::aligned_contig::AlignedContig;
@@ -15,6 +17,7 @@ use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
 use crate::packed::OwnedRead;
 use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
+use crate::repeat_length_change;
 use crate::sequencing_errors::{self, ErrorModel, ReadOnContig};
 use crate::short_homopolymer::ShortHomopolymerCounts;
 use crate::slippage::{self, RepeatRange, SlippageRate};
@@ -177,7 +180,7 @@ impl Locus {
     fn oriented_reads<'a>(
         &'a self,
         pairs: &'a [RecruitedPair],
-    ) -> impl Iterator<Item = (&'a PlacedRead, u8, OwnedRead)> {
+    ) -> impl Iterator<Item = (&'a PlacedRead, u8, Cow<'a, OwnedRead>)> {
         self.reads.iter().map(|r| (r, pairs[r.pair as usize].sample, r.oriented_read(pairs)))
     }
 
@@ -197,7 +200,7 @@ impl Locus {
                 ..(contig_change.contig_range.end + 1).min(seq.len())]
                 .fill(true);
         }
-        let reads: Vec<(&PlacedRead, u8, OwnedRead)> = self.oriented_reads(pairs).collect();
+        let reads: Vec<(&PlacedRead, u8, Cow<'_, OwnedRead>)> = self.oriented_reads(pairs).collect();
         let on: Vec<ReadOnContig<'_>> = reads
             .iter()
             .map(|(r, sample, read)| ReadOnContig { sample: *sample, is_f1r2: r.is_f1r2(), start: r.offsets[0], read })
@@ -260,6 +263,8 @@ impl Locus {
                 admixture,
                 has_fixed_fragment_ends: evidence.has_fixed_fragment_ends(),
                 has_normal,
+                changes_short_repeat: repeat_length_change::changes_short_repeat(&self.contig, f),
+                phasing_error_strand: repeat_length_change::phasing_error_strand(&self.contig, f),
                 is_linked: linkage[f].is_linked,
                 haplotype_log_ratio: linkage[f].haplotype_log_ratio,
                 cluster_log_odds: linkage[f].cluster_log_odds,

@@ -200,8 +200,8 @@ pub struct LocusRanges {
 }
 
 impl LocusRanges {
-    /// Opens the recruited pairs in the file at `path`, divides the loci into ranges whose pairs fit in `memory` bytes,
-    /// and places the reads on `contigs`.
+    /// Opens the recruited pairs in the file at `path`, splits the loci into ranges that fit in `memory` bytes, and
+    /// places the reads of the samples with `is_placed` on `contigs`.
     ///
     /// # Errors
     /// A file cannot be read or written, or is damaged.
@@ -212,6 +212,7 @@ impl LocusRanges {
         memory: u64,
         work: &Path,
         threads: usize,
+        is_placed: impl Fn(u8) -> bool,
     ) -> Result<LocusRanges, Error> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut taken = 0;
@@ -229,7 +230,7 @@ impl LocusRanges {
         let placements = DiskBuckets::create_unnamed(FILE_DESCRIPTION, work, ranges.len());
         let loci = LocusRanges::loci_without_reads(contigs, &recruited);
         let mut all = LocusRanges { loci, recruited, buckets, ranges, pairs_in_memory: None, placements, threads };
-        all.place_reads()?;
+        all.place_reads(is_placed)?;
         Ok(all)
     }
 
@@ -272,7 +273,7 @@ impl LocusRanges {
     /// A file cannot be read or written, or is damaged.
     pub(crate) fn place_reads_on_new_contigs(&mut self, contigs: Vec<AlignedContig>) -> Result<(), Error> {
         self.loci = LocusRanges::loci_without_reads(contigs, &self.recruited);
-        self.place_reads()
+        self.place_reads(|_| true)
     }
 
     /// The loci. Only those of the current range have their reads.
@@ -285,7 +286,7 @@ impl LocusRanges {
         &mut self.loci
     }
 
-    fn place_reads(&mut self) -> Result<(), Error> {
+    fn place_reads(&mut self, is_placed: impl Fn(u8) -> bool) -> Result<(), Error> {
         let several = self.ranges.len() > 1;
         for range in 0..self.ranges.len() {
             let resident = match self.pairs_in_memory.take() {
@@ -293,7 +294,7 @@ impl LocusRanges {
                 None => self.load_range(range)?,
             };
             let PairsInMemory { pairs, contigs } = &resident;
-            let members = pairs_by_contig(pairs, contigs, self.loci.len());
+            let members = pairs_by_contig(pairs, contigs, self.loci.len(), &is_placed);
             let (loci, threads) = (&self.loci, self.threads);
             let place = |(): &mut (), i: usize| {
                 read_placement::place_reads(&loci[contigs[i] as usize].contig, &members[i], pairs)
@@ -360,12 +361,18 @@ impl LocusRanges {
     }
 }
 
-/// For each contig number in `contigs` the indices of its pairs, ascending. `all` is the total number of contigs.
-fn pairs_by_contig(pairs: &[RecruitedPair], contigs: &[u32], all: usize) -> Vec<Vec<u32>> {
+/// For each contig of `contigs` the indices of its pairs of the samples with `is_placed`, ascending. `all` is the number of
+/// all contigs.
+fn pairs_by_contig(
+    pairs: &[RecruitedPair],
+    contigs: &[u32],
+    all: usize,
+    is_placed: impl Fn(u8) -> bool,
+) -> Vec<Vec<u32>> {
     let mut at = vec![u32::MAX; all];
     (0..).zip(contigs).for_each(|(i, &c)| at[c as usize] = i);
     let mut members = vec![Vec::new(); contigs.len()];
-    for (p, pair) in (0..).zip(pairs) {
+    for (p, pair) in (0..).zip(pairs).filter(|(_, pair)| is_placed(pair.sample)) {
         pair.contigs.iter().for_each(|&c| members[at[c as usize] as usize].push(p));
     }
     members
@@ -450,7 +457,10 @@ mod tests {
         let laid = |memory: u64| {
             let recruited = serde_json::from_slice(&recruited).unwrap();
             let mut ranges =
-                LocusRanges::open_and_place_reads(recruited, &path, contigs.clone(), memory, folder.path(), 2).unwrap();
+                LocusRanges::open_and_place_reads(recruited, &path, contigs.clone(), memory, folder.path(), 2, |_| {
+                    true
+                })
+                .unwrap();
             let mut all = vec![Vec::new(); contigs.len()];
             let mut seen = Vec::new();
             ranges

@@ -4,6 +4,7 @@
 //! is combined, and a molecule counts once.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use genuma_pair::assay::FragmentEndKind;
 use genuma_reads::umi::similar_umi_keys;
@@ -52,8 +53,71 @@ fn is_same_molecule(a: &impl MatePair, b: &impl MatePair) -> bool {
     a.sample() == b.sample() && (ends(0, 1) || ends(1, 0))
 }
 
-/// Key of the index of representatives: sample, UMI key, and the first [`PREFIX_KEY_BP`] bases of a mate.
+/// Key of the index of representatives: a sample, a part of the UMIs and the start of a mate.
 type PrefixKey<'a> = (u8, u64, &'a [u8]);
+
+/// Key of the index of representatives: a start of a mate with a numbered part of the other mate's prefix.
+type PartKey<'a> = (PrefixKey<'a>, usize, &'a [u8]);
+
+/// Index of a representative pair, and the key of its UMIs.
+type Representative = (u32, u64);
+
+/// Hash function of the index of representatives: multiplication and rotation of words of eight bytes. A deep locus has
+/// many thousand lookups for each contig.
+#[derive(Default)]
+struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
+    }
+}
+
+type WordHashMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
+
+/// Whether the UMIs of a key consist of known bases: only such UMIs are the same despite one other base.
+fn is_umi_of_bases(key: u64) -> bool {
+    similar_umi_keys(key).nth(1).is_some()
+}
+
+/// Whether two keys of UMIs differ in one base at most.
+fn are_similar_umis(a: u64, b: u64) -> bool {
+    if a == b || !is_umi_of_bases(a) || !is_umi_of_bases(b) || a.ilog2() != b.ilog2() {
+        return a == b;
+    }
+    /// The lower bit of each base.
+    const LOWER_BITS: u64 = 0x5555_5555_5555_5555;
+    let differing = a ^ b;
+    ((differing | differing >> 1) & LOWER_BITS).count_ones() == 1
+}
+
+/// The two halves of the UMIs of a key, by which similar ones are found: UMIs that differ in one base have one half in
+/// common. One value if the key has no bases.
+fn umi_halves(key: u64) -> impl Iterator<Item = u64> {
+    let half_bits = key.checked_ilog2().unwrap_or(0) / 4 * 2;
+    let halves = is_umi_of_bases(key).then(|| [(key >> half_bits) << 1, (key & ((1 << half_bits) - 1)) << 1 | 1]);
+    halves.into_iter().flatten().chain((!is_umi_of_bases(key)).then_some(key))
+}
 
 /// Number of pairs with the same key up to which all are compared one by one. Satellite repeats have thousands of pairs
 /// with the same key; comparing each with all others would be too slow.
@@ -62,14 +126,14 @@ const MAX_LINEAR_PAIRS: usize = 32;
 /// mismatches have at least one equal part.
 const PREFIX_PARTS: usize = MAX_MISMATCHES + 1;
 
-/// Index of the representative pairs of molecules, by the first bases of either mate.
+/// Index of the representative pairs of molecules, with the keys of their UMIs, by the start of either mate.
 #[derive(Default)]
 struct RepresentativeIndex<'a> {
-    by_prefix: HashMap<PrefixKey<'a>, Vec<u32>>,
+    by_prefix: WordHashMap<PrefixKey<'a>, Vec<Representative>>,
     /// Pairs beyond the first [`MAX_LINEAR_PAIRS`] with a key, by each part of the prefix of the other mate.
-    by_part: HashMap<(PrefixKey<'a>, usize, &'a [u8]), Vec<u32>>,
+    by_part: WordHashMap<PartKey<'a>, Vec<Representative>>,
     /// Pairs beyond the first [`MAX_LINEAR_PAIRS`] with a key whose other mate is shorter than [`MATE_PREFIX_BP`].
-    short: HashMap<PrefixKey<'a>, Vec<u32>>,
+    short: WordHashMap<PrefixKey<'a>, Vec<Representative>>,
 }
 
 /// Splits a prefix into [`PREFIX_PARTS`] numbered parts.
@@ -78,8 +142,8 @@ fn split_prefix(prefix: &[u8; MATE_PREFIX_BP]) -> impl Iterator<Item = (usize, &
 }
 
 impl<'a> RepresentativeIndex<'a> {
-    /// Adds a representative pair under the key `start` of one mate; `other` are the bases of the other mate.
-    fn insert(&mut self, start: PrefixKey<'a>, other: &'a [u8], representative: u32) {
+    /// Adds a representative pair, with the key of its UMIs, under the start of one mate; `other` is its other mate.
+    fn insert(&mut self, start: PrefixKey<'a>, other: &'a [u8], representative: Representative) {
         let all = self.by_prefix.entry(start).or_default();
         all.push(representative);
         if all.len() <= MAX_LINEAR_PAIRS {
@@ -97,7 +161,7 @@ impl<'a> RepresentativeIndex<'a> {
 
     /// Returns the representative pairs that may be of the same molecule as a pair with this key and these bases of the
     /// other mate. Some may appear more than once.
-    fn similar_pairs(&self, start: PrefixKey<'a>, other: &'a [u8]) -> impl Iterator<Item = u32> {
+    fn similar_pairs(&self, start: PrefixKey<'a>, other: &'a [u8]) -> impl Iterator<Item = Representative> {
         let all = self.by_prefix.get(&start).map_or(&[][..], Vec::as_slice);
         let prefix = other.first_chunk().filter(|_| all.len() > MAX_LINEAR_PAIRS);
         let first = if prefix.is_some() { &all[..MAX_LINEAR_PAIRS] } else { all };
@@ -136,16 +200,20 @@ impl MoleculeAssignment {
                 continue;
             }
             let [one, two] = pair.seqs();
-            let starts = |umis: u64| {
-                let start = |seq: &'a [u8]| seq.get(..PREFIX_KEY_BP).map(|start| (pair.sample(), umis, start));
+            let starts = |umi_half: u64| {
+                let start = |seq: &'a [u8]| seq.get(..PREFIX_KEY_BP).map(|start| (pair.sample(), umi_half, start));
                 let starts = [(start(one), two), (start(two), one)];
                 starts.into_iter().filter_map(|(start, other)| Some((start?, other)))
             };
             let similar =
-                similar_umi_keys(umis).flat_map(starts).flat_map(|(start, other)| heads.similar_pairs(start, other));
-            let representative = similar.filter(|&other| is_same_molecule(&pairs[other as usize], pair)).min();
+                umi_halves(umis).flat_map(starts).flat_map(|(start, other)| heads.similar_pairs(start, other));
+            let is_same = |&(other, other_umis): &Representative| {
+                are_similar_umis(umis, other_umis) && is_same_molecule(&pairs[other as usize], pair)
+            };
+            let representative = similar.filter(is_same).map(|(other, _)| other).min();
             if representative.is_none() {
-                starts(umis).for_each(|(start, other)| heads.insert(start, other, member));
+                let representatives = umi_halves(umis).flat_map(starts);
+                representatives.for_each(|(start, other)| heads.insert(start, other, (member, umis)));
             }
             of.push((member, representative.unwrap_or(member)));
         }
@@ -273,6 +341,27 @@ mod tests {
             let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs, &[ends; 2]);
             assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_of_molecule(p)), [0, 0, 2, 3]);
         }
+    }
+
+    #[test]
+    fn similar_umis_have_one_half_in_common() {
+        let key = |name: &str| umi_key_of_name(format!("a:{name}").as_bytes());
+        for (a, b, is_similar) in [
+            ("ACGT+TTTT", "ACGT+TTTT", true),
+            ("ACGT+TTTT", "ACGT+TTTA", true),
+            ("CCGT+TTTT", "CCGT+TTAA", false),
+            ("ACGTACG", "ACGTACT", true),
+            ("ACGTACG", "TCGTACG", true),
+            ("AAAA", "AAAAA", false),
+            ("mi=1", "mi=2", false),
+            ("mi=1", "mi=1", true),
+        ] {
+            let [a, b] = [a, b].map(key);
+            assert_eq!(are_similar_umis(a, b), is_similar);
+            assert_eq!(are_similar_umis(a, b), similar_umi_keys(a).any(|similar| similar == b));
+            assert!(!is_similar || umi_halves(a).any(|half| umi_halves(b).any(|other| half == other)));
+        }
+        assert!(are_similar_umis(0, 0) && !are_similar_umis(0, key("ACGT")) && umi_halves(0).eq([0]));
     }
 
     #[test]

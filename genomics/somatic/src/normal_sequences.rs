@@ -91,7 +91,7 @@ fn stack_and_join(locus: &Locus, pairs: &[RecruitedPair], stacked: StackedReads)
         .map(|r| {
             let mut at = r.offsets.to_vec();
             at.dedup();
-            (at, r.oriented_read(pairs))
+            (at, r.oriented_read(pairs).into_owned())
         })
         .collect();
     let stack = |flank: Range<usize>, edge: usize| {

@@ -1,6 +1,8 @@
 //! Computes the likelihood of each read on each haplotype of a contig, and the read's log-odds for a change. All
 //! logarithms are natural.
 
+use std::borrow::Cow;
+
 use crate::gapped_likelihood::{GappedPlacement, GappedReadAligner};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::haplotype::Haplotype;
@@ -11,11 +13,11 @@ use crate::sequencing_errors::{ERROR_MODEL_PARAMS, ErrorModel};
 
 /// A read with its likelihoods on all haplotypes of its contig.
 #[derive(Debug, Clone)]
-pub struct ReadLikelihoods {
+pub struct ReadLikelihoods<'a> {
     /// Index of the read among the contig's reads.
     pub read_index: usize,
     /// The read, oriented like the contig.
-    pub read: OwnedRead,
+    pub read: Cow<'a, OwnedRead>,
     /// Natural logarithm of P(read | haplotype), for each haplotype of the contig.
     log_likelihoods: Vec<f64>,
     /// Contig position of the read's first base, for its best placement on the contig itself (the haplotype with all
@@ -23,22 +25,23 @@ pub struct ReadLikelihoods {
     pub(crate) starts: [i32; 2],
 }
 
-impl ReadLikelihoods {
+impl ReadLikelihoods<'_> {
     /// Contig position of the read's first base on the haplotype with the highest likelihood.
     pub fn read_start(&self) -> i32 {
         self.starts[1]
     }
 }
 
-/// For each prefix of a read, the natural-log probability that all of its bases are read correctly. An N does not
-/// count.
-fn error_free_log_likelihoods(read: &OwnedRead, errors: &ErrorModel) -> Vec<f64> {
+/// Computes for each prefix of a read its log-likelihood if all bases are correct. An N counts 0.
+fn error_free_log_likelihoods(read: &OwnedRead, errors: &ErrorModel, prefixes: &mut Vec<f64>) {
     let mut sum = 0.0;
     let after = |(&base, &quality): (&u8, &u8)| {
         sum += if base == b'N' { 0.0 } else { errors.log_correct[usize::from(quality.min(63))] };
         sum
     };
-    std::iter::once(0.0).chain(read.seq.iter().zip(&read.qual).map(after)).collect()
+    prefixes.clear();
+    prefixes.push(0.0);
+    prefixes.extend(read.seq.iter().zip(&read.qual).map(after));
 }
 
 /// Log-likelihood of a read placed without gaps on a haplotype from position `at` on, and the number of its mismatches
@@ -83,18 +86,20 @@ fn placement_log_likelihood(
 
 /// Computes the likelihoods of the reads of a contig on all haplotypes. Leaves out reads with too many mismatches to
 /// every haplotype.
-pub fn compute_read_likelihoods(
+pub fn compute_read_likelihoods<'a>(
     haplotypes: &[Haplotype],
     placed_reads: &[PlacedRead],
-    pairs: &[RecruitedPair],
+    pairs: &'a [RecruitedPair],
     errors: &ErrorModel,
-) -> Vec<ReadLikelihoods> {
+) -> Vec<ReadLikelihoods<'a>> {
     let has_frequent_indels = errors.short_homopolymers.has_frequent_errors();
     let mut gapped_reads = GappedReadAligner::default();
+    let mut error_free = Vec::new();
     let weigh_one = |(r, placed_read): (usize, &PlacedRead)| {
         let read = placed_read.oriented_read(pairs);
         let damage = errors.damage_log_probabilities(pairs[placed_read.pair as usize].sample, placed_read.is_f1r2());
-        let mut fit = place_without_gaps(&read, placed_read, haplotypes, (errors, damage));
+        error_free_log_likelihoods(&read, errors, &mut error_free);
+        let mut fit = place_without_gaps((&read, &error_free), placed_read, haplotypes, (errors, damage));
         if has_frequent_indels && fit.num_mismatches >= ERROR_MODEL_PARAMS.min_mismatches_of_indel {
             let gapped = place_with_gaps(&mut gapped_reads, &read, placed_read, haplotypes, (errors, damage));
             if let Some((log_likelihoods, num_mismatches)) = gapped {
@@ -125,14 +130,14 @@ struct ReadFit {
     starts: [i32; 2],
 }
 
-/// Places a read without gaps on each haplotype, at the best of its candidate offsets.
+/// Places a read without gaps on each haplotype, at the best of its candidate offsets. `error_free` is the result of
+/// [`error_free_log_likelihoods`] for the read.
 fn place_without_gaps(
-    read: &OwnedRead,
+    (read, error_free): (&OwnedRead, &[f64]),
     placed_read: &PlacedRead,
     haplotypes: &[Haplotype],
     (errors, damage): (&ErrorModel, &[[f64; 4]; 4]),
 ) -> ReadFit {
-    let error_free = error_free_log_likelihoods(read, errors);
     let (mut best, mut num_mismatches) = (f64::NEG_INFINITY, u32::MAX);
     let mut starts = [placed_read.offsets[0]; 2];
     let mut tried: Vec<i32> = Vec::new();
@@ -147,7 +152,7 @@ fn place_without_gaps(
                 }
                 tried.push(start);
                 let placement =
-                    placement_log_likelihood((read, &error_free), start, &haplotype.seq, (errors, damage), here);
+                    placement_log_likelihood((read, error_free), start, &haplotype.seq, (errors, damage), here);
                 let Some((sum, wrong)) = placement.filter(|placement| placement.0 > here) else { continue };
                 here = sum;
                 if h == 0 {
@@ -187,7 +192,7 @@ fn place_with_gaps(
 
 /// Log-odds of a read for change `f`: the best haplotype with the change against the best haplotype without it. `None`
 /// if the read does not cover the change, for example because it comes from beyond another junction of the contig.
-pub(crate) fn haplotype_log_odds(likelihoods: &ReadLikelihoods, haplotypes: &[Haplotype], f: usize) -> Option<f64> {
+pub(crate) fn haplotype_log_odds(likelihoods: &ReadLikelihoods<'_>, haplotypes: &[Haplotype], f: usize) -> Option<f64> {
     let best = |has: Option<bool>| {
         let own = haplotypes.iter().zip(&likelihoods.log_likelihoods).filter(|(h, _)| h.has_change[f] == has);
         own.map(|(_, l)| *l).fold(f64::NEG_INFINITY, f64::max)

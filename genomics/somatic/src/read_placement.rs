@@ -1,6 +1,8 @@
 //! Finds the positions at which the reads of recruited pairs may begin on a contig, by votes of k-mers that read and
 //! contig share.
 
+use std::borrow::Cow;
+
 use genuma_kmers::encode::kmers;
 use serde::{Deserialize, Serialize};
 
@@ -39,9 +41,9 @@ pub struct PlacedRead {
 
 impl PlacedRead {
     /// The read in the orientation of the contig, reverse-complemented if necessary.
-    pub fn oriented_read(&self, pairs: &[RecruitedPair]) -> OwnedRead {
+    pub fn oriented_read<'a>(&self, pairs: &'a [RecruitedPair]) -> Cow<'a, OwnedRead> {
         let read = &pairs[self.pair as usize].mates[self.mate as usize];
-        if self.forward { read.clone() } else { read.reverse_complement() }
+        if self.forward { Cow::Borrowed(read) } else { Cow::Owned(read.reverse_complement()) }
     }
 
     /// Whether read 1 of the pair has the contig's orientation and read 2 the opposite one (F1R2).

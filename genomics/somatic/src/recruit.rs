@@ -444,11 +444,14 @@ impl RecruitingKmerIndex {
         hits.dedup_by_key(|h| h.rank);
         let name_hash = hash_bytes(pair.name);
         let mut contigs = Vec::new();
+        let mut added: &[KmerOccurrence] = &[];
         for hit in hits.iter() {
             let before = pair_counts.increment(hit.rank, sample);
+            let sites = self.occurrences_of(hit.rank);
             // Downsampling only becomes stricter: a pair that is kept in the end was kept before.
-            if is_pair_kept(name_hash, before) {
-                contigs.extend(self.occurrences_of(hit.rank).iter().map(|s| s.contig));
+            if is_pair_kept(name_hash, before) && !have_same_contigs(sites, added) {
+                contigs.extend(sites.iter().map(|s| s.contig));
+                added = sites;
             }
         }
         if contigs.is_empty() {
@@ -494,11 +497,18 @@ impl RecruitingKmerIndex {
             self.lookup.find_kmers(&mate.seq, scratch, hits);
         }
         pair.contigs.clear();
+        let (mut added, mut added_level): (&[KmerOccurrence], u32) = (&[], 0);
         for hit in hits {
             let own = depths.kmer_depths[hit.rank as usize * depths.num_samples + sample];
             let depth = |c: u32| depths.contig_depths[c as usize * depths.num_samples + sample];
-            let sites = self.occurrences_of(hit.rank).iter().map(|s| s.contig);
-            pair.contigs.extend(sites.filter(|&c| is_pair_kept(name_hash, own.max(depth(c)))));
+            let (sites, level) = (self.occurrences_of(hit.rank), downsampling_level(own));
+            // Neighbouring k-mers have the same contigs.
+            if level == added_level && have_same_contigs(sites, added) {
+                continue;
+            }
+            (added, added_level) = (sites, level);
+            let contigs = sites.iter().map(|s| s.contig);
+            pair.contigs.extend(contigs.filter(|&c| is_pair_kept(name_hash, own.max(depth(c)))));
         }
         pair.contigs.sort_unstable();
         pair.contigs.dedup();
@@ -525,6 +535,11 @@ impl RecruitingKmerIndex {
     fn occurrences_of(&self, rank: u32) -> &[KmerOccurrence] {
         &self.occurrences[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
     }
+}
+
+/// Whether two k-mers occur on the same contigs.
+fn have_same_contigs(a: &[KmerOccurrence], b: &[KmerOccurrence]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.contig == b.contig)
 }
 
 /// Base-2 logarithm of the downsampling factor for a number of pairs; 0 if no pairs are dropped.

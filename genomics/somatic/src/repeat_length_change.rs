@@ -1,7 +1,8 @@
 //! Evidence for a length change of a tandem repeat, from the repeat lengths that the reads show.
 
 use crate::aligned_contig::AlignedContig;
-use crate::change::Change;
+use crate::change::{self, Change};
+use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::minisatellite::MAX_MINISATELLITE_UNIT_BP;
 use crate::read_likelihood::ReadLikelihoods;
 use crate::read_placement::PlacedRead;
@@ -48,6 +49,29 @@ pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
     changed_units(contig, f).is_some_and(|(repeat, before)| {
         repeat.len().max(before) >= slippage::SLIPPAGE_MODEL_PARAMS.min_slipping_copies * repeat.unit
     })
+}
+
+/// Whether change `f` of a contig adds a unit to a short tandem repeat or removes one, so that there are two units or more
+/// before or after it.
+pub(crate) fn changes_short_repeat(contig: &AlignedContig, f: usize) -> bool {
+    changed_units(contig, f).is_some_and(|(repeat, before)| {
+        repeat.unit <= MAX_REPEAT_UNIT_BP && repeat.len().max(before) >= 2 * repeat.unit
+    })
+}
+
+/// If change `f` substitutes a base next to a long homopolymer by the homopolymer's base: the orientation on the contig of
+/// the reads that pass the homopolymer first. Phasing makes their next base the homopolymer's more often than any other
+/// base is wrong.
+pub(crate) fn phasing_error_strand(contig: &AlignedContig, f: usize) -> Option<bool> {
+    let change = &contig.changes[f];
+    let at = change.contig_range.start;
+    if !change::is_substitution(&change.change) || change.contig_range.len() != 1 {
+        return None;
+    }
+    let base = *contig.seq.get(at)?;
+    let before = change.left_normal.get(..at)?.iter().rev().take_while(|&&b| b == base).count();
+    let after = change.left_normal.get(at + 1..)?.iter().take_while(|&&b| b == base).count();
+    (before.max(after) >= GENOTYPE_MODEL_PARAMS.min_phasing_homopolymer_bases).then_some(before > after)
 }
 
 /// The tandem repeat whose length change `f` of a contig alters, and the length of the repeat in bases before the
@@ -103,7 +127,7 @@ impl<'a> RepeatLengthChange<'a> {
     pub fn detect_length_change(
         contig: &'a AlignedContig,
         f: usize,
-        likelihoods: &[ReadLikelihoods],
+        likelihoods: &[ReadLikelihoods<'_>],
         placed_reads: &[PlacedRead],
         pairs: &[RecruitedPair],
     ) -> Option<RepeatLengthChange<'a>> {
@@ -155,7 +179,7 @@ impl<'a> RepeatLengthChange<'a> {
 
     /// Natural-log odds of a read for the tumour's repeat length over the normal's; 0 if the read does not show the
     /// length.
-    pub fn log_odds(&self, likelihoods: &ReadLikelihoods, offsets: &[i32], errors: &ErrorModel) -> f64 {
+    pub fn log_odds(&self, likelihoods: &ReadLikelihoods<'_>, offsets: &[i32], errors: &ErrorModel) -> f64 {
         let Some(shown) = self.length_in_read(likelihoods, offsets) else { return 0.0 };
         let of = |length: usize| errors.slippage.length_probability(self.repeat.unit, length, shown);
         let other = if shown == self.tumour_len {
@@ -196,7 +220,7 @@ impl<'a> RepeatLengthChange<'a> {
         }
     }
 
-    fn length_in_read(&self, likelihoods: &ReadLikelihoods, offsets: &[i32]) -> Option<usize> {
+    fn length_in_read(&self, likelihoods: &ReadLikelihoods<'_>, offsets: &[i32]) -> Option<usize> {
         // The best haplotype's own offset first: other offsets may belong to the other side of a change.
         let offsets = [&[likelihoods.read_start()], offsets].concat();
         self.repeat.length_in_read(self.contig, &likelihoods.read.seq, &offsets)

@@ -173,7 +173,8 @@ impl BaseErrorCounts {
             None => ERROR_MODEL_PARAMS.min_damage_quality,
         };
         for on in reads {
-            let from = (-on.start).max(0) as usize;
+            // A read may end before the sequence begins.
+            let from = ((-on.start).max(0) as usize).min(on.read.seq.len());
             let start = (on.start.max(0) as usize).min(seq.len());
             let bases = on.read.seq.get(from..).unwrap_or_default();
             let reference_bases = &seq[start..];
@@ -184,12 +185,15 @@ impl BaseErrorCounts {
             if mismatches as f64 > ERROR_MODEL_PARAMS.max_mismatch_share * num_compared as f64 {
                 continue;
             }
-            for (i, (b, s)) in bases.iter().zip(reference_bases).enumerate() {
-                depth[start + i] += 1;
-                differing[start + i] += u32::from(b != s);
-                if let Some(bases) = good_bases.get_mut(start + i)
-                    && on.read.qual[from + i] >= ERROR_MODEL_PARAMS.min_good_quality
-                    && let Some(count) = bases.get_mut(usize::from(encode_base(*b)))
+            let columns = start..start + num_compared;
+            depth[columns.clone()].iter_mut().for_each(|depth| *depth += 1);
+            for ((differing, b), s) in differing[columns.clone()].iter_mut().zip(bases).zip(reference_bases) {
+                *differing += u32::from(b != s);
+            }
+            let good_bases = good_bases.get_mut(columns).unwrap_or_default();
+            for ((counts, b), &quality) in good_bases.iter_mut().zip(bases).zip(&on.read.qual[from..]) {
+                if quality >= ERROR_MODEL_PARAMS.min_good_quality
+                    && let Some(count) = counts.get_mut(usize::from(encode_base(*b)))
                 {
                     *count += 1;
                 }
@@ -210,15 +214,22 @@ impl BaseErrorCounts {
                     <= (f64::from(depth[column]) * ERROR_MODEL_PARAMS.min_allele_share).max(1.0)
         };
         let counted_columns: Vec<bool> = (0..seq.len()).map(is_counted).collect();
+        // Bases of the columns that count; 4 in the others.
+        let column_bases: Vec<u8> = counted_columns
+            .iter()
+            .zip(seq)
+            .map(|(&is_counted, &s)| if is_counted { encode_base(s) } else { 4 })
+            .collect();
         for (on, from, start, num_compared) in kept {
-            for i in (0..num_compared).filter(|i| counted_columns[start + i]) {
-                let (b, s) = (encode_base(on.read.seq[from + i]), encode_base(seq[start + i]));
+            let by = &mut error_counts.substitutions[usize::from(on.sample)][usize::from(on.is_f1r2)];
+            let read_bases = on.read.seq[from..].iter().zip(&on.read.qual[from..]);
+            for ((&b, &quality), &s) in read_bases.zip(&column_bases[start..start + num_compared]) {
+                let b = encode_base(b);
                 if b < 4 && s < 4 {
-                    let quality = on.read.qual[from + i].min(63);
+                    let quality = quality.min(63);
                     error_counts.by_quality[usize::from(quality)][0] += 1;
                     error_counts.by_quality[usize::from(quality)][1] += u64::from(b != s);
                     if quality >= min_damage_quality {
-                        let by = &mut error_counts.substitutions[usize::from(on.sample)][usize::from(on.is_f1r2)];
                         by[usize::from(s)][usize::from(b)] += 1;
                     }
                 }

@@ -64,7 +64,8 @@ impl ShortHomopolymerCounts {
         let num_reads = |counts: &[u64; 3]| counts.iter().sum::<u64>();
         let has_enough_reads = |counts: &[u64; 3]| num_reads(counts) >= p.min_short_homopolymer_reads;
         // docs/model/slippage.md (9)
-        let has_frequent_errors = self.0.iter().any(|counts| {
+        let decisive = &self.0[..=p.max_bases_of_frequent_errors - SHORT_LENGTHS.start()];
+        let has_frequent_errors = decisive.iter().any(|counts| {
             let errors = counts[1] + counts[2];
             has_enough_reads(counts) && errors as f64 >= p.min_short_homopolymer_rate * num_reads(counts) as f64
         });
@@ -145,16 +146,20 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_all_lengths_are_used_if_one_length_has_frequent_errors() {
-        let mut counts = ShortHomopolymerCounts::default();
-        // 1 read in 2,000 with two bases and 1 in 100 with four lose one; three and five bases have hardly any reads.
-        for i in 0..40 {
-            counts.count_reads(2, &[vec![1; usize::from(i % 20 == 0)], vec![2; 99]].concat());
-            counts.count_reads(4, &[vec![3; 1], vec![4; 99]].concat());
-        }
-        let rates = counts.estimate_rates();
-        let rate = |before: usize| rates.length_error_rate(before, before - 1).map_or(0.0, |rate| rate.rate);
+    fn rates_of_all_lengths_are_used_if_a_length_of_two_or_three_has_frequent_errors() {
+        let rates = |frequent: usize| {
+            let mut counts = ShortHomopolymerCounts::default();
+            // 1 read in 2,000 with two bases and 1 in 100 of the other length lose one; other lengths have hardly any reads.
+            for i in 0..40 {
+                counts.count_reads(2, &[vec![1; usize::from(i % 20 == 0)], vec![2; 99]].concat());
+                counts.count_reads(frequent, &[vec![frequent - 1; 1], vec![frequent; 99]].concat());
+            }
+            counts.estimate_rates()
+        };
+        let rate = |before: usize| rates(3).length_error_rate(before, before - 1).map_or(0.0, |rate| rate.rate);
         assert!((rate(2) - 2.0 / 3962.0).abs() < 1e-9, "{}", rate(2));
-        assert!((rate(4) - 0.01).abs() < 1e-9 && rate(5) == rate(4) && rate(3) > 0.0);
+        assert!((rate(3) - 0.01).abs() < 1e-9 && rate(5) == rate(3) && rate(4) == rate(3));
+        // Amplification makes errors of four bases and more.
+        assert!(!rates(4).has_frequent_errors() && rates(3).has_frequent_errors());
     }
 }

@@ -104,6 +104,10 @@ pub(crate) struct SlippageModelParams {
     /// Unit: share of reads. Source: chosen; reads of sequencing by synthesis have fewer than one in ten thousand. If
     /// higher: fewer libraries are modelled.
     pub(crate) min_short_homopolymer_rate: f64,
+    /// Maximum length of the homopolymers that decide whether a library has frequent length errors of short homopolymers
+    /// (formula 9). Unit: bases. Source: chosen; amplification makes length errors from four bases on. If higher: more
+    /// libraries are modelled.
+    pub(crate) max_bases_of_frequent_errors: usize,
     /// Weight of the general slippage rate against the reads of the normal at the locus (formula 8). Unit: reads.
     /// Source: empirical; not fitted. If higher: the locus weighs less.
     pub(crate) general_rate_weight_reads: f64,
@@ -139,6 +143,7 @@ pub(crate) const SLIPPAGE_MODEL_PARAMS: SlippageModelParams = SlippageModelParam
     max_reads_per_short_homopolymer: 200,
     min_short_homopolymer_reads: 2000,
     min_short_homopolymer_rate: 1e-3,
+    max_bases_of_frequent_errors: 3,
     general_rate_weight_reads: 20.0,
 };
 

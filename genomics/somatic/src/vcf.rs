@@ -160,7 +160,7 @@ pub fn add_annotation_lines(header: &mut String, gff_name: &str) {
 
 /// Formats a record as a line of VCF text, without the line end. `has_normal` is set if the normal has a column.
 pub fn format_vcf_record(record: &VcfRecord, genome: &Reference, has_normal: bool) -> String {
-    let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
+    let Genotype { normal, tumour, tumours, quality, limits: _, odds: _, filters } = &record.genotype;
     let filter = if filters.is_empty() {
         "PASS".to_owned()
     } else {

@@ -19,6 +19,7 @@ const CLEAN: CallThresholds = CallThresholds {
     known_bases: 0,
     has_unknown_duplicates: false,
     may_raise_quality: false,
+    normal_has_tumour_cells: false,
     min_quality: 8.0,
     min_molecules: 3,
 };
@@ -45,8 +46,12 @@ fn call(change: Change, locus: usize, quality: f64) -> VariantCall {
 fn rare(change: Change, alternative: u32, molecules: u32) -> VariantCall {
     let mut call =
         VariantCall { error_frequency: ErrorFrequency::Rare, tumour_molecules: molecules, ..call(change, 0, 50.0) };
-    call.genotype.tumour =
-        AlleleSupport { alternative, reference: molecules - alternative, ..AlleleSupport::default() };
+    call.genotype.tumour = AlleleSupport {
+        alternative,
+        reference: molecules - alternative,
+        forward: alternative / 2,
+        ..Default::default()
+    };
     call
 }
 
@@ -231,6 +236,38 @@ fn seldom_turns_nearby_are_doubted_in_a_library_that_folds() {
     ] {
         assert_eq!(reasons(std::slice::from_ref(&sound), &FOLDING), [[]], "{sound:?}");
     }
+}
+
+#[test]
+fn turns_of_one_strand_are_doubted_in_a_library_that_folds() {
+    let turned = |forward| {
+        let mut call = rare(junction((0, 1000, L), (0, 1300, L)), 20, 40);
+        call.genotype.tumour.forward = forward;
+        call
+    };
+    for one_strand in [turned(0), turned(20)] {
+        assert_eq!(reasons(std::slice::from_ref(&one_strand), &FOLDING), [[Filter::FoldBack]]);
+        assert_eq!(reasons(&[one_strand], &CLEAN), [[]]);
+    }
+    assert_eq!(reasons(&[turned(4)], &FOLDING), [[]]);
+}
+
+#[test]
+fn mutations_of_a_frequently_mutated_tumour_outweigh_germline_variants_where_the_normal_has_tumour_cells() {
+    let library = |normal_has_tumour_cells| CallThresholds { known_bases: 60_000, normal_has_tumour_cells, ..CLEAN };
+    let qualities = |thresholds: &CallThresholds| -> Vec<bool> {
+        let mut calls: Vec<VariantCall> = (0..40).map(|i| call(allele(1000 + 100 * i, b"A", b"C"), 0, 60.0)).collect();
+        // The normal excludes a germline variant hardly; other causes are excluded for the first of these calls only.
+        for (i, against_error) in [9.0, 1.2].into_iter().enumerate() {
+            let mut doubtful = call(allele(100 + 100 * i, b"A", b"C"), 0, 5.0);
+            doubtful.genotype.limits.against_error = against_error;
+            doubtful.genotype.filters.insert(Filter::LowQuality);
+            calls.push(doubtful);
+        }
+        build_events(calls, thresholds).iter().take(2).map(|e| e.calls[0].genotype.filters.is_empty()).collect()
+    };
+    assert_eq!(qualities(&library(true)), [true, false]);
+    assert_eq!(qualities(&library(false)), [false, false]);
 }
 
 #[test]
