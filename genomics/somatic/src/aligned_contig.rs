@@ -16,6 +16,7 @@ use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP, Segm
 use crate::event_model;
 use crate::explanation::{Explanation, ExplanationMethod};
 use crate::family_allele;
+use crate::minisatellite::find_imperfect_minisatellites;
 use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
 
 /// A change on a contig, with the sequences without this change with which reads are compared.
@@ -46,6 +47,9 @@ const MAX_UNALIGNED_END_BASES: usize = 12;
 /// Minimum number of bases at each end of a contig that must be copied from one range of the genome if the contig is
 /// explained by copies. Fewer bases match by chance.
 const MIN_COPIED_END_BASES: usize = 25;
+
+/// Minimum length in bases of an unaligned end that counts as novel sequence.
+const MIN_NOVEL_END_BP: usize = 25;
 
 /// Minimum number of bases, not counting tandem repeats, between a small change and each end of its contig.
 const MIN_FLANK_BASES: usize = 5;
@@ -285,6 +289,7 @@ impl OrientedContig<'_> {
         let explanation =
             |kind, changes: &[ContigChange]| Explanation::from_changes(kind, &self.seq, changes_with_ranges(changes));
         let mut explanations = vec![explanation(kind, &explained.0)];
+        explanations[0].cost += self.cost_of_short_unaligned_ends(&explained.1);
         let (mut found, ends) = match self.explain_by_copies(explanations[0].cost) {
             Some(copies) => {
                 let by_copies = explanation(ExplanationMethod::NearbyCopies, &copies.0);
@@ -348,26 +353,50 @@ impl OrientedContig<'_> {
             && self.segments.iter().all(|p| p.chrom == first.chrom && p.forward)
     }
 
+    /// The region of the genome around the longest segment from which the contig may be copied; `None` if the segment is
+    /// on the reverse strand.
+    fn copy_region(&self) -> Option<GenomeRegion> {
+        let longest = self.segments.iter().max_by_key(|p| p.query_len()).filter(|p| p.forward)?;
+        let start = longest.target.0.saturating_sub(longest.query.0 + MAX_JOINED_SEGMENT_DISTANCE_BP);
+        let after = self.seq.len() - longest.query.1 + MAX_JOINED_SEGMENT_DISTANCE_BP;
+        let end = (longest.target.1 + after).min(self.chrom(longest).len());
+        Some(GenomeRegion { chrom: longest.chrom, forward: true, start, end })
+    }
+
+    /// Whether the region from which the contig may be copied has a minisatellite.
+    fn is_near_minisatellite(&self) -> bool {
+        self.copy_region().is_some_and(|region| !find_imperfect_minisatellites(&region.bases(self.genome)).is_empty())
+    }
+
+    /// Cost of the unaligned ends that are too short for novel sequence, if they may be a gained unit of a minisatellite.
+    /// `ends` are the segments at the contig's two ends.
+    fn cost_of_short_unaligned_ends(&self, [first, last]: &[ContigSegment; 2]) -> i32 {
+        let short = |len: &usize| (MAX_UNALIGNED_END_BASES + 1..MIN_NOVEL_END_BP).contains(len);
+        let mut unaligned = [first.query.0, self.seq.len() - last.query.1].into_iter().filter(short).peekable();
+        if unaligned.peek().is_none() || !self.is_near_minisatellite() {
+            return 0;
+        }
+        unaligned.map(event_model::cost_of_unaligned_end).sum()
+    }
+
     /// Explains the contig by ranges copied from the genome around its longest segment. `None` if `cost`, the cost of
     /// the explanation found before, is too low for a better one, or if an end of the contig is not copied from this
     /// region.
     fn explain_by_copies(&self, cost: i32) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
-        let longest = self.segments.iter().max_by_key(|p| p.query_len()).filter(|p| p.forward)?;
-        if cost < event_model::MIN_COST_FOR_ALTERNATIVES {
+        if cost < event_model::MIN_COMPARED_REPEAT_COST
+            || cost < event_model::MIN_COST_FOR_ALTERNATIVES && !self.is_near_minisatellite()
+        {
             return None;
         }
-        let chrom = self.chrom(longest);
-        let start = longest.target.0.saturating_sub(longest.query.0 + MAX_JOINED_SEGMENT_DISTANCE_BP);
-        let after = self.seq.len() - longest.query.1 + MAX_JOINED_SEGMENT_DISTANCE_BP;
-        let end = (longest.target.1 + after).min(chrom.len());
-        let region = GenomeRegion { chrom: longest.chrom, forward: true, start, end };
-        self.changes_of_copies(region, &chrom[start..end])
+        let region = self.copy_region()?;
+        self.changes_of_copies(region, &region.bases(self.genome))
     }
 
     /// The changes that follow from the cheapest way to copy the contig from a region of the genome. `None` if an end
     /// of the contig is not copied from there, or if a copied range is too long for the contig and not the only event.
     fn changes_of_copies(&self, region: GenomeRegion, bases: &[u8]) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
-        let stretches = event_model::explain_by_copies(&self.seq, bases);
+        let mut stretches = event_model::explain_by_copies(&self.seq, bases);
+        event_model::lengthen_first_stretch(&mut stretches, &self.seq, bases, MIN_COPIED_END_BASES);
         let mapq = self.segments.iter().map(|p| p.mapq).max().unwrap_or(0);
         let segment = |s: &event_model::CopiedStretch| ContigSegment {
             chrom: region.chrom,
@@ -749,8 +778,6 @@ impl OrientedContig<'_> {
 
     /// Finds unaligned ends of the contig that are novel sequence.
     fn find_novel_ends(&self, first: &ContigSegment, last: &ContigSegment) -> Vec<ContigChange> {
-        /// Minimum length in bases of an unaligned end that is reported as novel sequence.
-        const MIN_NOVEL_END_BP: usize = 25;
         let mut found = Vec::new();
         if self.seq.len() - last.query.1 >= MIN_NOVEL_END_BP
             && let Some(end) = last.breakend_at_cut(last.query.1, SegmentEnd::Last, self.genome)

@@ -245,6 +245,10 @@ const MAX_READS_PER_KMER: usize = 4096;
 /// Length in bp of a stretch of the contig, in which at most [`MAX_READS_PER_KMER`] reads may start.
 const READ_START_STRETCH_BP: i32 = 64;
 
+/// Maximum number of reads of a tandem repeat with its flanks that are compared with the consensus. Chosen: hardly ever
+/// all of them have an error there.
+const MAX_COMPARED_REPEAT_READS: usize = 8;
+
 /// Why a stack of reads gives no contig.
 enum StackRejectReason {
     FewPairs,
@@ -529,12 +533,20 @@ impl GroupReads<'_> {
         beyond
     }
 
-    /// Whether `window`, a part of the consensus, has the bases of k-mer number `number` on either strand.
+    /// Whether a window of the consensus has the bases of a k-mer, which are taken from the reads with it. Those of a
+    /// tandem repeat with its flanks may have errors in some reads.
     fn has_bases_of_kmer(&self, number: u32, window: &[u8]) -> bool {
-        let (members, hit) = &self.reads_by_kmer[number as usize];
-        let read = self.members[members[0] as usize].read;
-        let text = read.bases(hit.start as usize..(hit.start + hit.span) as usize);
-        text == window || reverse_complement(&text) == window
+        let (members, first) = &self.reads_by_kmer[number as usize];
+        let has_bases = |&member: &u32| {
+            let member = &self.members[member as usize];
+            let hit = member.kmer_numbers.iter().position(|&n| n == number).map(|at| &member.hits[at]);
+            hit.is_some_and(|hit| {
+                let text = member.read.bases(hit.start as usize..(hit.start + hit.span) as usize);
+                text == window || reverse_complement(&text) == window
+            })
+        };
+        let compared = if first.span <= MAX_K { 1 } else { MAX_COMPARED_REPEAT_READS };
+        members.iter().take(compared).any(has_bases)
     }
 
     /// The position and orientation of a read on the contig that most of its k-mers indicate; `None` if none of its

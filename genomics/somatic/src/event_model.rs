@@ -9,6 +9,10 @@
 
 use crate::affine_alignment::{Alignment, AlignmentOp};
 use crate::change::{Breakend, Change, RetainedSide};
+use crate::minisatellite::{
+    MAX_MINISATELLITE_UNIT_BP, MIN_MINISATELLITE_UNIT_BP, MIN_REPEATED_BP, find_imperfect_minisatellites,
+    repeat_extension_len,
+};
 
 /// Costs of events in hundredths of natural-log units: negative logarithms of their probabilities. The formulas are
 /// those of `docs/model/event.md`.
@@ -26,6 +30,10 @@ pub(crate) struct EventModelParams {
     /// Cost of the position in the window at which the contig continues after a jump (formula 3). Unit: hundredths of
     /// natural-log units. Source: ln of about 1500 possible positions in the window. If higher: fewer large events.
     pub(crate) nearby_position: i32,
+    /// Cost of the position after a jump by one unit of a tandem repeat (formula 6). Unit: hundredths of natural-log units.
+    /// Source: ln of two directions. If higher: more substitutions are accepted where a contig ends in a repeat that
+    /// gained or lost a unit.
+    pub(crate) repeat_place: i32,
     /// Cost of a position anywhere in the genome, for the second end of a distant junction (formula 4). Unit:
     /// hundredths of natural-log units. Source: ln of 3 billion possible positions. If higher: junctions of distant
     /// positions are explained by nearby events more often.
@@ -42,16 +50,25 @@ pub(crate) const EVENT_MODEL_PARAMS: EventModelParams = EventModelParams {
     event: 920,
     new_base: 139,
     nearby_position: 730,
+    repeat_place: 69,
     distant_position: 2180,
     max_local_junction_bp: 600,
 };
 
 /// Cost of a jump to another position in the window of the genome.
 const JUMP_COST: i32 = EVENT_MODEL_PARAMS.event + EVENT_MODEL_PARAMS.nearby_position;
+/// Cost of a jump by one unit of a tandem repeat.
+const UNIT_JUMP_COST: i32 = EVENT_MODEL_PARAMS.event + EVENT_MODEL_PARAMS.repeat_place;
 /// Cost of an impossible explanation: half of the maximum, so that adding costs does not overflow.
 const IMPOSSIBLE_COST: i32 = i32::MAX / 2;
 /// Minimum cost of an explanation for which cheaper alternatives are searched: a jump and a substitution.
 pub(crate) const MIN_COST_FOR_ALTERNATIVES: i32 = JUMP_COST + EVENT_MODEL_PARAMS.substitution;
+/// Minimum cost of an explanation at which alternatives are searched beside a minisatellite: two substitutions, which
+/// cost more than a jump by a unit.
+pub(crate) const MIN_COMPARED_REPEAT_COST: i32 = 2 * EVENT_MODEL_PARAMS.substitution;
+
+/// Number of bases of a unit of a minisatellite for each one that may differ from the next copy. Chosen.
+const MIN_BASES_PER_OTHER_BASE: usize = 8;
 
 /// A stretch of a contig that is copied from the genome, possibly with substitutions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +99,36 @@ fn gap_cost(len: usize, is_deletion: bool) -> i32 {
     EVENT_MODEL_PARAMS.event + if is_deletion { by_base.min(EVENT_MODEL_PARAMS.nearby_position) } else { by_base }
 }
 
+fn is_unit_length(len: usize) -> bool {
+    (MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP).contains(&len)
+}
+
+/// Whether the inserted bases at `range` of `seq` are a unit of a minisatellite: the bases around continue the repeat, with
+/// a few other bases, for the length of a unit and [`MIN_REPEATED_BP`] more.
+fn is_gained_unit(seq: &[u8], range: &std::ops::Range<usize>) -> bool {
+    let len = range.len();
+    let is_copied = |q: usize| seq[q] == seq[q + len];
+    is_unit_length(len)
+        && repeat_extension_len((0..range.start).rev().map(is_copied))
+            + repeat_extension_len((range.start..seq.len() - len).map(is_copied))
+            >= len + MIN_REPEATED_BP
+}
+
+/// Whether the `deleted` bases at index `at` of `seq` are a unit of a minisatellite: a copy of them, with a few other
+/// bases, is next to `at`. The deletion may have been shifted, so that any base of the unit is the first.
+fn is_lost_unit(seq: &[u8], at: usize, deleted: &[u8]) -> bool {
+    let len = deleted.len();
+    let is_rotation = |copy: &[u8]| {
+        (0..len).any(|r| {
+            let rotated = deleted[r..].iter().chain(&deleted[..r]);
+            copy.iter().zip(rotated).filter(|(a, b)| a != b).count() <= len / MIN_BASES_PER_OTHER_BASE
+        })
+    };
+    let before = at.checked_sub(len).map(|start| start..at);
+    is_unit_length(len)
+        && [before, Some(at..at + len)].into_iter().flatten().any(|c| seq.get(c).is_some_and(is_rotation))
+}
+
 /// Cost of explaining a contig `seq` by changes of the genome. Each change comes with its range on the contig.
 pub(crate) fn cost_of_changes<'a>(
     seq: &[u8],
@@ -91,11 +138,16 @@ pub(crate) fn cost_of_changes<'a>(
         Change::Allele { reference, alternative, .. } if reference.len() == alternative.len() => {
             EVENT_MODEL_PARAMS.substitution.saturating_mul(i32::try_from(reference.len()).unwrap_or(i32::MAX))
         }
+        // docs/model/event.md (6)
+        Change::Allele { reference, .. } if range.is_empty() && is_lost_unit(seq, range.start, &reference[1..]) => {
+            UNIT_JUMP_COST
+        }
         Change::Allele { reference, .. } if range.is_empty() => gap_cost(reference.len() - 1, true),
         // Bases replaced by others.
         Change::Allele { reference, alternative, .. } if reference.len() > 1 && alternative.len() > 1 => {
             gap_cost(reference.len(), true) + gap_cost(range.len(), false) - EVENT_MODEL_PARAMS.event
         }
+        Change::Allele { .. } if is_gained_unit(seq, range) => UNIT_JUMP_COST,
         // docs/model/event.md (3)
         Change::Allele { .. } => {
             let copied: usize = num_copied_bases_at_insertion(seq, range).iter().sum();
@@ -111,6 +163,12 @@ pub(crate) fn cost_of_changes<'a>(
         Change::Novel { sequence, .. } => gap_cost(sequence.len(), false),
     };
     changes.map(cost).fold(0, i32::saturating_add)
+}
+
+/// Cost of an unaligned end of a contig.
+pub(crate) fn cost_of_unaligned_end(len: usize) -> i32 {
+    // docs/model/event.md (4)
+    gap_cost(len, false)
 }
 
 fn is_local(a: &Breakend, b: &Breakend) -> bool {
@@ -135,6 +193,63 @@ enum TracebackState {
     Jump = 1,
     /// From the previous base of the contig, which is the last of new bases that are not copied from the window.
     NewBases = 2,
+    /// The base before, one unit of a tandem repeat further right in the window: the contig has another copy.
+    GainedUnit = 3,
+    /// The base before, one unit of a tandem repeat further left in the window.
+    LostUnit = 4,
+}
+
+/// The jumps by one unit of a minisatellite in a window of the genome.
+#[derive(Debug, Default)]
+struct UnitJumps {
+    /// For each index of the window, the unit in bp by which a jump back may end there; 0 if none may. Empty if the window
+    /// has no minisatellite.
+    gained: Vec<u8>,
+    /// For each index of the window, the unit in bp by which a jump ahead may end there; 0 if none may.
+    lost: Vec<u8>,
+}
+
+impl UnitJumps {
+    fn find_in_window(window: &[u8]) -> UnitJumps {
+        let mut jumps = UnitJumps::default();
+        for (range, unit) in find_imperfect_minisatellites(window) {
+            if jumps.gained.is_empty() {
+                (jumps.gained, jumps.lost) = (vec![0; window.len()], vec![0; window.len()]);
+            }
+            for j in range.start..(range.end + 1).min(window.len()) {
+                if j + unit <= range.end && j > 0 && jumps.gained[j] == 0 {
+                    jumps.gained[j] = unit as u8;
+                }
+                if j >= range.start + unit && j > unit && jumps.lost[j] == 0 {
+                    jumps.lost[j] = unit as u8;
+                }
+            }
+        }
+        jumps
+    }
+
+    /// The cheapest jump by a unit to index `j`, from the costs of the base before: its cost without the base, and its
+    /// kind.
+    fn cheapest_jump_to(&self, j: usize, costs_before: &[i32]) -> Option<(i32, TracebackState)> {
+        let jump = |unit: u8, from: usize, origin| {
+            (unit > 0).then(|| costs_before.get(from)).flatten().map(|cost| (cost + UNIT_JUMP_COST, origin))
+        };
+        let gained =
+            jump(self.gained[j], (j + usize::from(self.gained[j])).wrapping_sub(1), TracebackState::GainedUnit);
+        let lost = jump(self.lost[j], j.wrapping_sub(1 + usize::from(self.lost[j])), TracebackState::LostUnit);
+        [gained, lost].into_iter().flatten().min_by_key(|(cost, _)| *cost)
+    }
+
+    /// The index of the base before, where a jump by a unit ended at index `j`; `None` if `origin` is no such jump.
+    fn index_before(&self, j: usize, origin: u8) -> Option<usize> {
+        if origin == TracebackState::GainedUnit as u8 {
+            Some(j + usize::from(self.gained[j]) - 1)
+        } else if origin == TracebackState::LostUnit as u8 {
+            Some(j - 1 - usize::from(self.lost[j]))
+        } else {
+            None
+        }
+    }
 }
 
 /// Finds the cheapest way to compose `seq` of stretches copied from `window` and new bases between them (Viterbi).
@@ -144,6 +259,8 @@ pub(crate) fn explain_by_copies(seq: &[u8], window: &[u8]) -> Vec<CopiedStretch>
     let (n, m) = (seq.len(), window.len());
     let p = &EVENT_MODEL_PARAMS;
     let mut origins = vec![TracebackState::Diagonal as u8; n * m];
+    let unit_jumps = UnitJumps::find_in_window(window);
+    let mut costs_before = Vec::new();
     // For each prefix of the contig: the best last base in the window, and whether new bases follow a copied base.
     let (mut best_ends, mut new_after_copy) = (Vec::with_capacity(n), Vec::with_capacity(n));
     let mut costs = vec![p.nearby_position; m];
@@ -156,13 +273,23 @@ pub(crate) fn explain_by_copies(seq: &[u8], window: &[u8]) -> Vec<CopiedStretch>
         new_after_copy.push(best_cost + p.event <= new_cost);
         new_cost = (best_cost + p.event).min(new_cost) + p.new_base;
         let row = &mut origins[i * m..(i + 1) * m];
+        if !unit_jumps.gained.is_empty() {
+            costs_before.clone_from(&costs);
+        }
         let mut best = (i32::MAX, 0);
         // Cost of the base before, on the same diagonal.
         let mut diagonal = if i == 0 { p.nearby_position } else { IMPOSSIBLE_COST };
         for j in 0..m {
             let before = std::mem::replace(&mut diagonal, costs[j]);
-            let (mut cost, origin) =
+            let (mut cost, mut origin) =
                 if before <= entry { (before, TracebackState::Diagonal) } else { (entry, entry_origin) };
+            if i > 0
+                && !costs_before.is_empty()
+                && let Some((by_unit, unit_origin)) = unit_jumps.cheapest_jump_to(j, &costs_before)
+                && by_unit < cost
+            {
+                (cost, origin) = (by_unit, unit_origin);
+            }
             row[j] = origin as u8;
             if window[j] != base || base == b'N' {
                 cost += p.substitution;
@@ -175,13 +302,14 @@ pub(crate) fn explain_by_copies(seq: &[u8], window: &[u8]) -> Vec<CopiedStretch>
         best_cost = best.0;
         best_ends.push(best.1);
     }
-    trace_stretches(&origins, m, &best_ends, &new_after_copy, new_cost < best_cost)
+    trace_stretches(&origins, m, &unit_jumps, &best_ends, &new_after_copy, new_cost < best_cost)
 }
 
 /// Follows the traceback from the last base of the contig to the first, and returns the copied stretches.
 fn trace_stretches(
     origins: &[u8],
     m: usize,
+    unit_jumps: &UnitJumps,
     best_ends: &[usize],
     new_after_copy: &[bool],
     ends_in_new: bool,
@@ -208,11 +336,30 @@ fn trace_stretches(
         end = i;
         in_new = origin == TracebackState::NewBases as u8;
         if !in_new && i > 0 {
-            j = best_ends[i - 1];
+            j = unit_jumps.index_before(j, origin).unwrap_or(best_ends[i - 1]);
         }
     }
     stretches.reverse();
     stretches
+}
+
+/// Moves the jump after the first stretch to the right until the stretch has `min_len` bases, as far as the bases before
+/// and after the jump are equal. Of equal explanations the leftmost jump was found.
+pub(crate) fn lengthen_first_stretch(stretches: &mut [CopiedStretch], seq: &[u8], window: &[u8], min_len: usize) {
+    let [first, second, ..] = stretches else { return };
+    while first.len < min_len
+        && second.len > min_len
+        && second.query_start == first.query_end()
+        && window.get(first.target_end()) == Some(&seq[first.query_end()])
+        && window[second.target_start] == seq[second.query_start]
+    {
+        first.len += 1;
+        *second = CopiedStretch {
+            query_start: second.query_start + 1,
+            target_start: second.target_start + 1,
+            len: second.len - 1,
+        };
+    }
 }
 
 /// Converts copied stretches to an alignment of the contig with the window. If a stretch begins, in the window, before
@@ -310,6 +457,55 @@ mod tests {
             seq[at] = if seq[at] == b'A' { b'C' } else { b'A' };
         }
         assert_eq!(explain_by_copies(&seq, &window), [stretch(0, 300, 200)]);
+    }
+
+    #[test]
+    fn a_unit_of_a_repeat_is_gained_or_lost_before_bases_change() {
+        let unit = random(40, 3);
+        let mut other = unit.clone();
+        for at in [8, 30] {
+            other[at] = if other[at] == b'A' { b'C' } else { b'A' };
+        }
+        let (left, right) = (random(300, 4), random(300, 5));
+        let window = [&left[..], &unit, &other, &unit, &unit, &right].concat();
+        // The contig lost the first copy, and ends where the copies are equal again: two bases differ from the genome.
+        let lost = [&left[200..], &other, &unit].concat();
+        let found = explain_by_copies(&lost, &window);
+        let [a, b] = found[..] else { panic!("{found:?}") };
+        assert_eq!((a.target_start, b.target_start - a.target_end(), b.query_end()), (200, 40, lost.len()));
+        let gained = [&left[200..], &unit, &unit, &other].concat();
+        let found = explain_by_copies(&gained, &window);
+        let [a, b] = found[..] else { panic!("{found:?}") };
+        assert_eq!((a.target_start, a.target_end() - b.target_start, b.query_end()), (200, 40, gained.len()));
+        // A contig with both flanks shows no change of the length.
+        let mut changed = window[200..560].to_vec();
+        for at in [108, 130] {
+            changed[at] = other[at - 100];
+        }
+        assert_eq!(explain_by_copies(&changed, &window), [stretch(0, 200, 360)]);
+        // The costs of the same changes.
+        let cost = |seq: &[u8], reference: &[u8], alternative: &[u8], range: std::ops::Range<usize>| {
+            let (reference, alternative) = (reference.to_vec(), alternative.to_vec());
+            let change = Change::Allele { chrom: 0, pos: 0, reference, alternative };
+            cost_of_changes(seq, [(&change, &range)].into_iter())
+        };
+        assert_eq!(cost(&lost, &[b"T", &unit[..]].concat(), b"T", 100..100), UNIT_JUMP_COST);
+        assert_eq!(cost(&gained, b"T", &[b"T", &unit[..]].concat(), 100..140), UNIT_JUMP_COST);
+        let copy = [&left[200..], &unit, &unit, &right].concat();
+        assert_eq!(cost(&copy, b"T", &[b"T", &unit[..]].concat(), 100..140), JUMP_COST);
+    }
+
+    #[test]
+    fn a_short_first_stretch_grows_as_far_as_bases_are_equal() {
+        let (unit, left, right) = (random(40, 3), random(60, 4), random(60, 5));
+        let window = [&left[..], &unit, &unit, &right].concat();
+        let seq = [&unit[30..], &unit, &unit, &right].concat();
+        let mut stretches = [stretch(0, 90, 10), stretch(10, 60, 140)];
+        lengthen_first_stretch(&mut stretches, &seq, &window, 25);
+        assert_eq!(stretches, [stretch(0, 90, 25), stretch(25, 75, 125)]);
+        let mut differing = [stretch(0, 40, 10), stretch(10, 60, 140)];
+        lengthen_first_stretch(&mut differing, &seq, &window, 70);
+        assert!(differing[0].len < 70, "{differing:?}");
     }
 
     #[test]

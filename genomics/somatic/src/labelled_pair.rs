@@ -76,14 +76,14 @@ pub fn find_candidates_in_read(
 ) {
     let packed = lookup.find_kmers(seq, scratch, out);
     tandem_repeat::for_each_repeat(seq, packed, |repeat| {
-        let hit = tandem_repeat::encode_repeat_kmer(seq, repeat, lookup.k())
-            .and_then(|s| lookup.rank_of_kmer(s.kmer).map(|rank| (s, rank)));
-        out.extend(hit.map(|(s, rank)| KmerHit {
-            start: s.start as u32,
-            span: s.span_bp as u32,
-            rank,
-            forward: s.forward,
-        }));
+        tandem_repeat::for_each_repeat_kmer(seq, repeat, lookup.k(), |encoded| {
+            out.extend(lookup.rank_of_kmer(encoded.kmer).map(|rank| KmerHit {
+                start: encoded.start as u32,
+                span: encoded.span_bp as u32,
+                rank,
+                forward: encoded.forward,
+            }));
+        });
     });
 }
 

@@ -18,7 +18,7 @@ pub(crate) const MAX_MINISATELLITE_UNIT_BP: usize = 60;
 const MIN_REPEAT_BP: usize = 28;
 /// Minimum number of bases of a repeat that equal the base one unit before. Chosen: of reads of 150 random bases, one
 /// in ten thousand has such a stretch by chance.
-const MIN_REPEATED_BP: usize = 14;
+pub(crate) const MIN_REPEATED_BP: usize = 14;
 /// Number of bases of a seed: consecutive bases that are compared at once.
 const SEED_BP: usize = 8;
 /// Distance in bp between compared seeds. Each minisatellite contains a whole seed that is repeated one unit later.
@@ -28,6 +28,9 @@ const MAX_SHORT_DISTANCE_BP: usize = 6;
 /// If at least this percentage of the bases of a sequence equal the base a short distance before, the sequence is a
 /// short tandem repeat with a few other bases, not a minisatellite. Chosen: of random bases 25 percent do.
 const MIN_SHORT_REPEAT_PERCENT: usize = 60;
+
+/// Drop of the score at which the extension of a repeat over other bases ends. Chosen: four other bases in a row.
+const MAX_EXTENSION_SCORE_DROP: i32 = 8;
 
 /// Number of seed positions that are tested together.
 const BLOCK_POSITIONS: usize = 26 * SEED_STEP_BP;
@@ -88,7 +91,7 @@ fn scan_for_minisatellites(seq: &[u8], mut each: impl FnMut(Range<usize>, usize)
         let units = MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP;
         for unit in units.filter(|unit| seed_at(at + unit) == Some(seed)) {
             let range = extend_repeat(seq, at, unit);
-            if range.len() >= MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP) && is_minisatellite(&seq[range.clone()]) {
+            if range.len() >= min_length_bp(unit) && is_minisatellite(&seq[range.clone()]) {
                 done = range.end;
                 each(range, unit);
                 break;
@@ -97,13 +100,45 @@ fn scan_for_minisatellites(seq: &[u8], mut each: impl FnMut(Range<usize>, usize)
     }
 }
 
+/// Minimum length in bp of a minisatellite with units of `unit` bp.
+pub(crate) fn min_length_bp(unit: usize) -> usize {
+    MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP)
+}
+
 /// Whether the bases are a single minisatellite from the first to the last base.
 pub(crate) fn is_whole_minisatellite(bases: &[u8]) -> bool {
-    let is_repeated = |unit: usize| {
-        bases.len() >= MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP)
-            && bases.iter().zip(&bases[unit..]).all(|(a, b)| a == b)
-    };
+    let is_repeated =
+        |unit: usize| bases.len() >= min_length_bp(unit) && bases.iter().zip(&bases[unit..]).all(|(a, b)| a == b);
     (MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP.min(bases.len())).any(is_repeated) && is_minisatellite(bases)
+}
+
+/// The minisatellites of a sequence, each extended over single other bases, with its unit length in bp.
+pub(crate) fn find_imperfect_minisatellites(seq: &[u8]) -> Vec<(Range<usize>, usize)> {
+    let mut found = Vec::new();
+    scan_for_minisatellites(seq, |range, unit| {
+        let equals_next = |i: usize| seq[i] == seq[i + unit];
+        let start = range.start - repeat_extension_len((0..range.start).rev().map(equals_next));
+        let repeated = range.end - unit..seq.len() - unit;
+        let end = range.end + repeat_extension_len(repeated.map(equals_next));
+        found.push((start..end, unit));
+    });
+    found
+}
+
+/// Number of positions by which a repeat is extended. `repeats` says for each position whether its base is the one a unit
+/// away. Positions are added as long as more than two of three are.
+pub(crate) fn repeat_extension_len(repeats: impl Iterator<Item = bool>) -> usize {
+    let (mut score, mut best, mut len) = (0i32, 0i32, 0);
+    for (i, is_repeated) in repeats.enumerate() {
+        score += if is_repeated { 1 } else { -2 };
+        if score > best {
+            (best, len) = (score, i + 1);
+        }
+        if score + MAX_EXTENSION_SCORE_DROP < best {
+            break;
+        }
+    }
+    len
 }
 
 /// The longest range around `at` in which each base equals the base `unit` bases after or before it.

@@ -9,18 +9,23 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use genuma_reads::Error;
 use genuma_reads::fasta::{FastaEvent, read_fasta};
+use genuma_reads::packed_bases::BaseCodes;
 use genuma_work::ProgressCounters;
 use genuma_work::parallel::map_in_order;
 
 use crate::kmer_lookup::KmerLookup;
+use crate::tandem_repeat::{for_each_repeat, for_each_repeat_kmer};
 
 /// Number of reference bases that are buffered before all threads search them.
 const BUFFER_BASES: usize = 32 << 20;
 /// Number of buffered bases that one thread searches at a time.
 const CHUNK_BASES: usize = 256 << 10;
+/// Length in bp of the windows in which artificial k-mers of tandem repeats are searched, as in reads. Windows begin
+/// every half of it, so that one of them holds each repeat of a read.
+const REPEAT_WINDOW_BASES: usize = 512;
 
-/// Returns for each searched k-mer, by k-mer rank, whether the reference contains it on either strand. `meter` counts
-/// the bases read.
+/// For each searched k-mer, by k-mer rank, whether the reference contains it on either strand; with those of tandem
+/// repeats. `meter` shows the number of bases read.
 ///
 /// # Errors
 /// The reference cannot be read.
@@ -30,7 +35,8 @@ pub fn find_reference_kmers(
     threads: usize,
     meter: &ProgressCounters,
 ) -> Result<Vec<bool>, Error> {
-    Ok(count_reference_copies(reference, lookup, threads, meter)?.into_iter().map(|copies| copies > 0).collect())
+    let copies = count_copies(reference, lookup, threads, meter, true)?;
+    Ok(copies.into_iter().map(|copies| copies > 0).collect())
 }
 
 /// Returns for each searched k-mer, by k-mer rank, the number of its occurrences in the reference on either strand: 0,
@@ -44,6 +50,18 @@ pub fn count_reference_copies(
     threads: usize,
     meter: &ProgressCounters,
 ) -> Result<Vec<u8>, Error> {
+    count_copies(reference, lookup, threads, meter, false)
+}
+
+/// As [`count_reference_copies`]; with `counts_repeats` copies of the artificial k-mers of tandem repeats count too, some
+/// of them twice.
+fn count_copies(
+    reference: &Path,
+    lookup: &KmerLookup,
+    threads: usize,
+    meter: &ProgressCounters,
+    counts_repeats: bool,
+) -> Result<Vec<u8>, Error> {
     let copies: Vec<AtomicU8> = (0..lookup.len()).map(|_| AtomicU8::new(0)).collect();
     let count_copy = |copies: &AtomicU8| {
         // K-mers of repeats are found often; the count stops at 2.
@@ -52,15 +70,31 @@ pub fn count_reference_copies(
         }
     };
     let overlap = lookup.k() as usize - 1;
+    let count_repeats = |chunk: &[u8], packed: &mut BaseCodes| {
+        for from in (0..chunk.len()).step_by(REPEAT_WINDOW_BASES / 2) {
+            let window = &chunk[from..(from + REPEAT_WINDOW_BASES).min(chunk.len())];
+            packed.encode_bases(window, window, 0);
+            for_each_repeat(window, packed.packed(), |repeat| {
+                for_each_repeat_kmer(window, repeat, lookup.k(), |encoded| {
+                    lookup.rank_of_kmer(encoded.kmer).iter().for_each(|&rank| count_copy(&copies[rank as usize]));
+                });
+            });
+        }
+    };
     let search = |bases: &[u8]| {
         let starts = bases.len().saturating_sub(overlap);
-        let chunk = |(scratch, hits): &mut (_, Vec<_>), i: usize| {
+        let chunk = |(scratch, hits, packed): &mut (_, Vec<_>, BaseCodes), i: usize| {
             let from = i * CHUNK_BASES;
+            let chunk = &bases[from..(from + CHUNK_BASES).min(starts) + overlap];
             hits.clear();
-            lookup.find_kmers(&bases[from..(from + CHUNK_BASES).min(starts) + overlap], scratch, hits);
+            lookup.find_kmers(chunk, scratch, hits);
             hits.iter().for_each(|hit| count_copy(&copies[hit.rank as usize]));
+            if counts_repeats {
+                count_repeats(chunk, packed);
+            }
         };
-        map_in_order(starts.div_ceil(CHUNK_BASES), threads, || (lookup.new_buffers(), Vec::new()), chunk);
+        let scratch = || (lookup.new_buffers(), Vec::new(), BaseCodes::default());
+        map_in_order(starts.div_ceil(CHUNK_BASES), threads, scratch, chunk);
         meter.add_bytes(starts as u64);
     };
     let mut buffer = Vec::with_capacity(BUFFER_BASES + (1 << 20));

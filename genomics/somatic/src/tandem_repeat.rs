@@ -28,6 +28,14 @@ const REPEAT_ANCHOR_BP: usize = 15;
 /// are in the repeat. Chosen: with longer flanks few reads would contain a long minisatellite, and bases of the repeat
 /// alone do not identify its position.
 const MINISATELLITE_FLANK_BP: usize = 8;
+/// Length in bp of the flank in the k-mer of a minisatellite of which a read holds one flank. Chosen: with the bases of
+/// the repeat up to [`SINGLE_FLANK_ANCHOR_BP`] it identifies the place.
+const SINGLE_FLANK_BP: usize = 12;
+/// Number of bases, of the flank and of the repeat next to it, that identify a minisatellite by one flank.
+const SINGLE_FLANK_ANCHOR_BP: usize = 2 * REPEAT_ANCHOR_BP;
+/// Distance in bp between the lengths of a minisatellite that get k-mers with one flank. Chosen: a shorter distance makes
+/// more k-mers, a longer one needs reads that show more of the gained unit.
+const SINGLE_FLANK_STEP_BP: usize = 8;
 /// Number of repeat lengths, in units, that have different artificial k-mers: one for each k-mer of a root. Lengths are
 /// taken modulo this number.
 const NUM_REPEAT_LENGTHS: usize = 16;
@@ -211,19 +219,75 @@ pub fn encode_repeat_kmer(seq: &[u8], repeat: TandemRepeat, k: u32) -> Option<Re
     Some(RepeatKmer { start: at, span_bp: end - at, kmer, forward })
 }
 
-/// Whether the bases are a minisatellite together with the flanks from which its artificial k-mer is made.
-pub(crate) fn is_minisatellite_with_flanks(bases: &[u8]) -> bool {
-    let inner = bases.len().checked_sub(MINISATELLITE_FLANK_BP).and_then(|end| bases.get(MINISATELLITE_FLANK_BP..end));
-    inner.is_some_and(minisatellite::is_whole_minisatellite)
+/// Calls `each` with every artificial k-mer of a tandem repeat: the one of both flanks ([`encode_repeat_kmer`]), and those of
+/// one flank of a minisatellite and its least lengths.
+///
+/// A read that holds one flank shows that the repeat is at least as long as the bases up to the end of the read. It has
+/// one k-mer for each length up to that, in steps of [`SINGLE_FLANK_STEP_BP`]. So a gained unit makes k-mers that no read
+/// of the shorter repeat has, also where no read holds the whole repeat.
+pub fn for_each_repeat_kmer(seq: &[u8], repeat: TandemRepeat, k: u32, mut each: impl FnMut(RepeatKmer)) {
+    encode_repeat_kmer(seq, repeat, k).into_iter().for_each(&mut each);
+    if repeat.unit_bp >= MIN_MINISATELLITE_UNIT_BP {
+        for has_left_flank in [true, false] {
+            encode_minisatellite_lengths(seq, repeat, has_left_flank, k, &mut each);
+        }
+    }
 }
 
-/// Computes the artificial k-mer of every tandem repeat in a read, and appends its bases to `out` (ASCII, k bases
-/// each). `read` is the packed form of `seq`.
+/// Calls `each` with the k-mers of one flank of a minisatellite and each length that the read shows.
+fn encode_minisatellite_lengths(
+    seq: &[u8],
+    repeat: TandemRepeat,
+    has_left_flank: bool,
+    k: u32,
+    each: &mut impl FnMut(RepeatKmer),
+) {
+    // The range of the flank and the repeat's first bases, seen from the flank.
+    let anchor = if has_left_flank {
+        repeat.start.checked_sub(SINGLE_FLANK_BP).map(|at| at..at + SINGLE_FLANK_ANCHOR_BP)
+    } else {
+        (repeat.end + SINGLE_FLANK_BP).checked_sub(SINGLE_FLANK_ANCHOR_BP).map(|at| at..repeat.end + SINGLE_FLANK_BP)
+    };
+    let Some(bases) = anchor.and_then(|range| seq.get(range)) else { return };
+    let (Some(first), Some(second)) = (pack(&bases[..REPEAT_ANCHOR_BP]), pack(&bases[REPEAT_ANCHOR_BP..])) else {
+        return;
+    };
+    let bases = REPEAT_ANCHOR_BP as u32;
+    let (flank, inner) = if has_left_flank {
+        (first, second)
+    } else {
+        (reverse_complement_kmer(second, bases), reverse_complement_kmer(first, bases))
+    };
+    let place = mix_bits(flank << (2 * bases) | inner);
+    let shortest = minisatellite::min_length_bp(repeat.unit_bp).next_multiple_of(SINGLE_FLANK_STEP_BP);
+    for length in (shortest..=repeat.length_bp()).step_by(SINGLE_FLANK_STEP_BP) {
+        // Different from the numbers of repeats with both flanks, whose remainder is less than a unit.
+        let number = ((length << 16) + repeat.unit_bp * MINISATELLITE_UNIT_WEIGHT + repeat.unit_bp) as u64;
+        let digest = mix_bits(place ^ number) & kmer_mask(k - 2);
+        let root = digest.min(reverse_complement_kmer(digest, k - 2));
+        if root == reverse_complement_kmer(root, k - 2) {
+            continue;
+        }
+        let word = root << 2;
+        let start = if has_left_flank { repeat.start - SINGLE_FLANK_BP } else { repeat.end - length };
+        let kmer = word.min(reverse_complement_kmer(word, k));
+        each(RepeatKmer { start, span_bp: SINGLE_FLANK_BP + length, kmer, forward: has_left_flank });
+    }
+}
+
+/// Whether bases are a minisatellite with the flanks, or the flank, that belong to its artificial k-mer.
+pub(crate) fn is_minisatellite_with_flanks(bases: &[u8]) -> bool {
+    let without = |before: usize, after: usize| bases.len().checked_sub(after).and_then(|end| bases.get(before..end));
+    [(MINISATELLITE_FLANK_BP, MINISATELLITE_FLANK_BP), (SINGLE_FLANK_BP, 0), (0, SINGLE_FLANK_BP)]
+        .iter()
+        .any(|&(before, after)| without(before, after).is_some_and(minisatellite::is_whole_minisatellite))
+}
+
+/// Appends to `out` the bases of the artificial k-mers of every tandem repeat in a read, k bases each. `read` is the
+/// packed form of `seq`.
 pub fn append_repeat_kmers(seq: &[u8], read: PackedBases<'_>, k: u32, out: &mut Vec<u8>) {
     for_each_repeat(seq, read, |repeat| {
-        if let Some(encoded) = encode_repeat_kmer(seq, repeat, k) {
-            out.extend(unpack(encoded.kmer, k));
-        }
+        for_each_repeat_kmer(seq, repeat, k, |encoded| out.extend(unpack(encoded.kmer, k)));
     });
 }
 
@@ -357,6 +421,38 @@ mod tests {
         // Other bases at the ends of the repeat are another place.
         let other = [left, &b"TGCACCATCGGATACCA".repeat(4), b"TGCA", right].concat();
         assert_ne!(root(encoded(&other)[0].kmer), root(four[0].kmer));
+    }
+
+    #[test]
+    fn one_flank_shows_each_length_up_to_the_end_of_the_read() {
+        let unit = b"TGGACCATCGGATACCA";
+        let (left, right) = (&b"ACGGCTTAGACG"[..], &b"CGTATTGCATTC"[..]);
+        let encoded = |seq: &[u8]| {
+            let mut all = Vec::new();
+            for_each_repeat(seq, coded(seq).packed(), |t| for_each_repeat_kmer(seq, t, 31, |kmer| all.push(kmer)));
+            all
+        };
+        let kmers = |seq: &[u8]| encoded(seq).iter().map(|e| e.kmer).collect::<std::collections::BTreeSet<u64>>();
+        let beginning = |bases: usize| [left, &unit.repeat(7)[..bases]].concat();
+        // Lengths of 32, 40, ... up to 64 bases.
+        assert_eq!((encoded(&beginning(66)).len(), encoded(&beginning(31)).len()), (5, 0));
+        assert!(kmers(&beginning(66)).is_subset(&kmers(&beginning(80))));
+        assert_eq!(kmers(&dna::reverse_complement(&beginning(80))), kmers(&beginning(80)));
+        for kmer in encoded(&beginning(80)) {
+            let held = &beginning(80)[kmer.start..kmer.start + kmer.span_bp];
+            assert!(kmer.forward && is_minisatellite_with_flanks(held));
+        }
+        // The other flank is another place; a whole repeat has both, and the k-mer of its length.
+        let ending = |copies: usize| [&unit.repeat(copies), right].concat();
+        assert!(kmers(&ending(5)).is_disjoint(&kmers(&beginning(85))));
+        let whole = kmers(&[left, &unit.repeat(5), right].concat());
+        assert!(kmers(&ending(5)).union(&kmers(&beginning(85))).all(|kmer| whole.contains(kmer)));
+        assert_eq!(whole.len(), 15);
+        // A read of a repeat with four copies has no k-mer of a length that only five copies have.
+        let four = kmers(&[left, &unit.repeat(4), right].concat());
+        assert_eq!(kmers(&beginning(80)).difference(&four).count(), 2);
+        // Short tandem repeats have the k-mer of both flanks only.
+        assert_eq!(encoded(&[b"TTGACCATGCAAGTC", &b"CA".repeat(12)[..]].concat()), []);
     }
 
     #[test]

@@ -113,7 +113,9 @@ fn canonical_kmers(seq: &[u8], k: u32) -> HashSet<u64> {
     let mut read = BaseCodes::default();
     read.encode_bases(seq, seq, 0);
     tandem_repeat::for_each_repeat(seq, read.packed(), |t| {
-        all.extend(tandem_repeat::encode_repeat_kmer(seq, t, k).map(|s| s.kmer))
+        tandem_repeat::for_each_repeat_kmer(seq, t, k, |encoded| {
+            all.insert(encoded.kmer);
+        });
     });
     all
 }
