@@ -199,7 +199,8 @@ impl Identity {
 
     /// Decides on the relationship by comparing reads two by two at roots. `comparisons[d]` are the comparisons at
     /// roots with depth `d` in both samples together; `modal_depth` is the modal depth of both samples together. Roots
-    /// deeper than 1.5 times this depth are left out as repeats.
+    /// deeper than `IDENTITY_PARAMS.max_depth_factor` times this depth (but at least `IDENTITY_PARAMS.min_depth_bound`)
+    /// are left out as repeats.
     pub fn from_read_comparisons(comparisons: &[ReadComparisonCounts], modal_depth: f64) -> Identity {
         identity_from_read_comparisons(
             comparisons,

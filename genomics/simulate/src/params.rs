@@ -103,7 +103,7 @@ pub struct SimulationParams {
     pub capture: Option<CaptureParams>,
     /// Read and fragment lengths, errors, and artefacts of library and sequencer.
     pub sequencing: SequencingParams,
-    /// Library preset that the user chose. Its settings are already applied to the other parameters.
+    /// Library preset that the user chose, or `None`. Its settings are already applied to the other parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<LibraryPreset>,
     /// Random seed. The same seed and parameters give the same output bytes.

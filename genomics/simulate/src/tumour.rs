@@ -112,7 +112,8 @@ impl Tumour {
         self.cellular_fraction(placed.clone) > 0.0
     }
 
-    /// Returns whether all tumour cells lost a haplotype of a contig.
+    /// Returns whether tumour cells of the founder clone have no copy of a haplotype of a contig: they lost it, or
+    /// healthy cells lack it too.
     pub(crate) fn is_haplotype_lost(&self, contig: usize, haplotype: usize) -> bool {
         self.karyotypes[0][haplotype].copies_per_chromosome()[contig] == 0
     }
