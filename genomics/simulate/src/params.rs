@@ -33,8 +33,9 @@ pub enum GenomeSource {
         length: usize,
         /// Number of contigs, which have unequal lengths.
         contigs: usize,
-        /// Share of the genome (0 to 1) that consists of copies of repeat families and of recent segmental
-        /// duplications. `None` uses the default of about one third.
+        /// Number of bases that are written as copies of repeat families and of recent segmental duplications, as share
+        /// of the genome (0 to 1). The final share is lower, because later copies overwrite earlier ones. `None` uses
+        /// the default of about one third.
         #[serde(skip_serializing_if = "Option::is_none")]
         repeats: Option<f64>,
     },

@@ -196,8 +196,8 @@ impl Tumour {
             / (purity * self.mean_copies(at) + (1.0 - purity) * self.ploidy.copy_number(at.contig) as f64)
     }
 
-    /// Returns the structural variants with the values that the truth reports. Deletions within amplified spans come
-    /// last. `purity` is the share of tumour cells in the sample.
+    /// Returns the structural variants that at least one tumour cell of the sample has, with the values that the truth
+    /// reports. Deletions within amplified spans come last. `purity` is the share of tumour cells in the sample.
     pub(crate) fn structural_events(&self, purity: f64) -> Vec<StructuralEvent> {
         let event = |p: &PlacedVariant<StructuralVariant>| {
             let cut = p.variant.breakpoints()[0];
