@@ -51,8 +51,8 @@ pub struct Identity {
     pub sites: u64,
 }
 
-/// Unit of `GenotypeCounts::foreign_share_sum`: what a site adds if all tumour reads have an allele that the normal
-/// lacks.
+/// Unit of `GenotypeCounts::foreign_share_sum`: what a site adds if all tumour reads have an allele that
+/// the normal lacks.
 const FOREIGN_SHARE_UNITS: f64 = 65_536.0;
 /// Divisor for the variance of the mean of two samples: the sum of their variances is divided by 2².
 const VARIANCE_DIVISOR_OF_MEAN: f64 = 4.0;
