@@ -6,7 +6,8 @@ use crate::confidence_interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
 use crate::segments::{NUM_MINOR_SHARE_STEPS, Segment, Segmentation};
 
-/// Copy-number profile of a tumour. It is empty without a reference, or if the depth is too low to estimate purity.
+/// Copy-number profile of a tumour. It is empty without a reference, if the depth is too low to estimate purity, or if
+/// the alleles at heterozygous sites of the normal are not balanced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CopyNumberProfile {
     /// Segments with one copy number each, in the order of the reference.

@@ -6,7 +6,8 @@ use crate::confidence_interval::MIN_DIVISOR;
 use crate::modal_depth::estimate_modal_depth;
 use crate::site_tally::{GcDepthSum, NUM_DEPTH_CLASSES, NUM_GC_CLASSES, SiteTally};
 
-/// Coverage of the genome by one sample.
+/// Coverage of the genome by one sample, measured at roots that are single-copy in the other sample. Roots deeper than
+/// twice the modal depth are left out, except in [`Self::depth_by_gc`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CoverageMetrics {
     /// Mean number of molecules with a single-copy root, counted from k-mers of high base quality only. It is lower

@@ -38,7 +38,7 @@ pub struct Identity {
     /// The relationship that the data support.
     pub relation: Relation,
     /// Rate of mismatches between reads of different samples minus the rate between reads of one sample, in mismatches
-    /// per base. It is 0 if both samples are from one person.
+    /// per base. It is about 0 if both samples are from one person.
     pub excess_mismatch_rate: Estimate,
     /// [`Self::excess_mismatch_rate`] relative to its expectation for two unrelated people: 0 for one person, about
     /// 0.5 for close relatives, 1 for unrelated people. `None` for shallow samples, whose heterozygous sites are
@@ -51,8 +51,8 @@ pub struct Identity {
     pub sites: u64,
 }
 
-/// Unit of `GenotypeCounts::foreign_share_sum`: a site adds this number if all tumour reads have an allele that the
-/// normal lacks.
+/// Unit of `GenotypeCounts::foreign_share_sum`: what a site adds if all tumour reads have an allele that
+/// the normal lacks.
 const FOREIGN_SHARE_UNITS: f64 = 65_536.0;
 /// Divisor for the variance of the mean of two samples: the sum of their variances is divided by 2².
 const VARIANCE_DIVISOR_OF_MEAN: f64 = 4.0;
@@ -199,7 +199,8 @@ impl Identity {
 
     /// Decides on the relationship by comparing reads two by two at roots. `comparisons[d]` are the comparisons at
     /// roots with depth `d` in both samples together; `modal_depth` is the modal depth of both samples together. Roots
-    /// deeper than 1.5 times this depth are left out as repeats.
+    /// deeper than `IDENTITY_PARAMS.max_depth_factor` times this depth (but at least `IDENTITY_PARAMS.min_depth_bound`)
+    /// are left out as repeats.
     pub fn from_read_comparisons(comparisons: &[ReadComparisonCounts], modal_depth: f64) -> Identity {
         identity_from_read_comparisons(
             comparisons,

@@ -106,7 +106,9 @@ impl LibraryModel {
         tumours.map(|rate| rate.max(normal.unwrap_or(0.0)))
     }
 
-    /// Combines the libraries of several tumours of one person to one library, with the highest of their error rates.
+    /// Combines the libraries of several tumours of one person to one library: with the sum of their depths, the
+    /// highest of their error rates (`None` if any is unknown), and the other properties of the first tumour. The
+    /// normal is that of the first pair.
     pub fn pool_tumour_libraries(models: &[LibraryModel]) -> LibraryModel {
         let pool = |a: LibraryModel, b: LibraryModel| {
             let rates = a.tumour.error_rate.zip(b.tumour.error_rate);

@@ -324,7 +324,8 @@ pub struct SequenceMarkerCounts {
     /// Number of candidate markers that are not used because the reference or an earlier screened sequence has them
     /// too.
     pub(crate) shared_markers: u64,
-    /// Name of the earlier screened sequence that shares most candidate markers with this one, if any.
+    /// Name of the earlier screened sequence that shares most candidate markers with this one; `None` if no earlier
+    /// sequence shares any.
     pub most_similar: Option<String>,
     /// For the normal and the tumour: pairs (count, number of markers with this count), without markers of count 0.
     pub count_histograms: [Vec<(u32, u32)>; 2],

@@ -14,7 +14,7 @@ pub(crate) struct NonSomaticModelInputs<'a> {
     pub(crate) zygosity_counts: &'a [[f64; 2]],
     /// Share of all examined sites at which the person is heterozygous.
     pub heterozygosity: f64,
-    /// Contamination share of the tumour sample, if known.
+    /// Contamination share of the tumour sample; `None` if unknown.
     pub contamination: Option<Estimate>,
     /// Depth of the tumour, in molecules, at a sample of heterozygous sites of the normal.
     pub tumour_depths: &'a [u32],

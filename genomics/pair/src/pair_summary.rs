@@ -26,8 +26,8 @@ pub struct SamplePairSummary {
     pub roots: u64,
     /// Whether both samples come from one person, from relatives, or from unrelated people.
     pub identity: Identity,
-    /// Contamination of each sample with another person's DNA. `None` if there are too few sites for an estimate, or if
-    /// the samples are not from one person.
+    /// Contamination of each sample with another person's DNA. `None` if there are too few sites for an estimate, if
+    /// the depth is too low to recognise heterozygous sites, or if the samples are not from one person.
     pub contamination: [Option<ContaminationEstimate>; 2],
     /// Share of the read pairs of each sample that are PCR duplicates, as estimated from the sketch (0 to 1).
     pub duplicate_share: [f64; 2],
@@ -162,9 +162,9 @@ impl SamplePairEvidence {
         }
     }
 
-    /// Share of the tumour's molecules that come from another person, and share of the positions at which that person
-    /// has an allele that the patient lacks. `None` if the tumour has no DNA of another person, or its share is
-    /// uncertain.
+    /// Returns the share of the tumour's molecules that come from another person, and the share of the positions at
+    /// which that person has an allele that the patient lacks (assumed to be the patient's heterozygosity). `None` if
+    /// the contamination is unknown, too small or too uncertain, or if the patient shows no heterozygous sites.
     pub fn tumour_foreign_shares(&self) -> Option<(Estimate, f64)> {
         let share = self.summary.contamination[1]?.share;
         // An unrelated person has such an allele about as often as the patient has two alleles at a position.

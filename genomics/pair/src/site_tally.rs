@@ -509,13 +509,14 @@ impl SiteTally {
     }
 
     /// Returns the sites at which the tumour has an allele that the normal lacks or has in few reads, sorted by hash
-    /// (at most [`MAX_LISTED_SITES`]). It is the second allele of the site.
+    /// (at most [`MAX_LISTED_SITES`]). This allele is the second allele of the site.
     pub(crate) fn somatic_sites(&self) -> Vec<AlleleSite> {
         self.somatic_sample.sorted()
     }
 
     /// Number of homozygous and of heterozygous sites of the normal, indexed by the depth of the normal. The numbers
-    /// are multiplied by the share of the somatic sites that [`Self::somatic_sites`] returns.
+    /// are multiplied by the share of the somatic sites that [`Self::somatic_sites`] returns; heterozygous sites that
+    /// are not recognised by chance are added in proportion.
     pub(crate) fn zygosity_counts_by_depth(&self) -> Vec<[f64; 2]> {
         let kept = self.somatic_sample.kept_share();
         let each = self.zygosities_by_depth.iter().enumerate().map(|(depth, &[one, two, _])| {

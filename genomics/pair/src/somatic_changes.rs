@@ -31,7 +31,7 @@ struct ChangeLikelihood {
     /// Probability that the change is detected if it is an allele of a contaminant, who is heterozygous or homozygous
     /// for it ([`NonSomaticModel::foreign_alleles`]).
     foreign_detection: [f64; 2],
-    /// Index of the copy-number segment that the change is in.
+    /// Index of the copy-number segment that contains the change; `None` outside of all segments.
     segment: Option<usize>,
     /// Weight of the change in the likelihood: less than 1 if the roots on both sides show it as two changes, more than
     /// 1 if only every nth change is evaluated.

@@ -15,7 +15,7 @@ use crate::variant_placer::{MAX_PLACEMENT_TRIES, VariantPlacer, no_space_error};
 pub struct IntegrationParams {
     /// Number of insertions. Each is a random part of the foreign genome.
     pub pieces: usize,
-    /// FASTA file of the foreign genome, such as that of a virus.
+    /// FASTA file of the foreign genome, such as that of a virus; `None` inserts nothing.
     pub genome: Option<PathBuf>,
 }
 

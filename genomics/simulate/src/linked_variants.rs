@@ -56,7 +56,7 @@ pub(crate) fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedV
 }
 
 /// Adds the variants of a cluster, or one MNV, to one haplotype of a random clone. `cluster` is the number of the
-/// cluster.
+/// cluster; `None` for an MNV.
 fn add_to_tumour(placer: &mut VariantPlacer, members: Vec<ProposedVariant>, cluster: Option<usize>) {
     let clone = placer.draw_clone();
     let (haplotype, carriers) = placer.tumour.draw_haplotype_and_copies(members[0].edit.position, placer.rng);

@@ -38,7 +38,8 @@ pub(crate) struct MitochondrialVariants {
     pub somatic: Vec<(SequenceEdit, f64)>,
 }
 
-/// Returns the genome with a random mitochondrial contig appended.
+/// Returns the genome with a random mitochondrial contig appended, or an error if it already has a contig of that name
+/// ([`MITOCHONDRIAL_CONTIG_NAME`]).
 pub(crate) fn add_mitochondrial_contig(genome: &Genome, rng: &mut Rng) -> Result<Genome> {
     if genome.names.iter().any(|n| n == MITOCHONDRIAL_CONTIG_NAME) {
         let message = format!(

@@ -30,8 +30,8 @@ impl<'a> OccupiedRegions<'a> {
         }
     }
 
-    /// Restricts random positions to `spans`, which are sorted and do not overlap. `None` allows the whole genome
-    /// again.
+    /// Restricts random positions to `spans`, which are sorted and do not overlap. `None` or an empty list allows the
+    /// whole genome again.
     pub(crate) fn restrict_to_spans(&mut self, spans: Option<&[ContigSpan]>) {
         let mut sum = 0;
         let mut with_sum = |span: &ContigSpan| {

@@ -33,8 +33,9 @@ pub enum GenomeSource {
         length: usize,
         /// Number of contigs, which have unequal lengths.
         contigs: usize,
-        /// Share of the genome (0 to 1) that consists of copies of repeat families and of recent segmental
-        /// duplications. `None` uses the default of about one third.
+        /// Number of bases that are written as copies of repeat families and of recent segmental duplications, as share
+        /// of the genome (0 to 1). The final share is lower, because later copies overwrite earlier ones. `None` uses
+        /// the default of about one third.
         #[serde(skip_serializing_if = "Option::is_none")]
         repeats: Option<f64>,
     },
@@ -103,7 +104,7 @@ pub struct SimulationParams {
     pub capture: Option<CaptureParams>,
     /// Read and fragment lengths, errors, and artefacts of library and sequencer.
     pub sequencing: SequencingParams,
-    /// Library preset that the user chose. Its settings are already applied to the other parameters.
+    /// Library preset that the user chose, or `None`. Its settings are already applied to the other parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<LibraryPreset>,
     /// Random seed. The same seed and parameters give the same output bytes.

@@ -56,19 +56,21 @@ pub struct SimulationSummary {
     /// Contigs whose copy number differs between founder tumour cells and healthy cells.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aneuploid: Vec<AneuploidContig>,
-    /// Ploidy, LOH and subclonal copy number of the tumour, if any contig was lost or gained in founder tumour cells.
+    /// Ploidy, LOH and subclonal copy number of the tumour; `None` if no contig was lost or gained in founder tumour
+    /// cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tumor_content: Option<CopyNumberSummary>,
-    /// Number of tandem repeats with a somatic length change, and number of all repeats that could change.
+    /// Number of tandem repeats with a somatic length change, and number of all repeats that could change; `None` if
+    /// microsatellite instability is not simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unstable_tracts: Option<[usize; 2]>,
-    /// Total length of the capture targets, bp.
+    /// Total length of the capture targets, bp; `None` without capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target_bases: Option<usize>,
-    /// Numbers of molecules, reads and artefacts of the tumour sample, if any optional effect is simulated.
+    /// Numbers of molecules, reads and artefacts of the tumour sample; `None` if no optional effect is simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tumor_reads: Option<ReadCounts>,
-    /// Numbers of molecules, reads and artefacts of the normal sample, if any optional effect is simulated.
+    /// Numbers of molecules, reads and artefacts of the normal sample; `None` if no optional effect is simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) normal_reads: Option<ReadCounts>,
 }

@@ -66,8 +66,8 @@ impl<'a> SmallVariantGenerator<'a> {
         SmallVariantGenerator { genome, tracts }
     }
 
-    /// Proposes a variant at a random position; `None` if the variant is not possible there. `longest` is the maximum
-    /// length of an indel, bp.
+    /// Proposes a variant at a random position (a length change: of a random tandem repeat); `None` if the variant is
+    /// not possible there. `longest` is the maximum length of an indel, bp.
     pub(crate) fn propose_random_variant(
         &self,
         occupied: &OccupiedRegions,
@@ -79,8 +79,9 @@ impl<'a> SmallVariantGenerator<'a> {
         self.propose_variant_at(at, occupied, rng, kind, longest)
     }
 
-    /// Proposes a variant at a position; a length change of a tandem repeat is at a random repeat instead. `None` if
-    /// the variant is not possible there. `longest` is the maximum length of an indel, bp.
+    /// Proposes a variant at a position. A length change is proposed for a random tandem repeat instead; without tandem
+    /// repeats, an indel at a random position. `None` if the variant is not possible there. `longest` is the maximum
+    /// length of an indel, bp.
     pub(crate) fn propose_variant_at(
         &self,
         at: GenomePosition,

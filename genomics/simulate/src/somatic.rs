@@ -50,8 +50,8 @@ impl Default for SomaticParams {
 const SPACINGS_PER_VARIANT: f64 = 2.5;
 
 impl SomaticParams {
-    /// Returns the parameters with all numbers of variants reduced by the same factor, so that the variants fit into
-    /// capture targets of `bases` bp.
+    /// Returns the parameters with the numbers of SNVs, indels and structural variants reduced by the same factor, so
+    /// that the variants fit into capture targets of `bases` bp; unchanged if they fit already.
     pub(crate) fn scaled_to_targets(&self, bases: usize) -> SomaticParams {
         let all = (self.snvs + self.indels + self.svs) as f64;
         let room = bases as f64 / (SPACINGS_PER_VARIANT * self.spacing as f64);

@@ -112,7 +112,8 @@ impl Tumour {
         self.cellular_fraction(placed.clone) > 0.0
     }
 
-    /// Returns whether all tumour cells lost a haplotype of a contig.
+    /// Returns whether tumour cells of the founder clone have no copy of a haplotype of a contig: they lost it, or
+    /// healthy cells lack it too.
     pub(crate) fn is_haplotype_lost(&self, contig: usize, haplotype: usize) -> bool {
         self.karyotypes[0][haplotype].copies_per_chromosome()[contig] == 0
     }
@@ -195,8 +196,8 @@ impl Tumour {
             / (purity * self.mean_copies(at) + (1.0 - purity) * self.ploidy.copy_number(at.contig) as f64)
     }
 
-    /// Returns the structural variants with the values that the truth reports. Deletions within amplified spans come
-    /// last. `purity` is the share of tumour cells in the sample.
+    /// Returns the structural variants that at least one tumour cell of the sample has, with the values that the truth
+    /// reports. Deletions within amplified spans come last. `purity` is the share of tumour cells in the sample.
     pub(crate) fn structural_events(&self, purity: f64) -> Vec<StructuralEvent> {
         let event = |p: &PlacedVariant<StructuralVariant>| {
             let cut = p.variant.breakpoints()[0];

@@ -48,8 +48,8 @@ impl VariantPlacer<'_, '_> {
             && self.tumour.has_haplotype_for(made.edit.position)
     }
 
-    /// Adds a structural variant to a random haplotype of all tumour cells of `clone`, if its position is free. Returns
-    /// whether it was added.
+    /// Adds a structural variant to a random haplotype of all tumour cells of `clone`. Returns `false`, without
+    /// changes, if its position is not free or if it can be applied to neither haplotype.
     pub(crate) fn place_structural_variant(&mut self, clone: usize, variant: StructuralVariant) -> bool {
         if !self.can_place_structural_variant(&variant) {
             return false;
@@ -58,7 +58,8 @@ impl VariantPlacer<'_, '_> {
         [first, 1 - first].into_iter().any(|haplotype| self.apply_to_haplotype(haplotype, clone, &variant))
     }
 
-    /// Returns whether the position of a structural variant is free, and whether the variant changes the sequence.
+    /// Returns whether a structural variant can be placed: its breakpoints and affected span are free, and it changes
+    /// the sequence.
     pub(crate) fn can_place_structural_variant(&self, variant: &StructuralVariant) -> bool {
         let ground = &*self.occupied;
         let mut cuts = variant.breakpoints().into_iter();

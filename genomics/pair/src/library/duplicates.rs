@@ -102,7 +102,8 @@ impl DuplicateKeyCounts {
         self_weighted_median(self.keys.values().copied().collect()).unwrap_or(0)
     }
 
-    /// Sums up the number of counted pairs, of distinct keys, and of pairs whose key another pair has too.
+    /// Summarises the kept keys: number of read pairs, number of distinct keys, and number of pairs whose key another
+    /// pair has too.
     pub(crate) fn count_pairs_and_keys(&self) -> DuplicateKeySummary {
         let mut counts = DuplicateKeySummary { pairs: 0, keys: self.keys.len() as u64, repeated_pairs: 0 };
         for &n in self.keys.values() {

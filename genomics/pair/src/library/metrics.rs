@@ -21,9 +21,10 @@ pub struct LibraryMetrics {
     pub examined_pairs: u64,
     /// Read lengths, qualities and base composition of read 1 and of read 2.
     pub mates: [MateMetrics; 2],
-    /// GC content: share of G and C among the bases that are not N (0 to 1).
+    /// GC content: share of G and C among the bases that are not N (0 to 1); `None` without such bases.
     pub gc: Option<f64>,
-    /// Share of the read pairs whose fragment is shorter than a read, so that reads run into the adapter.
+    /// Share of the read pairs whose fragment is shorter than a read, so that reads run into the adapter; `None`
+    /// without pairs.
     pub adapter_share: Option<Estimate>,
     /// Distribution of insert sizes, measured in pairs whose mates overlap.
     pub insert: InsertSizeMetrics,
@@ -42,9 +43,9 @@ pub struct MateMetrics {
     pub lengths: [u64; 3],
     /// Mean Phred quality of all bases; `None` without bases.
     pub quality: Option<f64>,
-    /// Share of the bases (before trimming) with Phred quality 30 or more.
+    /// Share of the bases (before trimming) with Phred quality 30 or more; `None` without bases.
     pub q30: Option<f64>,
-    /// Share of the bases (before trimming) that are N.
+    /// Share of the bases (before trimming) that are N; `None` without bases.
     pub n: Option<f64>,
     /// Number of cycles at the start of the reads with another base composition than later cycles, a trace of the
     /// fragmentation method.
@@ -71,14 +72,15 @@ pub struct SingleCycleMetrics {
 /// Insert sizes (fragment lengths), measured in pairs whose mates overlap. Longer inserts cannot be measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InsertSizeMetrics {
-    /// Share of the read pairs whose mates overlap by at least 24 bases.
+    /// Share of the examined read pairs whose mates overlap by at least 24 bases; `None` without examined pairs.
     pub overlapping_share: Option<Estimate>,
     /// Longest insert size that can be measured, in bases: the sum of the most frequent lengths of both mates minus the
     /// minimum overlap.
     pub max_measurable: u64,
-    /// Insert size in bases at the quantiles 0.05, 0.25, 0.5 and 0.75; `None` if it is too long to be measured.
+    /// Insert size in bases at the quantiles 0.05, 0.25, 0.5 and 0.75; `None` if it is too long to be measured, or if
+    /// fewer than 100 pairs were examined.
     pub quantiles: [Option<u64>; 4],
-    /// Mean of the measured insert sizes, in bases.
+    /// Mean of the measured insert sizes, in bases; `None` if no mates overlap.
     pub mean_measured: Option<f64>,
     /// Number of pairs by insert size, in classes of 10 bases.
     pub histogram: Vec<u64>,
@@ -90,12 +92,13 @@ pub struct InsertSizeMetrics {
 pub struct ErrorMetrics {
     /// Number of bases that were compared with the other mate, counted in both mates.
     pub compared: u64,
-    /// Errors per compared base.
+    /// Errors per compared base; `None` if no bases were compared.
     pub compared_rate: Option<Estimate>,
-    /// Errors per base over all reads, without bases of quality 2 or less. It combines the rates of the cycles; in
-    /// cycles with few compared bases the qualities, calibrated by the compared bases, give the rate.
+    /// Errors per base over all examined reads, without bases of quality 2 or less. It combines the rates of the
+    /// cycles; in cycles with few compared bases the qualities, calibrated by the compared bases, give the rate. `None`
+    /// if the compared bases show no error.
     pub rate: Option<Estimate>,
-    /// Errors per base that the Phred qualities of the compared bases predict.
+    /// Errors per base that the Phred qualities of the compared bases predict; `None` if no bases were compared.
     pub expected_from_quality: Option<f64>,
     /// Shares of the 12 substitutions among all errors, as true base>read base: A>C, A>G, … T>G.
     pub substitutions: Vec<SubstitutionShare>,
@@ -131,17 +134,19 @@ pub struct DuplicateMetrics {
     pub compared: u64,
     /// Number of pairs that were not compared, because a mate has fewer bases than the duplicate key needs.
     pub short_pairs: u64,
-    /// Share of the compared read pairs whose duplicate key an earlier pair has.
+    /// Share of the compared read pairs whose duplicate key an earlier pair has; `None` if no pairs were compared.
     pub observed: Option<Estimate>,
-    /// [`Self::observed`], corrected for duplicates that sequencing errors in the first bases hide.
+    /// [`Self::observed`], corrected for duplicates that sequencing errors in the first bases hide; `None` if no pairs
+    /// were compared.
     pub share: Option<Estimate>,
     /// Share of the compared read pairs that have the same duplicate key as another molecule by coincidence, at this
-    /// depth; `None` if the depth is unknown.
+    /// depth; `None` if the depth is unknown or no pairs were compared.
     pub(crate) by_chance: Option<f64>,
-    /// Share of the compared read pairs that are PCR or optical duplicates: [`Self::share`] without coincidences.
+    /// Share of the compared read pairs that are PCR or optical duplicates: [`Self::share`] without coincidences
+    /// (`by_chance`, 0 if unknown). `None` if no pairs were compared.
     pub pcr_duplicates: Option<Estimate>,
     /// Estimated number of distinct molecules in the library (library size), if all are amplified equally; `None` if
-    /// there are too few duplicates to estimate it.
+    /// there are fewer than 10 duplicates, or if nearly all pairs start at a few positions, as in amplicons.
     pub molecules: Option<Estimate>,
     /// Rating of the share of duplicates as text for the report, such as `few duplicates`.
     pub note: String,
@@ -152,11 +157,11 @@ pub struct DuplicateMetrics {
 pub struct TelomereMetrics {
     /// Telomere motif that most pairs have, such as `TTAGGG`; `None` if fewer than 3 pairs have one.
     pub motif: Option<String>,
-    /// Taxon whose telomeres consist of this motif, such as vertebrates.
+    /// Taxon whose telomeres consist of this motif, such as vertebrates; `None` if [`Self::motif`] is `None`.
     pub taxon: Option<String>,
-    /// Number of pairs with this motif.
+    /// Number of pairs with the most frequent telomere motif, also if there are too few to report the motif.
     pub pairs: u64,
-    /// Number of pairs with this motif per million read pairs.
+    /// [`Self::pairs`] per million read pairs; `None` without read pairs.
     pub per_million: Option<Estimate>,
     /// Each motif that was searched for, with the number of pairs that have it.
     pub(crate) motifs: Vec<(String, u64)>,
@@ -169,8 +174,8 @@ pub struct SamplePairLibraryMetrics {
     pub normal: LibraryMetrics,
     /// Metrics of the tumour.
     pub tumor: LibraryMetrics,
-    /// Ratio of tumour to normal of the share of pairs with telomere repeats; `None` if the samples have different
-    /// motifs or too few such pairs.
+    /// Ratio of tumour to normal of the share of pairs with telomere repeats; `None` if either sample has no motif, or
+    /// if the motifs differ.
     pub telomeres: Option<Estimate>,
 }
 

@@ -19,16 +19,16 @@ pub struct ContigCopiesAndScreen {
 /// Relative copy numbers of all contigs of the reference, and what follows from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelativeContigCopyNumbers {
-    /// Median count of the marker k-mers of an autosome in the normal and in the tumour, weighted by contig length. X,
-    /// Y and organelles are excluded.
+    /// For the normal and the tumour: mean count of a marker k-mer of an autosome, as median over the autosomes
+    /// weighted by length. X, Y and organelles are excluded; if there are no other contigs, all contigs are used.
     pub autosome_depth: [f64; 2],
     /// Sex of the person as text, estimated from the normal and from the tumour.
     pub sex: [String; 2],
-    /// Share of the tumour sample's cells that have lost the Y chromosome (0 to 1), if the normal has a Y and the
-    /// tumour has less.
+    /// Share of the tumour sample's cells that have lost the Y chromosome (0 to 1); `None` if the normal has no Y, or
+    /// if the tumour does not have significantly less of it.
     pub y_loss: Option<Estimate>,
-    /// Copies of the mitochondrion per diploid cell in each sample: its depth relative to two copies of the
-    /// autosomes.
+    /// Copies of the mitochondrion per diploid cell in the normal and in the tumour: its depth relative to the
+    /// autosomes, times 2. `None` without a mitochondrial contig, or if the depth is too low.
     pub mitochondrial_copies: [Option<Estimate>; 2],
     /// Names of the contigs with a different copy number in the tumour than in the normal.
     pub changed_contigs: Vec<String>,
@@ -50,7 +50,8 @@ pub struct ContigCopyNumber {
     /// Depth relative to the autosomes, in the normal and in the tumour; 1 means two copies. `None` if the depth is too
     /// low.
     pub relative_depth: [Option<Estimate>; 2],
-    /// Relative depth of the tumour over that of the normal.
+    /// Relative depth of the tumour divided by that of the normal; `None` if either is unknown, or if that of the
+    /// normal may be 0.
     pub tumour_normal_ratio: Option<Estimate>,
     /// Change of the copy number in the tumour: `gained`, `lost`, `unchanged` or `unknown`; `organelle` for an
     /// organelle.
@@ -69,7 +70,7 @@ pub struct ScreenResult {
     pub indistinguishable: u64,
     /// Detected sequences: those with an estimated 1.5 or more reads in a sample, by decreasing number of reads.
     pub detected: Vec<DetectedSequence>,
-    /// Number of searched sequences that were not detected.
+    /// Number of sequences that could be detected but were not.
     pub not_detected: u64,
 }
 
@@ -83,7 +84,8 @@ pub struct DetectedSequence {
     /// Number of marker k-mers, and number of candidate markers that were not used because the reference or an earlier
     /// sequence has them too.
     pub marker_kmers: [u64; 2],
-    /// Name of the earlier screened sequence that shares most k-mers with this one, if any.
+    /// Name of the earlier screened sequence that shares most k-mers with this one; `None` if no earlier sequence
+    /// shares any.
     pub most_similar: Option<String>,
     /// Detection of the sequence in the normal and in the tumour.
     pub samples: [SequenceDetection; 2],

@@ -40,7 +40,7 @@ pub(super) enum StructuralEffect {
         chrom: String,
         /// Position of the base to the left of the insertion, 1-based.
         pos: usize,
-        /// Number of inserted bases, if known.
+        /// Number of inserted bases; `None` if unknown.
         length: Option<usize>,
     },
     /// Single breakend: the reference sequence ends here, and its continuation is unknown.
@@ -185,7 +185,8 @@ fn symbolic_changes(record: &VcfRecord, kind: &str) -> Vec<AlleleChange> {
     }
 }
 
-/// Parses a `<BND>` record with INFO fields CHR2, POS2 or END, and optionally CT (such as `3to5`).
+/// Parses a `<BND>` record with INFO fields CHR2, POS2 or END, and optionally CT (such as `3to5`, the default); `None`
+/// if CHR2 or the position is missing.
 fn parse_symbolic_breakend(record: &VcfRecord) -> Option<[AdjacencyEnd; 2]> {
     let chrom = record.info.get("CHR2")?.clone();
     let pos = record.absolute_info_value("POS2").or_else(|| record.absolute_info_value("END"))?;
@@ -196,7 +197,7 @@ fn parse_symbolic_breakend(record: &VcfRecord) -> Option<[AdjacencyEnd; 2]> {
 }
 
 /// Parses a breakend in the notations `t[p[`, `t]p]`, `]p]t` and `[p[t` (VCF 4.2, section 5.4). Returns both ends and
-/// the number of inserted bases.
+/// the number of inserted bases; `None` for other notations.
 fn parse_breakend(record: &VcfRecord) -> Option<([AdjacencyEnd; 2], usize)> {
     let alternate = record.alternate.as_str();
     let open = alternate.find(['[', ']'])?;

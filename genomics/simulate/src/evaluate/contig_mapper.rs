@@ -58,7 +58,7 @@ fn anchor_kmers(seq: &[u8]) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
 }
 
 impl<'a> ContigMapper<'a> {
-    /// Finds the anchors of those contigs whose names are in `named`.
+    /// Creates a mapper for those contigs whose names are in `named`: finds their anchors in the reference `genome`.
     pub(super) fn map_contigs(contigs: &'a Genome, named: &BTreeSet<&str>, genome: &'a Genome) -> ContigMapper<'a> {
         let wanted = || contigs.names.iter().zip(&contigs.seqs).filter(|(name, _)| named.contains(&***name));
         // All k-mers of the contigs.
@@ -101,8 +101,8 @@ impl<'a> ContigMapper<'a> {
         both
     }
 
-    /// Returns the reference position that corresponds to a contig position (both 0-based) if no indel is between it
-    /// and the anchor.
+    /// Returns the reference position that corresponds to a contig position (both 0-based), assuming that no indel is
+    /// between it and the anchor; `None` beyond the ends of the reference sequence.
     fn reference_position(&self, anchor: &Anchor, at: usize) -> Option<usize> {
         let pos = anchor.reference_start.1 as i64;
         let along = at as i64 - anchor.contig_start as i64;

@@ -80,7 +80,8 @@ pub(crate) fn match_haplotypes(
     same
 }
 
-/// Returns the allele of a record if its bases are given and its length change is below that of a structural variant.
+/// Returns the allele of a record; `None` if its bases are not given, if it is longer than [`MAX_ALLELE_BP`], or if its
+/// length change is that of a structural variant.
 fn small_allele(record: &VcfRecord) -> Option<SequenceReplacement> {
     let is_sequence = |text: &str| text.bytes().all(|b| b.is_ascii_alphabetic());
     if !is_sequence(&record.reference) || !is_sequence(&record.alternate) {

@@ -41,9 +41,10 @@ pub struct EvaluationInputs<'a> {
     /// FASTA file of the contigs on which reference-free calls are made. `None` uses `contigs.fa` in the folder of the
     /// calls, if it exists.
     pub contigs: Option<&'a Path>,
-    /// FASTA file of the reference genome, used to left-align alleles and to find repeats.
+    /// FASTA file of the reference genome, used to left-align alleles, to compare haplotype sequences and to find
+    /// repeats; `None` scores without these steps.
     pub reference: Option<&'a Path>,
-    /// VCF file of the germline variants, used to label false calls that are germline variants.
+    /// VCF file of the germline variants, used to label false calls that are germline variants; `None` labels none.
     pub germline: Option<&'a Path>,
     /// Whether only calls that passed the filters are scored.
     pub filters: FilterMode,

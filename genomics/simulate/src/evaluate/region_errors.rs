@@ -44,7 +44,8 @@ impl ErrorsByRegion {
     /// positions. A position in intervals of several classes counts for each class.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, or if a line has fewer than four columns.
+    /// Returns an error if the file cannot be read, or if a line is not a BED line with a
+    /// region class in column 4.
     pub fn from_evaluation(outcome: &EvaluationResult, path: &Path) -> Result<ErrorsByRegion> {
         let ask =
             |place, class, miss| EvaluatedVariant { place, class, is_miss: miss, region_classes: BTreeSet::new() };

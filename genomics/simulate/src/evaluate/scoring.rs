@@ -64,7 +64,7 @@ impl VariantScores {
         optional_ratio(self.true_positives, self.false_positives)
     }
 
-    /// Returns the F1 score: the harmonic mean of recall and precision.
+    /// Returns the F1 score: the harmonic mean of recall and precision; `None` without variants in truth and calls.
     pub fn f1(&self) -> Option<f64> {
         optional_ratio(2 * self.true_positives, self.false_negatives + self.false_positives)
     }
@@ -87,7 +87,7 @@ impl std::ops::Add for VariantScores {
 pub struct MissedVariant {
     /// SNV, indel or structural variant.
     pub class: VariantClass,
-    /// Whether the variant is in unique or in repeated sequence.
+    /// Whether the variant is in unique or in repeated sequence; `Unique` without a reference.
     pub part: RegionType,
     /// CHROM, POS, REF and ALT of the variant (of its first record, if it has several).
     pub place: VariantSite,
@@ -213,7 +213,7 @@ impl ParsedVcf {
         ParsedVcf { records, small, events, by_place }
     }
 
-    /// Returns the record that is nearest to `record` on the same contig, if any is within [`NEARBY_BP`].
+    /// Returns the record that is nearest to `record` on the same contig; `None` if none is within [`NEARBY_BP`].
     fn nearest_record(&self, record: &VcfRecord) -> Option<&VcfRecord> {
         let places = self.by_place.get(&record.chrom)?;
         let from = places.partition_point(|&(pos, _)| pos + NEARBY_BP < record.pos);

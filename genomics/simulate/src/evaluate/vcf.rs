@@ -47,12 +47,19 @@ impl VcfRecord {
     }
 }
 
-/// Reads a VCF file, plain or gzipped. Each ALT allele of a record becomes a [`VcfRecord`] of its own.
+/// Reads a VCF file, plain or gzipped. Each ALT allele of a record becomes a [`VcfRecord`] of its own;
+/// `.`, `*` and `<*>` are left out.
+///
+/// # Errors
+/// Returns an error if the file cannot be read or has a malformed line.
 pub fn read_vcf(path: &Path) -> Result<Vec<VcfRecord>> {
     parse_vcf(&read_text(path)?, path)
 }
 
 /// Returns the text of a VCF file, plain or gzipped.
+///
+/// # Errors
+/// Returns an error if the file cannot be read or decompressed.
 pub fn read_text(path: &Path) -> Result<String> {
     let mut text = std::fs::read(path).map_err(Error::add_path_to_error(path))?;
     if text.starts_with(&[0x1f, 0x8b]) {
@@ -65,6 +72,9 @@ pub fn read_text(path: &Path) -> Result<String> {
 }
 
 /// Parses the text of a VCF file. `path` is named in error messages.
+///
+/// # Errors
+/// Returns an error if the text is not VCF or has a malformed line.
 pub fn parse_vcf(text: &str, path: &Path) -> Result<Vec<VcfRecord>> {
     let mut records = vec![];
     let (mut header, mut tumour) = (false, TumourColumn::default());

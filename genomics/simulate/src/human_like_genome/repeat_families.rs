@@ -81,7 +81,7 @@ const DIVERGENCE_RELATIVE_SD: f64 = 0.2;
 const POLY_A_TAIL_BP: (usize, usize) = (8, 35);
 
 impl RepeatFamilies {
-    /// Creates all repeat families, with random consensus sequences that are not human.
+    /// Creates all repeat families with random consensus sequences, which are not human.
     pub(super) fn draw_consensus_sequences(rng: &mut Rng) -> Self {
         let mut all = vec![];
         add_alu_families(&mut all, rng);

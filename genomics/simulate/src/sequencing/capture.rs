@@ -84,7 +84,8 @@ impl<'a> TargetCopies<'a> {
     }
 
     /// Draws a captured fragment of about `length` bp. Its probability is proportional to the efficiency of the target,
-    /// and to the length of their overlap up to the length of a bait.
+    /// and to the length of their overlap up to the length of a bait. If all attempts fail, it starts at a random
+    /// target.
     pub(crate) fn draw_fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let caught = (0..MAX_CAPTURE_TRIES).find_map(|_| self.try_fragment(length, rng));
         caught.unwrap_or_else(|| {

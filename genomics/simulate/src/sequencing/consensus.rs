@@ -60,8 +60,9 @@ fn call_base(likelihoods: &[f64; 4]) -> ConsensusBase {
     if quality <= NO_CALL_QUALITY { (b'N', NO_CALL_QUALITY) } else { (BASES[best], quality) }
 }
 
-/// Combines the consensus of both strands of a molecule. If the bases agree, their qualities are added; if not, they
-/// are subtracted.
+/// Combines the consensus of both strands of a molecule. If the bases agree, their qualities are added; if not, the
+/// base of higher quality is taken and the qualities are subtracted. The result is N if either base is N or if
+/// different bases have about the same quality. If one strand has no consensus, returns that of the other strand.
 pub(crate) fn combine_strand_consensuses(first: Vec<ConsensusBase>, second: Vec<ConsensusBase>) -> Vec<ConsensusBase> {
     if first.is_empty() || second.is_empty() {
         return if first.is_empty() { second } else { first };

@@ -92,7 +92,8 @@ impl<'a> DnaPool<'a> {
         DrawnFragment { fragment, dna_source, captured, primers: None }
     }
 
-    /// Draws a fragment from anywhere in the genome of one DNA source.
+    /// Draws a fragment from anywhere in the genome of one DNA source. If no fragments are drawn genome-wide from this
+    /// source, the first component of the pool is used.
     pub(crate) fn draw_fragment_of(&self, kind: DnaSource, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let anywhere =
             |s: &&DnaComponent| s.dna_source == kind && matches!(s.sampling, FragmentSampling::GenomeWide(_));
@@ -133,7 +134,8 @@ impl<'a> DnaPool<'a> {
     }
 }
 
-/// Calls `draw` until the coverage model keeps the fragment, and returns this fragment.
+/// Calls `draw` until the coverage model keeps the fragment, and returns this fragment: the first one if `coverage` is
+/// `None`, and at the latest the one of attempt [`MAX_COVERAGE_TRIES`].
 pub(crate) fn draw_fragment_by_coverage<'a>(
     draw: impl Fn(&mut Rng) -> Fragment<'a>,
     coverage: Option<&CoverageModel>,

@@ -32,7 +32,8 @@ struct Stem {
 }
 
 /// Makes the molecule a fold-back at a random inverted repeat; longer stems are more likely. Truncates it to at most
-/// `length` bases. Returns `false` if the molecule has no inverted repeat near its end.
+/// `length` bases. Returns `false`, without changes, if the molecule does not consist of exactly one fragment or has no
+/// inverted repeat near its end.
 pub(super) fn fold_molecule_back(molecule: &mut Molecule, length: usize, rng: &mut Rng) -> bool {
     let Some(part) = molecule.only_part() else { return false };
     let strand = molecule.read1_strand_mut();

@@ -140,7 +140,8 @@ impl<'a> ChromosomePool<'a> {
         self.weights.last().copied().unwrap_or(0.0)
     }
 
-    /// Draws a fragment of `length` bases, or the whole chromosome if that is shorter.
+    /// Draws a fragment of `length` bases, or the whole chromosome if that is shorter. Fragments with an N at an end
+    /// are drawn again, at most [`MAX_FRAGMENT_TRIES`] times.
     pub(crate) fn draw_fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let mut tries = 0;
         loop {

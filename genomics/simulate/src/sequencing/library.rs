@@ -86,7 +86,8 @@ impl InsertSizeDistribution {
         length.unwrap_or(self.min_bp) as usize
     }
 
-    /// Returns a length that few inserts exceed, bp: the mean plus three standard deviations.
+    /// Returns a length that few inserts exceed, bp: the mean plus three standard deviations. For cell-free DNA these
+    /// are those of fragments of two nucleosomes.
     pub(crate) fn upper_insert_size_bp(&self) -> usize {
         match self.model {
             InsertModel::Normal => (self.mean + 3.0 * self.sd) as usize,

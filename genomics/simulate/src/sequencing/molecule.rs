@@ -40,7 +40,7 @@ pub(crate) struct Molecule<'a> {
     bases: Vec<u8>,
     /// Whether `bases` is the reverse complement of the strand that read 1 reads.
     reverse: bool,
-    /// Fragments that the molecule consists of: one; two for chimeras and fold-backs; none for adapter dimers.
+    /// Fragments that the molecule consists of: one; two for chimeras and fold-backs; both `None` for adapter dimers.
     parts: [Option<MoleculePart<'a>>; 2],
     /// Position of each slippage error, and the number of bases that it added (negative: removed).
     slips: Vec<(usize, isize)>,

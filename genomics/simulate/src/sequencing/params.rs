@@ -74,7 +74,8 @@ pub enum InsertModel {
 /// Parameters of library preparation. All effects are off by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LibraryParams {
-    /// Adapters that a read contains if its molecule is shorter. Without adapters no fragment is shorter than a read.
+    /// Adapters that a read contains if its molecule is shorter. `None`: TruSeq adapters if inserts can be shorter than
+    /// a read, otherwise none.
     pub adapter: Option<AdapterType>,
     /// Type of the distribution of insert lengths.
     #[serde(skip_serializing_if = "is_default")]
