@@ -197,7 +197,7 @@ pub trait Engine: Send + Sync {
         mapped: &mut Self::MappedBatch,
     ) -> Result<(), Error>;
 
-    /// Estimates the insert sizes from all mapped batches of a block, in order.
+    /// Estimates the insert sizes from all mapped batches of a block, which are given in input order.
     fn estimate_library<'d>(
         &self,
         mapped_batches: impl Iterator<Item = &'d Self::MappedBatch>,

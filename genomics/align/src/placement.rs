@@ -103,10 +103,11 @@ impl MemoryMeasurements {
 }
 
 /// Chooses the placement of an index of `bytes` bytes on this machine. If only one node has memory, the placement is
-/// local.
+/// local, whatever the request.
 ///
-/// Without measurements, remote memory counts as slow and the bandwidths count as equal unless the kernel's weights
-/// differ.
+/// For [`PlacementRequest::Auto`] each node gets a copy if the index fits into half of the free memory of each node and
+/// remote memory is slower than local memory. Otherwise one copy is interleaved over the nodes, by the kernel's
+/// interleave weights if these differ. Without measured latencies, remote memory counts as slower.
 pub fn plan_placement(
     request: PlacementRequest,
     topology: &Topology,

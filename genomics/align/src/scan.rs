@@ -187,8 +187,8 @@ impl ReferenceScan<'_> {
 
     /// Aligns each sequence to the reference. Finds all alignments that contain an exact match of 22 bases and have a
     /// score of at least [`MIN_HIT_SCORE`] (match 1, mismatch −4, gap −6 and −1 per base, gaps of up to 35 bp). Bases
-    /// with seeds that are too frequent in the reference are skipped. The first hit of a sequence is primary; further
-    /// hits of the same bases are secondary.
+    /// with seeds that are too frequent in the reference are skipped, and the same bases get at most
+    /// 50 hits, the best ones. The first hit of a sequence is primary; further hits of the same bases are secondary.
     ///
     /// # Panics
     /// A sequence has 1 Gbp or more.
