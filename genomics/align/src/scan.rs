@@ -710,8 +710,9 @@ pub(crate) fn estimate_max_mate_distance(hits: &[[Vec<Hit>; 2]]) -> Option<usize
     Some(upper + 3 * (upper - lower).max(30))
 }
 
-/// Moves the hits of the best pair to the front of the hits of each mate. Among hits of similar score, hits that form
-/// a proper pair of at most `max_distance` bp are preferred.
+/// Moves the hits of the best proper pair (of at most `max_distance` bp) to the front of the hits of each mate, marks
+/// both as proper pair, and computes the mapping qualities and the primary and secondary flags again. Changes nothing
+/// if no proper pair has a higher total score than the best hits of both mates minus the penalty for unpaired mates.
 pub(crate) fn move_best_pair_first(mates: &mut [Vec<Hit>; 2], max_distance: usize) {
     let [one, two] = &*mates;
     if one.is_empty() || two.is_empty() {
