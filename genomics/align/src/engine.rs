@@ -132,8 +132,8 @@ pub enum ReadLayout {
 pub enum BlockRule {
     /// Reads are independent of each other: each batch is a block and may have any size.
     EachBatch,
-    /// A block ends with the template with which the block reaches this number of bases (bp), or at the end of the lane.
-    /// A block has one or more batches.
+    /// A block ends with the template with which the block reaches this number of bases (bp), or at the end of the
+    /// lane. A block has one or more batches.
     MinBases(u64),
 }
 
