@@ -66,7 +66,8 @@ pub struct UnalignedTemplate<'a> {
     /// Positions near which the pair is expected: index of the reference sequence, and 0-based position. The pair may
     /// also align elsewhere.
     pub expected_positions: &'a [(usize, usize)],
-    /// Upper limit of the mapping quality of alignments near the expected positions.
+    /// Upper limit of the mapping quality of mates that are not searched for in the whole reference: those that align
+    /// near the expected positions, and all mates if `search_genome` is false.
     pub max_mapq: u8,
     /// Whether mates that do not align near the expected positions are searched for in the whole reference.
     pub search_genome: bool,

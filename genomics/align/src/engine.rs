@@ -132,8 +132,8 @@ pub enum ReadLayout {
 pub enum BlockRule {
     /// Reads are independent of each other: each batch is a block and may have any size.
     EachBatch,
-    /// A block ends with the template with which it reaches this number of bases (bp). It consists of one or more
-    /// batches.
+    /// A block ends with the template with which the block reaches this number of bases (bp), or at the end of the
+    /// lane. A block has one or more batches.
     MinBases(u64),
 }
 
@@ -197,7 +197,7 @@ pub trait Engine: Send + Sync {
         mapped: &mut Self::MappedBatch,
     ) -> Result<(), Error>;
 
-    /// Estimates the insert sizes from all mapped batches of a block, in order.
+    /// Estimates the insert sizes from all mapped batches of a block, which are given in input order.
     fn estimate_library<'d>(
         &self,
         mapped_batches: impl Iterator<Item = &'d Self::MappedBatch>,

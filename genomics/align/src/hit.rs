@@ -52,7 +52,7 @@ pub struct Hit {
     pub alignment_columns: usize,
     /// Number of matching bases (PAF: residue matches).
     pub matching_bases: usize,
-    /// Whether this hit and the hit of the mate form a proper pair.
+    /// Whether this hit and a hit of the mate were chosen as a proper pair; false for sequences without mates.
     pub proper_pair: bool,
     /// Whether this is the primary (best) alignment of the sequence.
     pub is_primary: bool,

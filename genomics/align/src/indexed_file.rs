@@ -168,7 +168,8 @@ impl IndexedFile {
     /// last.
     ///
     /// # Errors
-    /// The file cannot be written, or the record is out of order or beyond the longest sequence.
+    /// The file cannot be written, or the record is out of order or ends beyond the last position that the index can
+    /// represent.
     pub fn write_record(&mut self, bytes: &[u8], place: Option<RecordPosition>) -> Result<(), Error> {
         let start = self.data.virtual_position();
         self.data.write_all(bytes)?;

@@ -25,7 +25,7 @@
 //! let mut reads = ReadBatch::new();
 //! reads.push(ReadRef { name: b"read", comment: b"", tags: b"", seq, qual: &[b'I'; 150] });
 //! let (mut records, mut line) = (Vec::new(), Vec::new());
-//! engine.map_block(&mut engine.new_state(), &[reads], &mut Vec::new(), &mut records)?;
+//! engine.align_block(&mut engine.new_worker_state(), &[reads], &mut Vec::new(), &mut records)?;
 //! for record in split_bam_records(&records) {
 //!     write_sam_line(record?, engine.contigs(), &mut line)?;
 //! }

@@ -42,7 +42,8 @@ use worker::{AlignmentWorker, OutputFormat, WorkerTask, WorkerTotals};
 
 pub use alignment_counts::{AlignmentCounts, InsertSizeStatistics};
 
-/// Number of bases (bp) in a batch of independent reads: at most some hundred milliseconds of work. Chosen.
+/// Number of bases (bp) at which `genuma align` ends a batch of reads: at most some hundred milliseconds of work for a
+/// worker. Batches of pairs are split further at the ends of blocks. Chosen.
 pub const DEFAULT_BATCH_BASES: u64 = 250_000;
 /// Number of tasks per worker in the queues of the farm. The tasks take about the same time. Chosen.
 const TASKS_PER_WORKER: usize = 6;

@@ -103,10 +103,12 @@ impl MemoryMeasurements {
 }
 
 /// Chooses the placement of an index of `bytes` bytes on this machine. If only one node has memory, the placement is
-/// local.
+/// local, whatever the request.
 ///
-/// Without measurements, remote memory counts as slow and the bandwidths count as equal unless the kernel's weights
-/// differ.
+/// For [`PlacementRequest::Auto`] each node with CPUs gets a copy if the index fits into half of the free memory
+/// of each of these nodes, and remote memory takes at least 1.1 times as long as local memory. Otherwise one copy is
+/// interleaved over all nodes with memory, by the kernel's interleave weights if these differ. Without measured
+/// latencies, remote memory counts as slower.
 pub fn plan_placement(
     request: PlacementRequest,
     topology: &Topology,

@@ -187,8 +187,8 @@ impl ReferenceScan<'_> {
 
     /// Aligns each sequence to the reference. Finds all alignments that contain an exact match of 22 bases and have a
     /// score of at least [`MIN_HIT_SCORE`] (match 1, mismatch −4, gap −6 and −1 per base, gaps of up to 35 bp). Bases
-    /// with seeds that are too frequent in the reference are skipped. The first hit of a sequence is primary; further
-    /// hits of the same bases are secondary.
+    /// with seeds that are too frequent in the reference are skipped, and the same bases get at most
+    /// 50 hits, the best ones. The first hit of a sequence is primary; further hits of the same bases are secondary.
     ///
     /// # Panics
     /// A sequence has 1 Gbp or more.
@@ -710,8 +710,9 @@ pub(crate) fn estimate_max_mate_distance(hits: &[[Vec<Hit>; 2]]) -> Option<usize
     Some(upper + 3 * (upper - lower).max(30))
 }
 
-/// Moves the hits of the best pair to the front of the hits of each mate. Among hits of similar score, hits that form
-/// a proper pair of at most `max_distance` bp are preferred.
+/// Moves the hits of the best proper pair (of at most `max_distance` bp) to the front of the hits of each mate, marks
+/// both as proper pair, and computes the mapping qualities and the primary and secondary flags again. Changes nothing
+/// if no proper pair has a higher total score than the best hits of both mates minus the penalty for unpaired mates.
 pub(crate) fn move_best_pair_first(mates: &mut [Vec<Hit>; 2], max_distance: usize) {
     let [one, two] = &*mates;
     if one.is_empty() || two.is_empty() {

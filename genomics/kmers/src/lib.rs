@@ -9,7 +9,7 @@
 //! let folder = tempfile::tempdir()?;
 //! let reads = folder.path().join("reads.fq");
 //! std::fs::write(&reads, "@1\nACGTTGCATTCAGGA\n+\nIIIIIIIIIIIIIII\n@2\nTCCTGAATGCAACGT\n+\nIIIIIIIIIIIIIII\n")?;
-//! let lanes = Lane::from_files(0, &[reads], MateLayout::Single, &AlignedOptions::default())?;
+//! let lanes = Lane::group_files_into_lanes(0, &[reads], MateLayout::Single, &AlignedOptions::default())?;
 //! let params = CountParams {
 //!     k: 15,
 //!     min_base_quality: 20,

@@ -63,8 +63,8 @@ impl Reference {
         Reference { contigs, index, circular_by_header: Vec::new() }
     }
 
-    /// Whether a sequence is circular: its header has the word `circular`, or it has the name of the human
-    /// mitochondrial genome.
+    /// Whether a sequence is circular: its header says so (for example `circular`, but not `not circular`), or it has
+    /// a usual name of the human mitochondrial genome. False for an index that is too large.
     pub fn is_circular(&self, contig: usize) -> bool {
         self.circular_by_header.contains(&contig)
             || self.contigs.get(contig).is_some_and(|contig| is_mitochondrial_name(&contig.name))
@@ -108,7 +108,7 @@ pub fn is_mitochondrial_name(name: &str) -> bool {
 }
 
 /// Whether the comment of a FASTA header says that the sequence is circular: `circular`, `topology=circular`,
-/// `circular=true`.
+/// `circular=true`; but not `not circular` or `circular=false`.
 fn says_circular(comment: &[u8]) -> bool {
     let comment = comment.to_ascii_lowercase();
     let words: Vec<&[u8]> = comment.split(|b| !b.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();

@@ -47,8 +47,8 @@ impl<'a> UmiExtractor<'a> {
         UmiExtractor { structures, counts: RecordCounts::default(), umis: Vec::new() }
     }
 
-    /// Appends a pair, or a read without a mate, to `batch`. If a read is shorter than its structure, it is counted,
-    /// and both reads lose all their bases.
+    /// Appends a pair, or a read without a mate, to `batch`, with its UMIs moved to the name. A read with fewer bases
+    /// than its structure has before the template is counted, and both reads lose all their bases.
     pub(crate) fn push_pair(&mut self, name: &[u8], mates: [Option<Mate<'_>>; 2], batch: &mut PairBatch) {
         let ReadStructures(structures) = self.structures;
         let reads = || structures.iter().zip(mates);

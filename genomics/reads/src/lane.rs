@@ -59,7 +59,7 @@ pub enum LaneFiles {
 pub struct LaneSlice {
     /// Span of the only or first file.
     pub first_file: FileSpan,
-    /// Span of the file of read 2, for [`LaneFiles::Pair`].
+    /// Span of the file of read 2, for [`LaneFiles::Pair`]; `None` for a lane of one file.
     pub second_file: Option<FileSpan>,
 }
 
@@ -84,8 +84,8 @@ impl Lane {
     /// lane; `layout` says how the other files are grouped.
     ///
     /// # Errors
-    /// The list is empty, the last file does not exist, the number of files other than BAM, CRAM and BINSEQ is odd for [`MateLayout::Pairs`], or a
-    /// file cannot be read.
+    /// The list is empty; a file exists and cannot be read; or, for [`MateLayout::Pairs`], a file of read 1 does not
+    /// exist or is not directly followed by a mate file (one that is not BAM, CRAM or BINSEQ).
     pub fn from_files(
         sample: u8,
         files: &[PathBuf],
@@ -140,7 +140,8 @@ impl Lane {
         [self.slice.map(|slice| slice.first_file), self.slice.and_then(|slice| slice.second_file)]
     }
 
-    /// Size of the lane on disk in bytes, as compressed; for a slice, the size of its spans.
+    /// Size of the lane on disk in bytes, as compressed; for a slice, the size of its spans. The standard input and
+    /// pipes count as 0.
     ///
     /// # Errors
     /// A file is missing, or another system call failed.

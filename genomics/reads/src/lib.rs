@@ -10,7 +10,7 @@
 //! let files = [1, 2].map(|mate| folder.path().join(format!("reads_{mate}.fq")));
 //! std::fs::write(&files[0], "@a/1\nACGT\n+\nIIII\n")?;
 //! std::fs::write(&files[1], "@a/2\nGG\n+\nII\n")?;
-//! let lanes = Lane::from_files(0, &files, MateLayout::Pairs, &AlignedOptions::default())?;
+//! let lanes = Lane::group_files_into_lanes(0, &files, MateLayout::Pairs, &AlignedOptions::default())?;
 //! let per_thread = for_each_batch(&lanes, 2, &ProgressCounters::default(), || 0, |bases, batch| {
 //!     *bases += batch.iter().map(|pair| pair.mates[0].seq.len() + pair.mates[1].seq.len()).sum::<usize>();
 //!     Ok::<(), Error>(())

@@ -45,7 +45,7 @@ pub struct PackedReadBlockIndex {
 }
 
 impl PackedReadBlockIndex {
-    /// Size of the file in bytes.
+    /// Size in bytes of the file up to the end of the last block, without other data that were appended.
     pub fn file_bytes(&self) -> u64 {
         self.blocks.last().map_or(0, |block| block.spill_block.offset + u64::from(block.spill_block.len))
     }

@@ -5,7 +5,7 @@
 pub struct Mate<'a> {
     /// Bases as in the file (ASCII, upper or lower case).
     pub seq: &'a [u8],
-    /// Qualities as in the file (Phred + 33), as many as bases.
+    /// Qualities as in the file (Phred + 33), as many as bases; empty if only the bases of a packed read were unpacked.
     pub qual: &'a [u8],
 }
 

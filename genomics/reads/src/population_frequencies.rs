@@ -95,8 +95,9 @@ impl PopulationFrequencies {
         Ok(reader.found)
     }
 
-    /// Frequency of a variant in the population; `None` if the file does not have the variant. The frequency of a
-    /// substitution of several bases is the lowest of its single-base substitutions.
+    /// Frequency of a variant in the population; `None` if the file does not have the variant, or the variant was not
+    /// requested. The frequency of a substitution of several bases is the lowest of its single-base substitutions;
+    /// `None` if the file lacks one of these.
     pub fn frequency_of_variant(&self, variant: &SmallVariant) -> Option<f64> {
         let single = variant.substitutions();
         single.iter().map(|variant| self.by_variant.get(variant).copied()).reduce(|a, b| Some(a?.min(b?))).flatten()

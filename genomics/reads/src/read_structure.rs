@@ -52,7 +52,8 @@ impl ReadStructure {
         self.segments.iter().map(|segment| segment.0).sum()
     }
 
-    /// Appends the UMI bases of a read to `umi`, in upper case. The read must have at least [`Self::prefix_bp`] bases.
+    /// Appends the UMI bases of a read to `umi`, in upper case. The read must have at least
+    /// [`Self::prefix_bp`] bases.
     pub(crate) fn append_umi(&self, seq: &[u8], umi: &mut Vec<u8>) {
         let mut start = 0;
         for &(length, is_umi) in &self.segments {

@@ -1,4 +1,4 @@
-//! Record counts of BAM, CRAM and BINSEQ files.
+//! Record counts of BAM, CRAM and BINSEQ files, and of FASTQ files whose reads contain UMIs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +23,8 @@ pub struct RecordCounts {
     pub without_bases: CountWithExample,
     /// Reads whose UMI was taken from the tag RX or MI, or from their bases.
     pub with_umi: u64,
-    /// Reads shorter than their read structure. These reads and their mates are left out.
+    /// Reads with fewer bases than their read structure has before the template. These reads and their mates lose all
+    /// their bases.
     pub shorter_than_structure: CountWithExample,
 }
 

@@ -40,7 +40,7 @@ impl From<InvalidTags> for RecordFault {
     }
 }
 
-/// Iterates over the tags in the bytes of a record. Ends after the first tag that is not valid.
+/// Iterates over the tags in the bytes of a record. The first tag that is not valid gives an error, the last item.
 #[derive(Debug, Clone)]
 pub struct BamTags<'a>(&'a [u8]);
 

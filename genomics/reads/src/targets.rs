@@ -18,7 +18,8 @@ pub struct Target {
     pub start: usize,
     /// 0-based position after the last base.
     pub end: usize,
-    /// Names of the merged intervals, separated by commas; empty if the file has no names.
+    /// Name of the interval; the different names, separated by commas, if overlapping intervals were merged. Empty if
+    /// the file has no names.
     pub name: String,
 }
 

@@ -39,7 +39,7 @@ const ADAPTERS: [&[u8; ADAPTER_BASES]; 6] = [
     b"TGGAATTCTCGGGTGCCAAG",
 ];
 
-/// Numbers of pairs and bases that trimming has removed, by reason.
+/// Counts of trimming: pairs that were processed, bases that were removed, by reason, and fold-back reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrimCounts {
     /// Number of pairs that were processed.
@@ -81,8 +81,8 @@ impl TrimCounts {
 
     /// Estimated number of fold-back sites: different sequences at the turning points of fold-back reads (linear
     /// counting, Whang et al. 1990). A hairpin of the genome is one site however deep it is sequenced, but artefacts
-    /// of a library are all at different sites. If there are too many sites for an estimate, the number of fold-back
-    /// reads.
+    /// of a library are all at different sites. The estimate is at most the number of fold-back
+    /// reads, and equals it if there are too many sites for linear counting.
     pub fn estimate_fold_back_sites(&self) -> f64 {
         let unused: u32 = self.fold_back_turns.iter().map(|turns| turns.count_zeros()).sum();
         let reads = self.fold_back_mates as f64;
@@ -243,7 +243,7 @@ impl SeedSearch {
 }
 
 impl Trimmer {
-    /// Numbers of the pairs and bases that have been trimmed so far.
+    /// Counts of all pairs that this trimmer has processed so far.
     pub fn counts(&self) -> TrimCounts {
         self.counts
     }

@@ -39,8 +39,8 @@ pub fn umi_key_of_name(name: &[u8]) -> u64 {
     if has_two_fields { key_of_two_umis(before, last) } else { umi_key(last) }
 }
 
-/// The UMI key itself and all keys of UMIs that differ from it in one base. Molecule identifiers and the key 0 have no
-/// similar keys.
+/// The key `key` itself, then the keys of all UMIs that differ from its UMI in one base. Only `key` itself if it is
+/// that of a molecule identifier, or 0 (no UMI).
 pub fn similar_umi_keys(key: u64) -> impl Iterator<Item = u64> {
     let bases = if key & MOLECULE_ID_KEY == 0 { key.checked_ilog2().map_or(0, |bits| bits / 2) } else { 0 };
     let other_bases = move |at: u32| (1..4).map(move |change| key ^ (change << (2 * at)));

@@ -157,8 +157,8 @@ impl From<index::Error> for IndexBuildError {
 
 impl GenumaEngine {
     /// Loads the index that was built from `reference` and whose file names begin with `prefix`. The calling thread
-    /// reads it, `threads` threads compute its checksum. Also reads the ALT contigs from the file [`alt_path`], and
-    /// logs a warning if the reference lacks some of them.
+    /// reads it, `threads` threads compute its checksum. Also reads the ALT contigs from the file [`alt_path`],
+    /// and logs a warning if the reference lacks some of them.
     ///
     /// # Errors
     /// The index is missing, has no seal, cannot be read, is damaged, or is not the index of `reference` (if that

@@ -55,7 +55,7 @@ impl ReadGroup {
         }
     }
 
-    /// Value of the field with this two-letter tag, for example `SM`.
+    /// Value of the field with this two-letter tag, for example `SM`; `None` if the read group lacks the field.
     pub fn tag_value(&self, tag: &str) -> Option<&str> {
         self.line.split('\t').find_map(|field| field.strip_prefix(tag)?.strip_prefix(':'))
     }

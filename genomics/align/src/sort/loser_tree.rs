@@ -10,7 +10,8 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use super::Error;
 use super::spill_file::{RunExtent, SortedRunFile};
 
-/// An item that can be sorted, encoded as bytes. They begin with the ordinal of its template: 8 bytes, little-endian.
+/// An item that can be sorted, encoded as bytes. The bytes begin with the ordinal of the template to which the item
+/// belongs: 8 bytes, little-endian.
 pub(crate) trait SortItem {
     type Key: Copy + Ord;
     /// The maximum key. It is used for sources without further items.
@@ -113,7 +114,8 @@ pub(crate) struct LoserTree<I: SortItem> {
 }
 
 impl<I: SortItem> LoserTree<I> {
-    /// Starts a merge. Its sources are `runs`, then `pieces`. Up to `threads` threads read ahead.
+    /// Starts the merge of `runs`, which are in the file `spill`, and of `pieces`, which are in memory. Items with
+    /// equal keys come out in this order. Up to `threads` threads read the file ahead.
     pub(crate) fn start_merge(
         runs: Vec<SpilledRun>,
         pieces: Vec<InMemoryRun>,

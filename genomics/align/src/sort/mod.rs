@@ -147,7 +147,8 @@ impl Sorter {
     /// Writes all records, sorted, to the BAM file `file`, and adds the file and its index to `set`.
     ///
     /// # Errors
-    /// A file cannot be written, or a record is beyond the end of its sequence.
+    /// A file cannot be written, the spill file cannot be read, or a record cannot be indexed: its sequence is not in
+    /// the header, or it ends beyond the last position that the index can represent.
     pub fn write_bam(self, file: BamFile, set: &mut FileSet) -> Result<SortSummary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;
@@ -158,7 +159,7 @@ impl Sorter {
     /// Writes all records, sorted, to the CRAM file `file`, and adds the file and its index to `set`.
     ///
     /// # Errors
-    /// A file cannot be written, or the reference cannot be read.
+    /// A file cannot be written, or the spill file or the reference cannot be read.
     pub fn write_cram(self, file: CramFile, set: &mut FileSet) -> Result<SortSummary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;

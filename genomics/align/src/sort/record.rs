@@ -131,12 +131,12 @@ impl<'a> Record<'a> {
         usize::from(u16_at(self.0, 16))
     }
 
-    /// Number of bases of the read.
+    /// Number of bases in the record (without hard-clipped bases).
     pub(crate) fn num_bases(self) -> usize {
         u32_at(self.0, 20) as usize
     }
 
-    /// Appends the bases of the read as letters. `letters` gives the letter of each 4-bit code.
+    /// Appends the bases of the record as letters. `letters` gives the letter of each 4-bit code.
     pub(crate) fn push_bases(self, letters: &[u8; 16], out: &mut Vec<u8>) {
         let at = self.cigar_offset() + 4 * self.num_cigar_ops();
         let packed = &self.0[at..at + self.num_bases().div_ceil(2)];
@@ -194,7 +194,7 @@ impl<'a> Record<'a> {
         self.tag(*b"CG").filter(|t| t.starts_with(b"BI")).and_then(|t| t.get(6..))
     }
 
-    /// The CIGAR operations, from the `CG` tag if there is one.
+    /// The CIGAR operations, from the `CG` tag if the CIGAR was too long for its field.
     pub(crate) fn cigar(self) -> impl DoubleEndedIterator<Item = CigarOpCode> + Clone + 'a {
         let at = self.cigar_offset();
         let words = self.long_cigar().unwrap_or(&self.0[at..at + 4 * self.num_cigar_ops()]);
@@ -212,7 +212,8 @@ impl<'a> Record<'a> {
             .sum()
     }
 
-    /// Type and value of the tag `name` as encoded. Also `None` if an earlier tag cannot be read.
+    /// Type and value of the tag `name` as encoded; `None` if the record lacks the tag, or if this or an earlier tag is
+    /// damaged.
     pub(crate) fn tag(self, name: [u8; 2]) -> Option<&'a [u8]> {
         self.tags().map_while(|tag| tag).find(|(tag, _)| *tag == name).map(|(_, value)| value)
     }
@@ -224,7 +225,8 @@ impl<'a> Record<'a> {
         BamTags::new(&self.0[at..]).map(|tag| tag.ok().map(|tag| (tag.name(), tag.typed_value())))
     }
 
-    /// Sort key of `samtools sort`: sequence, position, strand. Records without a sequence come last.
+    /// Sort key of `samtools sort`: reference sequence, position, strand. Records without a reference sequence come
+    /// last.
     pub(crate) fn sort_key(self) -> u64 {
         let sequence = u64::from(u32_at(self.0, 4)) & 0x7fff_ffff;
         let position = u64::from((self.position() as u32).wrapping_add(1));

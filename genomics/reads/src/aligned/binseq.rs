@@ -156,7 +156,8 @@ pub(super) struct BinseqReadWriter<'a> {
 }
 
 impl<'a> BinseqReadWriter<'a> {
-    /// Creates a pusher of reads to `buffer`. `paired` is whether the file at `path` has pairs.
+    /// Prepares to append the reads of a block to `buffer` and to count them in `counts`. `paired` is whether the file
+    /// at `path` has pairs.
     pub(super) fn new(
         path: &'a Path,
         paired: bool,

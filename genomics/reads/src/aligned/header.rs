@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-/// Sample names and reference sequences in the header of a BAM or CRAM file. Both are empty for BINSEQ files and for
-/// pipes.
+/// Sample names, platforms and reference sequences in the header of a BAM or CRAM file. For BINSEQ files and for pipes,
+/// all are empty and `needs_reference` is false.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlignedHeader {
     /// Sample names in the read groups (`@RG`, `SM`).

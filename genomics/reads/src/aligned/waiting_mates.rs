@@ -354,7 +354,8 @@ pub(super) struct RemainingReads {
 }
 
 impl RemainingReads {
-    /// The next template: read 1 and read 2. One of them is `None` if its mate is not in the file.
+    /// The next template: read 1 and read 2, one of which is `None` if it is not in the file. `None` after the last
+    /// template.
     pub(super) fn next_template(&mut self) -> Option<[Option<WaitingRead<'_>>; 2]> {
         let read = |i: usize| Some(WaitingRead::parse(&self.bytes[self.ranges.get(i)?.clone()]));
         let (one, two) = (read(self.next)?, read(self.next + 1));

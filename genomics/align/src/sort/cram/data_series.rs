@@ -241,7 +241,7 @@ fn tag_block_id([a, b, kind]: [u8; 3]) -> i32 {
     i32::from(a) << 16 | i32::from(b) << 8 | i32::from(kind)
 }
 
-/// Number of bytes of a tag value, for types of fixed size.
+/// Number of bytes of a tag value of the BAM type `kind`; `None` for types without a fixed size.
 fn fixed_tag_bytes(kind: u8) -> Option<i32> {
     match kind {
         b'A' | b'c' | b'C' => Some(1),
@@ -271,7 +271,7 @@ fn write_stop_byte_encoding(out: &mut Vec<u8>, stop: u8, id: i32) {
     write_with_length(out, &parameters);
 }
 
-/// Encoding of a constant value, which takes no bits.
+/// Appends the encoding of a value that is the same in all records, so that the records need no bits for it.
 fn write_constant_encoding(out: &mut Vec<u8>, value: i32) {
     let mut parameters = Vec::new();
     [1, value, 1, 0].iter().for_each(|&n| write_itf8(&mut parameters, n));

@@ -171,7 +171,8 @@ impl PairEnds {
         }
     }
 
-    /// Sum of the base qualities of both reads. The pair of a duplicate set with the highest sum is not marked.
+    /// Sum of the base qualities of at least [`MIN_SCORED_QUALITY`] of both reads. The pair of a duplicate set with the
+    /// highest sum is not marked.
     pub(super) fn quality_sum(item: &[u8]) -> u32 {
         u32_at(item, TEMPLATE_ORDINAL_BYTES + 20)
     }
