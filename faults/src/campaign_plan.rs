@@ -45,7 +45,7 @@ impl FaultTrial {
     /// not change the file.
     ///
     /// # Errors
-    /// The campaign cannot continue.
+    /// A process cannot be started, or a file of the trial cannot be read or written. The campaign cannot continue.
     pub fn run_trial(&self, bench: &mut FaultTestRunner, case: &TestCase) -> anyhow::Result<Option<JudgedRun>> {
         match self {
             FaultTrial::Fault(fault) => {

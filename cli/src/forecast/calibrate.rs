@@ -182,8 +182,9 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     Some(if values.len() % 2 == 1 { upper } else { (values[values.len() / 2 - 1] + upper) / 2.0 })
 }
 
-/// Returns [`MEASURED_RATES`], each multiplied by the median of its ratios of measured to predicted cost in earlier
-/// runs. Rates without data stay as they are.
+/// Returns [`MEASURED_RATES`], adapted to earlier runs. CPU times and memory are multiplied by the median ratio of
+/// measured to predicted values. The share of time in which CPUs are used and the power are medians of the measured
+/// values. Rates without data stay as they are, except that the power is then `None`.
 pub(crate) fn calibrate_rates(runs: &[EarlierRun]) -> CostRates {
     let mut rates = MEASURED_RATES;
     let time = |name: &str| median(runs.iter().filter_map(|run| run.cpu_time_ratio(name))).unwrap_or(1.0);

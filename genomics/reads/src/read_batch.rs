@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadRef<'a> {
     /// First word of the header, without `@` or `>`; for mates also without a final `/1` or `/2`. The whole header
-    /// line if [`StreamOptions::whole_headers`](crate::StreamOptions::whole_headers) is set.
+    /// line if [`StreamOptions::uses_whole_header_as_name`](crate::StreamOptions::uses_whole_header_as_name) is set.
     pub name: &'a [u8],
     /// The rest of the header line after the name and one blank; may be empty.
     pub comment: &'a [u8],
