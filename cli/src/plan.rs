@@ -175,7 +175,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Prints the forecast of a call with this input, and writes it to the file `json` if one is given. The rates are the
-/// medians of the earlier `runs`, if there are any.
+/// built-in ones, adapted to the earlier `runs` if there are any.
 ///
 /// # Errors
 /// The call does not fit in memory and disk space; a requested GPU is missing; the file cannot be written.

@@ -156,7 +156,8 @@ pub fn shuffle_trials<T>(trials: &mut [T], seed: u64) {
     Rng::with_seed(seed).shuffle(trials);
 }
 
-/// Runs a trial. If the trial cannot be run, the returned verdict is a violation with the error.
+/// Runs a trial as [`FaultTrial::run_trial`] does, but never fails: if the trial cannot be run, the returned verdict is
+/// a violation with the error.
 pub fn run_trial_or_report(trial: &FaultTrial, bench: &mut FaultTestRunner, case: &TestCase) -> Option<JudgedRun> {
     trial.run_trial(bench, case).unwrap_or_else(|error| {
         let verdict = new_verdict(RunOutcome::WrongExitCode, format!("the campaign failed: {error:#}"));

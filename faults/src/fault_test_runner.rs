@@ -162,8 +162,9 @@ impl FaultTestRunner {
         Ok(JudgedRun { verdict, num_faults: seen.num_faults, stderr: ended.stderr })
     }
 
-    /// Runs the command again after an unfinished run: unchanged after a kill, and with the option that resumes if the
-    /// case has one. Returns a verdict if such a run does not give the right results.
+    /// Runs the command again after an unfinished run: after a kill the same command, and then the command with the
+    /// option that resumes, if the case has one. Returns a verdict if one of these runs does not give the right
+    /// results; otherwise `None`.
     fn rerun_and_judge(
         &self,
         case: &TestCase,

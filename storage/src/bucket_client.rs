@@ -260,7 +260,7 @@ fn error_chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = 
     })
 }
 
-/// Returns the first error of type `T` in the chain of an error and its sources.
+/// Returns the first error of type `T` in the chain of an error and its sources; `None` if the chain has no such error.
 fn find_cause<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     error_chain(error).find_map(|e| e.downcast_ref())
 }

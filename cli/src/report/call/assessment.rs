@@ -51,9 +51,9 @@ const MAX_CHANGES_PER_HET_SITE: f64 = 0.1;
 /// normal as this share. At 5% it is in one read of 40, and looks like a germline variant.
 const TUMOUR_IN_NORMAL_LEVELS: [f64; 2] = [0.02, 0.05];
 /// Levels of the low-depth share (share of sites with less than a fifth of the mean depth) and, with `--targets`, of
-/// the share of bases with nearly no coverage. Above the first level the report advises to check calls, above the
-/// second it says that calls cannot be trusted. Chosen: evenly covered genomes have about 1%; at 20%, changes in a
-/// fifth of the genome cannot be found.
+/// the share of target bases in targets with nearly no coverage. Above the first level the report advises to check
+/// calls, above the second it says that calls cannot be trusted. Chosen: evenly covered genomes have about 1%; at 20%,
+/// changes in a fifth of the genome cannot be found.
 const LOW_DEPTH_LEVELS: [f64; 2] = [0.05, 0.2];
 /// Maximum unevenness of depth (coefficient of variation beyond chance) for a good finding. Whole genomes have 0.1 to
 /// 0.3, captured exomes more. Above 0.5 copy numbers cannot be estimated from depth. Empirical.

@@ -78,7 +78,7 @@ fn latency_matrix(profile: &MachineProfile) -> String {
     )
 }
 
-/// Returns the bandwidth kernel that was measured on most pairs of nodes.
+/// Returns the bandwidth kernel that was measured on most pairs of nodes; `None` if none was measured.
 fn most_measured_kernel(f: ProfileFindings) -> Option<BandwidthKernel> {
     let pairs = |kernel: BandwidthKernel| {
         let all = f.nodes_with_cores().into_iter().flat_map(|c| f.nodes_with_memory().into_iter().map(move |m| (c, m)));
