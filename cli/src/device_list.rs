@@ -24,8 +24,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// Interval at which this process checks whether the child process has ended, after the child closed its output.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// If this process is a child that [`describe_devices`] started, lists the devices, prints them as JSON and returns the
-/// exit code. Otherwise returns `None`.
+/// If this process is a child that [`describe_devices`] started, lists the devices, prints them as JSON and
+/// returns the exit code. Otherwise returns `None`.
 pub(crate) fn list_devices_if_child() -> Option<ExitCode> {
     let parent = std::env::var_os(CHILD_VARIABLE)?;
     // The parent may be killed while a driver hangs.
