@@ -99,7 +99,8 @@ impl FromStr for FaultTrial {
 /// How many trials of each sort a campaign makes with each test case.
 #[derive(Debug, Clone, Copy)]
 pub struct CampaignLimits {
-    /// For each kind of fault: maximum number of trials, which differ in the number of the first failing call.
+    /// For each kind of fault: maximum number of trials, which differ in the number of the first failing call. An
+    /// eighth of it for faults that also fail later calls.
     pub max_trials_per_fault: u64,
     /// Number of evenly spaced positions at which each input file is damaged.
     pub regions: usize,
@@ -110,7 +111,7 @@ pub struct CampaignLimits {
 /// Lists all trials of a test case, in no particular order. `extent` limits their number.
 ///
 /// # Errors
-/// The test case fails without faults, or an input cannot be read.
+/// The test case fails without faults, its output with the shim differs, or an input cannot be read.
 pub fn list_trials(
     bench: &mut FaultTestRunner,
     case: &TestCase,

@@ -240,7 +240,8 @@ impl ObservedRun<'_> {
         }
     }
 
-    /// Returns a verdict if a failed run changed or left files that it must not change or leave; otherwise `None`.
+    /// Returns a verdict if a failed run changed or left files that it must not change or leave; otherwise `None`. The
+    /// verdict is no violation if all results are complete, because the failure then came after them.
     fn judge_changes_after_failure(&self) -> Option<RunVerdict> {
         let names = self.before.keys().chain(self.after.keys()).filter(|name| !self.may_be_left_by_failed_run(name));
         let other = names.into_iter().find(|name| self.before.get(*name) != self.after.get(*name))?;

@@ -189,7 +189,7 @@ impl ErrorResponse {
 }
 
 /// Converts the error of a request to an error of this crate, and decides whether the request is retried. A missing
-/// object becomes [`Error::ObjectRemoved`]: if this is not an error for the caller, the caller must handle it.
+/// object becomes [`Error::ObjectRemoved`]; callers for which it is no error must handle that case.
 pub(crate) fn classify_request_error(
     location: &BucketLocation,
     task: RequestDescription<'_>,

@@ -13,7 +13,8 @@ use crate::report::plot::html_figure;
 
 /// Axis titles of the heat maps.
 const NODE_AXES: (&str, &str) = ("cores of node", "memory of node");
-/// Draws the heat maps of latency and bandwidth as HTML. If there is only one node, a sentence replaces them.
+/// Draws the heat maps of latency and bandwidth between nodes as HTML. If there is only one node, returns sentences
+/// with its latency and bandwidth instead.
 pub(crate) fn node_matrices(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (rows, columns) = matrix_nodes(f);
