@@ -554,7 +554,7 @@ impl AlignRun<'_> {
     }
 }
 
-/// Returns a warning if reads are unmapped because they are too long for the mapper.
+/// Returns a warning if reads are unmapped because they are too long for the mapper; otherwise `None`.
 fn too_long_reads_warning(aligned: &pipeline::AlignSummary) -> Option<String> {
     let reads = aligned.skipped_reads.get(genuma::TOO_LONG_READS_LABEL).copied().filter(|reads| *reads > 0)?;
     Some(format!(

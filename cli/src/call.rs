@@ -297,8 +297,8 @@ fn parse_quality(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Runs `genuma call`: checks the input, runs all units, and writes the results. With `--plan` it only writes the
-/// plan of a distributed call.
+/// Runs `genuma call`: checks the input, runs all units, and writes the results. With `--plan` it only writes the plan
+/// of a distributed call, with `--dry-run` it only prints the forecast.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let counting = args.counters.then(RunCounterRecorder::start);

@@ -26,8 +26,8 @@ pub(crate) fn quoted_command_line() -> String {
     quote_for_shell(std::env::args_os())
 }
 
-/// Returns the command line of this process without `--resume`, quoted for a shell. It is written into results, so that
-/// a resumed run gives the same bytes as an uninterrupted one.
+/// Returns the command line of this process without the option `--resume`, quoted for a shell. Results contain this
+/// text, so that a resumed run writes the same bytes as an uninterrupted one.
 pub(crate) fn quoted_command_line_without_resume() -> String {
     quote_for_shell(std::env::args_os().filter(|arg| arg != "--resume"))
 }
@@ -38,7 +38,7 @@ fn quote_for_shell(args: impl Iterator<Item = OsString>) -> String {
 }
 
 /// Quotes an argument if a shell needs it. Control characters, and bytes that are not UTF-8, are written as escapes in
-/// `$'...'`, which bash, ksh and zsh read, so that the result has none.
+/// `$'...'`, which bash, ksh and zsh read. The result thus contains neither of them.
 fn quote_argument(arg: &OsStr) -> String {
     let needs_no_quotes = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
     match arg.to_str() {

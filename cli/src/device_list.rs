@@ -24,8 +24,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// Interval at which this process checks whether the child process has ended, after the child closed its output.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// If this process is a child that [`describe_devices`] started, prints the devices as JSON and returns the exit code.
-/// Otherwise returns `None`.
+/// If this process is a child that [`describe_devices`] started, lists the devices, prints them as JSON and
+/// returns the exit code. Otherwise returns `None`.
 pub(crate) fn list_devices_if_child() -> Option<ExitCode> {
     let parent = std::env::var_os(CHILD_VARIABLE)?;
     // The parent may be killed while a driver hangs.
@@ -45,8 +45,8 @@ pub(crate) fn list_devices_if_child() -> Option<ExitCode> {
     }
 }
 
-/// Describes the OpenCL devices, as a child process lists them. The result is for display: its devices cannot be
-/// opened. If the drivers fail, the list of devices is empty and `missing` has the reason.
+/// Lists the OpenCL devices in a child process. The result is for display: its devices cannot be opened. If the drivers
+/// fail, the list of devices is empty and `missing` has the reason.
 pub(crate) fn describe_devices() -> DiscoveredDevices {
     let limit = std::env::var(TIME_LIMIT_VARIABLE).ok().and_then(|text| text.parse().ok()).map(Duration::from_secs);
     list_in_child(limit.unwrap_or(TIME_LIMIT))

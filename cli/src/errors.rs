@@ -45,8 +45,8 @@ pub(crate) fn require_existing_folder(path: &Path, name: &str) -> anyhow::Result
     }
 }
 
-/// Prints an error in one line. Returns the exit code: 2 for wrong usage, the exit code of a program that genuma ran,
-/// else 1.
+/// Prints an error in one line, and returns the exit code: 2 for wrong usage, else 1. If a program that genuma ran has
+/// failed ([`ProgramExit`]), prints nothing and returns the exit code of that program.
 pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     if let Some(ProgramExit(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
@@ -102,8 +102,8 @@ pub(crate) fn report_thread_spawn_failures() {
     }));
 }
 
-/// Returns advice for an error of which lack of memory is a cause. It names the limit on address space, if the process
-/// has one. Empty for other errors.
+/// Returns advice for an error that was caused by lack of memory; empty for other errors. The advice names the limit on
+/// address space, if the process has one.
 fn memory_advice(error: &anyhow::Error) -> String {
     let is_refusal = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|cause| cause.kind() == ErrorKind::OutOfMemory)

@@ -61,7 +61,7 @@ fn simulator_folder() -> Result<PathBuf, UsageError> {
     Ok(program.parent().unwrap_or(Path::new(".")).to_path_buf())
 }
 
-/// Logs how many batches of reads an FPGA scattered, if there is one.
+/// Logs how many batches of reads the FPGA and the threads scattered, if an FPGA is used.
 pub(crate) fn log_scattered_batches(devices: &Devices) {
     if let ScatterDevice::SimulatedFpga(fpga) = devices.scatter_device() {
         let [all, on_device] = fpga.num_batches();

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a warning if building the index of `bases` bases takes more memory than the `free` bytes.
+/// Returns a warning if building the index of `bases` bases takes more memory than the `free` bytes; otherwise `None`.
 fn index_memory_warning(bases: u64, free: u64) -> Option<String> {
     let needed = bases * BUILD_BYTES_PER_10_BASES / 10;
     let (shown, free_shown) = (size_format::format_bytes(needed), size_format::format_bytes(free));

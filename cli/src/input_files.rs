@@ -30,7 +30,7 @@ impl InputFileStates {
         InputFileStates::from_paths(lanes.iter().flat_map(Lane::paths).chain(references).chain(others))
     }
 
-    /// Records the state of those of these files that are regular files, not pipes or devices.
+    /// Records the states of the regular files among these files. Pipes and devices are left out.
     ///
     /// # Errors
     /// The metadata of a file cannot be read.

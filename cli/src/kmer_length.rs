@@ -10,8 +10,8 @@ const MIN_KMER_LENGTH: u32 = 17;
 /// a read; with longer k-mers, short reads would have too few of them.
 const MAX_KMER_SHARE_OF_READ: f64 = 0.6;
 
-/// Returns the length of k-mers: `given`, or the largest odd number of 17 to 31 that is at most 0.6 of the mean read
-/// length. Reads from pipes, whose length is unknown, get the default length.
+/// Returns the length of k-mers: `given`, or the length that fits the mean read length ([`kmer_length_for_reads`]),
+/// with a warning if it is shorter than usual. Reads from pipes, whose length is unknown, get the default length.
 pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> u32 {
     given.unwrap_or_else(|| {
         let ReadEstimate { bases, reads, .. } = ReadEstimate::estimate_lanes(lanes);
@@ -27,7 +27,8 @@ pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> u32 {
     })
 }
 
-/// Returns the length of k-mers for reads of this mean length in bases.
+/// Returns the length of k-mers for reads of this mean length in bases: the largest odd number that is at most 0.6 of
+/// the mean length, but at least 17 and at most 31.
 pub(crate) fn kmer_length_for_reads(read_bases: f64) -> u32 {
     let most = (read_bases * MAX_KMER_SHARE_OF_READ) as u32;
     let odd = if most.is_multiple_of(2) { most.saturating_sub(1) } else { most };

@@ -16,11 +16,12 @@ pub(crate) fn profile_path_from_environment() -> Option<PathBuf> {
     env::var_os(PROFILE_PATH_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
-/// Loads a machine profile as [`read_profile`] does. A profile that was measured while other programs used the machine
-/// is an error unless `force` is set.
+/// Loads the machine profile at `path`. Returns `None`, with a warning, if the profile is of a machine with other
+/// memory nodes.
 ///
 /// # Errors
-/// Those of [`read_profile`]; or the profile was measured under load.
+/// The file does not exist or is no profile; or the profile was measured while other programs used the machine, and
+/// `force` is not set.
 pub(crate) fn read_profile_of_idle_machine(
     path: &Path,
     topology: &Topology,

@@ -165,7 +165,10 @@ pub(crate) struct CallPlan {
     cost: Option<f64>,
 }
 
-/// Prints the forecast. Fails if the call does not fit in memory and disk space.
+/// Prints the forecast.
+///
+/// # Errors
+/// The arguments contradict each other, an input cannot be read, or the call does not fit in memory and disk space.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.costs.price_per_kwh.is_some() && args.costs.watts.is_none() && args.from.is_empty() {
         return Err(UsageError("--price-per-kwh needs the power of the machine: give --watts".into()).into());
@@ -175,7 +178,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Prints the forecast of a call with this input, and writes it to the file `json` if one is given. The rates are the
-/// medians of the earlier `runs`, if there are any.
+/// built-in ones, adapted to the earlier `runs` if there are any.
 ///
 /// # Errors
 /// The call does not fit in memory and disk space; a requested GPU is missing; the file cannot be written.

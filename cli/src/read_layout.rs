@@ -43,7 +43,8 @@ impl ReadLayoutOptions {
     /// Groups the files of one sample into lanes. `role` selects the option with the read structures.
     ///
     /// # Errors
-    /// A file has no mate file or cannot be read, or the read structures do not fit the layout.
+    /// A file has no mate file or cannot be read, or the read structures have too few UMI bases or do not fit the
+    /// layout.
     pub(crate) fn open_lanes(
         &self,
         sample: u8,

@@ -28,8 +28,8 @@ pub(crate) struct TableNote {
 pub(crate) struct TableDerivation {
     /// The set operation: `union`, `intersect` and so on.
     pub(crate) operation: String,
-    /// How counts were combined, such as `sum`. [`TableDerivation::COUNTS_OF_SAMPLES`] if each count is the number of
-    /// samples that have the k-mer.
+    /// How counts were combined, such as `sum`; [`TableDerivation::COUNTS_OF_SAMPLES`] if each count is the number
+    /// of samples that have the k-mer.
     pub(crate) counts: String,
     /// Number of input tables.
     pub(crate) tables: u64,

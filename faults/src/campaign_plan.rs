@@ -45,7 +45,7 @@ impl FaultTrial {
     /// not change the file.
     ///
     /// # Errors
-    /// The campaign cannot continue.
+    /// A process cannot be started, or a file of the trial cannot be read or written. The campaign cannot continue.
     pub fn run_trial(&self, bench: &mut FaultTestRunner, case: &TestCase) -> anyhow::Result<Option<JudgedRun>> {
         match self {
             FaultTrial::Fault(fault) => {
@@ -99,7 +99,8 @@ impl FromStr for FaultTrial {
 /// How many trials of each sort a campaign makes with each test case.
 #[derive(Debug, Clone, Copy)]
 pub struct CampaignLimits {
-    /// For each kind of fault: maximum number of trials, which differ in the number of the first failing call.
+    /// For each kind of fault: maximum number of trials, which differ in the number of the first failing call. An
+    /// eighth of it for faults that also fail later calls.
     pub max_trials_per_fault: u64,
     /// Number of evenly spaced positions at which each input file is damaged.
     pub regions: usize,
@@ -110,7 +111,7 @@ pub struct CampaignLimits {
 /// Lists all trials of a test case, in no particular order. `extent` limits their number.
 ///
 /// # Errors
-/// The test case fails without faults, or an input cannot be read.
+/// The test case fails without faults, its output with the shim differs, or an input cannot be read.
 pub fn list_trials(
     bench: &mut FaultTestRunner,
     case: &TestCase,
@@ -156,7 +157,8 @@ pub fn shuffle_trials<T>(trials: &mut [T], seed: u64) {
     Rng::with_seed(seed).shuffle(trials);
 }
 
-/// Runs a trial. If the trial cannot be run, the returned verdict is a violation with the error.
+/// Runs a trial as [`FaultTrial::run_trial`] does, but never fails: if the trial cannot be run, the returned verdict is
+/// a violation with the error.
 pub fn run_trial_or_report(trial: &FaultTrial, bench: &mut FaultTestRunner, case: &TestCase) -> Option<JudgedRun> {
     trial.run_trial(bench, case).unwrap_or_else(|error| {
         let verdict = new_verdict(RunOutcome::WrongExitCode, format!("the campaign failed: {error:#}"));

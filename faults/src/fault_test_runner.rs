@@ -111,11 +111,10 @@ impl FaultTestRunner {
         self.undisturbed.get(case.name).context("a case is first run undisturbed")
     }
 
-    /// Runs a case with the shim but without a fault, and returns how many calls of each kind the case makes. Also
-    /// checks that the output is that of the run without the shim.
+    /// Runs a case with the shim but without a fault, and returns how many calls of each kind the case makes.
     ///
     /// # Errors
-    /// As [`FaultTestRunner::run_without_fault`].
+    /// As [`FaultTestRunner::run_without_fault`]; or the output differs from that of the run without the shim.
     pub(crate) fn count_system_calls(&mut self, case: &TestCase) -> anyhow::Result<CallLog> {
         self.run_without_fault(case)?;
         let before = self.prepare_output_folder(case)?;
@@ -148,7 +147,8 @@ impl FaultTestRunner {
     /// run again without a fault, and that run is judged too.
     ///
     /// # Errors
-    /// The campaign cannot continue: a process cannot be started or a file cannot be written.
+    /// The campaign cannot continue: the case fails without a fault, a process cannot be started, or a file cannot be
+    /// read or written.
     pub(crate) fn run_with_fault(&mut self, case: &TestCase, fault: InjectedFault) -> anyhow::Result<JudgedRun> {
         self.run_without_fault(case)?;
         let before = self.prepare_output_folder(case)?;
@@ -162,8 +162,9 @@ impl FaultTestRunner {
         Ok(JudgedRun { verdict, num_faults: seen.num_faults, stderr: ended.stderr })
     }
 
-    /// Runs the command again after an unfinished run: unchanged after a kill, and with the option that resumes if the
-    /// case has one. Returns a verdict if such a run does not give the right results.
+    /// Runs the command again after an unfinished run: after a kill the same command, and then the command with the
+    /// option that resumes, if the case has one. Returns a verdict if one of these runs does not give the right
+    /// results; otherwise `None`.
     fn rerun_and_judge(
         &self,
         case: &TestCase,

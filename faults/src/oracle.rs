@@ -190,8 +190,9 @@ impl ObservedRun<'_> {
         lines[lines.len().saturating_sub(3)..].join(" | ")
     }
 
-    /// Compares standard output and files with the run without faults. If the fault prevented the removal of files
-    /// (`unlinked`), old partial files may be left.
+    /// Compares standard output and files with those of the run without faults. If the fault prevented the removal of
+    /// files (`unlinked`), old partial files may be left. The output of a case that is not deterministic always counts
+    /// as the same.
     pub(crate) fn compare_output_with_reference(&self, unlinked: bool) -> RunVerdict {
         if !self.case.is_deterministic {
             return new_verdict(RunOutcome::SameResults, "");
@@ -205,8 +206,8 @@ impl ObservedRun<'_> {
         }
     }
 
-    /// Returns the name of the first file that differs from the run without faults. `unlinked`: see
-    /// [`Self::compare_output_with_reference`].
+    /// Returns the name of the first file that differs from the run without faults; `None` if all are equal.
+    /// `unlinked`: see [`Self::compare_output_with_reference`].
     fn first_different_file(&self, unlinked: bool) -> Option<String> {
         // Files that could not be removed may stay: a work folder (with a warning), and an old result that the next
         // run removes.
@@ -239,7 +240,8 @@ impl ObservedRun<'_> {
         }
     }
 
-    /// Returns a verdict if a failed run changed or left files that it must not change or leave.
+    /// Returns a verdict if a failed run changed or left files that it must not change or leave; otherwise `None`. The
+    /// verdict is no violation if all results are complete, because the failure then came after them.
     fn judge_changes_after_failure(&self) -> Option<RunVerdict> {
         let names = self.before.keys().chain(self.after.keys()).filter(|name| !self.may_be_left_by_failed_run(name));
         let other = names.into_iter().find(|name| self.before.get(*name) != self.after.get(*name))?;

@@ -50,8 +50,8 @@ impl FaultShim {
     }
 
     /// Sets environment variables of `command` so that it runs with the shim. The shim acts on the executable `program`
-    /// only, counts calls on files whose paths begin with `under`, injects `fault`, if given, into them, and keeps its
-    /// log in the file `page`.
+    /// only. It counts calls (those on files only if the path begins with `under`), injects `fault`, if given, into the
+    /// counted calls, and keeps its log in the file `page`.
     ///
     /// # Errors
     /// `page` cannot be written.

@@ -189,7 +189,7 @@ impl ErrorResponse {
 }
 
 /// Converts the error of a request to an error of this crate, and decides whether the request is retried. A missing
-/// object becomes [`Error::ObjectRemoved`]: if this is not an error for the caller, the caller must handle it.
+/// object becomes [`Error::ObjectRemoved`]; callers for which it is no error must handle that case.
 pub(crate) fn classify_request_error(
     location: &BucketLocation,
     task: RequestDescription<'_>,
@@ -260,7 +260,7 @@ fn error_chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = 
     })
 }
 
-/// Returns the first error of type `T` in the chain of an error and its sources.
+/// Returns the first error of type `T` in the chain of an error and its sources; `None` if the chain has no such error.
 fn find_cause<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     error_chain(error).find_map(|e| e.downcast_ref())
 }

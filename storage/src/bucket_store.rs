@@ -91,8 +91,9 @@ impl BucketStore {
         if len <= self.options.part_bytes { upload.upload_single(len) } else { upload.upload_multipart(len) }
     }
 
-    /// See [`RunStore::publish_if_absent`](crate::RunStore::publish_new). The object is sent in a single request, so it must
-    /// be small.
+    /// Publishes the temporary object unless an object `name` exists. See
+    /// [`RunStore::publish_if_absent`](crate::RunStore::publish_if_absent). The object is sent in a single request, so
+    /// it must be small.
     pub fn publish_if_absent(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
         let read_error = || Error::io_error("read", temp_object.path());
         let file = File::open(temp_object.path()).map_err(read_error())?;

@@ -48,7 +48,7 @@ impl FolderStore {
     }
 
     /// Publishes the temporary object unless an object `name` exists. See
-    /// [`RunStore::publish_if_absent`](crate::RunStore::publish_new).
+    /// [`RunStore::publish_if_absent`](crate::RunStore::publish_if_absent).
     pub fn publish_if_absent(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
         temp_object.publish_as_if_absent(&self.0.join(name))
     }

@@ -9,8 +9,8 @@ use crate::temp_object::random_number;
 const INITIAL_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
-/// Number of failed attempts after which failures are logged. Earlier failures are not: a busy service rejects some
-/// requests.
+/// Number of failed attempts of a request that are not logged, because a busy service rejects some requests. Each later
+/// failure is logged.
 const UNLOGGED_ATTEMPTS: u32 = 3;
 /// Maximum number of attempts to get credentials from the metadata service of a cloud machine, which may have none.
 const MAX_CREDENTIAL_TRIES: u32 = 3;
@@ -36,7 +36,8 @@ pub(crate) struct RequestDescription<'a> {
     pub object: &'a str,
 }
 
-/// Calls `attempt` until it succeeds or fails permanently, or until `timeout` is over. A running attempt is not
+/// Calls `attempt` until it succeeds or fails permanently. Returns the last error if the next attempt would start after
+/// `timeout`, or if credentials were missing and [`MAX_CREDENTIAL_TRIES`] attempts were made. A running attempt is not
 /// interrupted. `task` is for messages.
 pub(crate) fn retry<T>(
     timeout: Duration,

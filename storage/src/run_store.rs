@@ -148,8 +148,8 @@ impl fmt::Display for RunStore {
     }
 }
 
-/// An object that was found in a run store. If another object replaces it, reading fails instead of returning bytes of
-/// the other object.
+/// An object that was found in a run store. Reading never returns bytes of another object that has replaced it: in a
+/// folder the bytes of the found object are still read, in a bucket reading fails.
 #[derive(Debug)]
 pub struct StoredObject(FoundObject);
 
@@ -185,8 +185,8 @@ impl StoredObject {
     /// Reads a range of bytes into memory.
     ///
     /// # Errors
-    /// The object has fewer bytes; it was removed, replaced or truncated since it was found; or it cannot be read
-    /// within the retry timeout.
+    /// The object has fewer bytes; it was truncated since it was found; an object of a bucket was removed or replaced
+    /// since then, or cannot be read within the retry timeout; or a system call failed.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, Error> {
         self.check_range(&range)?;
         let mut bytes = vec![0; (range.end - range.start) as usize];

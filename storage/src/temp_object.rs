@@ -47,8 +47,8 @@ impl TempObject {
         Ok(temp)
     }
 
-    /// Returns the path of the file, to write it. The file exists and is empty. Another program may replace it by a new
-    /// file.
+    /// Returns the path of the file, into which the caller writes the object. The file exists, and is empty at first.
+    /// Another program may replace it by a new file of this path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -18,10 +18,10 @@ use tracing::info;
 
 use crate::external_aligner::plain_run_command;
 
-/// Time that the plain run is expected to need to align the first sample (s).
+/// Time in which the plain run is expected to align the first sample of reads (s); determines the size of this sample.
 const TARGET_ALIGNING_S: f64 = 2.0;
 /// Minimum time of aligning a sample (s). A trial that takes less is repeated with a larger sample, unless the sample
-/// is the whole input. Empirical.
+/// is the whole input or a limit on trials is reached. Empirical.
 const MIN_ALIGNING_S: f64 = 0.5;
 /// Factor by which the sample grows when aligning it took too little time.
 const SAMPLE_GROWTH: u64 = 4;
@@ -41,8 +41,8 @@ const MIN_BLOCK_BASES: u64 = 50_000;
 /// of the estimate if nearly all time is spent on loading the index.
 const MIN_ALIGNING_SHARE: f64 = 0.05;
 
-/// Returns the number of reads of the first sample, and the expected time of a trial with this sample (s). A trial
-/// loads the index twice.
+/// Returns the number of reads of the first sample of the trials, and the expected time of a trial with this sample
+/// (s). The time includes loading the index twice.
 pub(crate) fn estimate_trial_size_and_time(
     app: &ApplicationModel,
     plain: RunPrediction,
@@ -85,7 +85,7 @@ pub(crate) struct TrialRunner<'a> {
 }
 
 impl<'a> TrialRunner<'a> {
-    /// Copies the first reads to temporary files, the sample of the trials.
+    /// Copies the first reads of the input to temporary files. These reads are the sample that trials align.
     pub(crate) fn prepare(
         invocation: &'a Invocation,
         topology: &'a Topology,
@@ -106,8 +106,10 @@ impl<'a> TrialRunner<'a> {
         })
     }
 
-    /// Measures the time of one strategy. The first call enlarges the sample until aligning takes long enough
-    /// ([`MIN_ALIGNING_S`]), or until a larger sample would exceed the time budget.
+    /// Aligns the sample under one strategy and returns the measured time. The first call repeats this with larger
+    /// samples until aligning takes at least [`MIN_ALIGNING_S`], the sample is the whole input,
+    /// [`MAX_SAMPLES_PER_TRIAL`] samples were aligned, or a larger sample would exceed the share of the run's time that
+    /// trials may take.
     pub(crate) fn run_trial(&mut self, strategy: Strategy) -> anyhow::Result<TrialResult> {
         let mut spent_s = 0.0;
         let mut samples = 1;
@@ -138,7 +140,8 @@ impl<'a> TrialRunner<'a> {
     }
 
     /// Aligns the first quarter of the sample, then the whole sample. Each of the two runs loads the index, so the
-    /// difference of their times is the time of aligning three quarters of the sample.
+    /// difference of their times is the time of aligning three quarters of the sample. If the quarter is empty, only
+    /// the whole sample is aligned.
     fn measure_strategy(&self, strategy: Strategy) -> anyhow::Result<TrialResult> {
         let start = Instant::now();
         let sample = &self.sample;

@@ -10,7 +10,7 @@ use super::sequencing_unit;
 use crate::errors::UsageError;
 
 /// Groups files into lanes. Also returns the layout of the reads in each lane (single, pairs, interleaved). A BAM, CRAM
-/// or CBQ file, recognised by its content, is a lane of its own.
+/// or BINSEQ file, recognised by its content, is a lane of its own. A single FASTQ file is a lane of single reads.
 ///
 /// # Errors
 /// [`UsageError`] if a file has no mate file; other errors if a file cannot be read.
@@ -51,12 +51,13 @@ pub(crate) fn parse_lanes(
     Ok(lanes.into_iter().unzip())
 }
 
-/// Adds an ID to read groups that have none. The ID consists of flowcell and lane in the read names. If one read group
-/// is given for all lanes, the result has one for each lane.
+/// Adds an ID, and PL and PU if they are missing, to read groups without an ID. The values are derived from flowcell
+/// and lane in the read names. If an ID is missing and one read group is given for several lanes, the result has one
+/// for each lane. A wrong number of read groups is returned unchanged.
 ///
 /// # Errors
-/// Reads cannot be read; read names contain no flowcell and lane; or the lane is a pipe, whose read names are not known
-/// yet.
+/// A read group has no ID, and the reads of its lane cannot be read, their names contain no flowcell and lane, or they
+/// come from a pipe.
 pub(crate) fn complete_read_group_ids(given: &[String], lanes: &[StreamLane]) -> anyhow::Result<Vec<String>> {
     if !given.iter().any(|fields| sequencing_unit::lacks_read_group_id(fields))
         || ![1, lanes.len()].contains(&given.len())
@@ -80,6 +81,9 @@ pub(crate) fn complete_read_group_ids(given: &[String], lanes: &[StreamLane]) ->
 
 /// Parses the read groups and returns one for each lane: a single read group applies to all lanes. Empty if none is
 /// given.
+///
+/// # Errors
+/// A read group is malformed, their number does not fit the lanes, or two with the same ID differ.
 pub(crate) fn parse_read_groups(given: &[String], lanes: usize) -> Result<Vec<ReadGroup>, UsageError> {
     let groups: Result<Vec<_>, _> = given.iter().map(|text| ReadGroup::parse(text)).collect();
     let groups = groups.map_err(|fault| UsageError(fault.to_string()))?;

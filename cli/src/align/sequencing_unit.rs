@@ -13,9 +13,9 @@ struct FlowcellLane {
 }
 
 impl FlowcellLane {
-    /// Parses the header of a read, without `@`. Known formats are Illumina's `instrument:run:flowcell:lane:tile:x:y`
-    /// (further fields may follow) and `instrument:lane:tile:x:y`, and MGI's `flowcellL1C001R0010000001`. A comment
-    /// `1:N:0:barcode` may follow after a blank.
+    /// Parses the header of a read, without `@`; `None` if its format is unknown. Known formats are Illumina's
+    /// `instrument:run:flowcell:lane:tile:x:y` (further fields may follow) and `instrument:lane:tile:x:y`, and MGI's
+    /// `flowcellL1C001R0010000001`. A comment `1:N:0:barcode` may follow after a blank.
     fn from_read_header(header: &str) -> Option<FlowcellLane> {
         let (name, comment) = header.split_once([' ', '\t']).unwrap_or((header, ""));
         let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

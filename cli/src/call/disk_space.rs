@@ -17,7 +17,8 @@ const MIN_FREE_BYTES_FOR_UNIT_FILES: u64 = 1 << 20;
 /// Bytes of free disk space that a call does not use, where possible.
 const FREE_MARGIN_BYTES: u64 = 1 << 30;
 
-/// Returns the maximum bytes that a k-mer count of the reads needs on disk with a memory budget of `memory` bytes.
+/// Returns the maximum bytes that a k-mer count of the reads may spill to disk with a memory budget of `memory` bytes.
+/// The number of bases is estimated from the beginnings of the files.
 pub(crate) fn estimate_spill_bytes(lanes: &[Lane], memory: u64) -> u64 {
     let spill_bytes = (ReadEstimate::estimate_lanes(lanes).bases as f64 * SPILL_BYTES_PER_BASE) as u64;
     // At least a quarter of the memory holds bins before any of them is spilled.
@@ -25,12 +26,11 @@ pub(crate) fn estimate_spill_bytes(lanes: &[Lane], memory: u64) -> u64 {
 }
 
 /// Returns the bytes that spilled k-mers and packed reads may occupy in `folder`. The default and the upper limit is
-/// the free space less a margin: 5%, or 1 GiB if that is more, but not more than half of the free space. Warns if
-/// `requested` is above the limit.
-/// If `folder` does not exist yet, its nearest existing parent folder is examined.
+/// the free space less a margin: 5%, or 1 GiB if that is more, but never more than half of the free space. Warns if
+/// `requested` is above the limit. If `folder` does not exist yet, its nearest existing parent folder is examined.
 ///
 /// # Errors
-/// Less than 1 MiB is free.
+/// Less than 1 MiB is free, or the free space cannot be determined.
 pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> anyhow::Result<u64> {
     let folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let free = free_bytes(folder)?;
@@ -68,7 +68,7 @@ fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Returns an error if fewer than `needed` bytes are free in `folder`.
+/// Returns an error if fewer than `needed` bytes are free in `folder`, or if the free space cannot be determined.
 pub(crate) fn check_free_space(folder: &Path, needed: u64) -> anyhow::Result<()> {
     let free = free_bytes(folder)?;
     if free < needed {

@@ -56,7 +56,8 @@ pub(crate) fn cap_to_machine_memory(requested: u64) -> u64 {
     requested.min(total)
 }
 
-/// Returns a value of `/proc/meminfo` in bytes; `name` includes the colon. `root` is `/`, or another folder in tests.
+/// Returns a value of `/proc/meminfo` in bytes; `None` if there is no such value. `name` is its name with the colon.
+/// `root` is `/`, or another folder in tests.
 fn read_meminfo_bytes(root: &Path, name: &str) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

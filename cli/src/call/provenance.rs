@@ -89,7 +89,7 @@ impl ProvenanceInputs<'_> {
     }
 
     /// Returns the sequencing platform of a sample: that of `--platform`, or that of the read groups of all its files
-    /// (@RG PL).
+    /// (@RG PL). `None` if a file has no read groups with a platform that can be used, such as a FASTQ file.
     fn platform_of_sample(&self, sample: u8) -> anyhow::Result<Option<String>> {
         if let Some(given) = self.platform {
             return Ok(Some(given.to_owned()));
@@ -103,8 +103,8 @@ impl ProvenanceInputs<'_> {
     }
 }
 
-/// Returns the platform of a sample from the platforms of its read groups; `None`, with a warning, if there are several
-/// or if SAM does not allow the name.
+/// Returns the platform of a sample from the platforms of its read groups. `None` if there is none. `None`, with a
+/// warning, if there are several or if SAM does not allow the name.
 fn choose_platform(platforms: &BTreeSet<String>, sample: &str) -> Option<String> {
     let mut all = platforms.iter();
     match (all.next(), all.next()) {

@@ -46,10 +46,10 @@ pub(super) fn check_call_result(
     Ok(warnings)
 }
 
-/// Returns an error if, according to `rule`, a warning prevents the results from being written.
+/// Checks that no warning prevents the results from being written, according to `rule`.
 ///
 /// # Errors
-/// The error lists these warnings.
+/// Some warnings prevent it; the error lists them.
 pub(super) fn check_warnings_by_rule(warnings: &[ResultWarning], rule: WarningRule) -> anyhow::Result<()> {
     let withholds = |warning: &&ResultWarning| match rule {
         WarningRule::Accept => false,

@@ -208,12 +208,13 @@ impl TumourFiles {
 }
 
 impl<const REQUIRED: bool> TumourReads<REQUIRED> {
-    /// Returns the sample names and the lanes of all samples, the normal first. Occurrences of `--tumor` with the
-    /// same name are merged into one sample.
+    /// Returns the sample names and the lanes of all samples, the normal first. Occurrences of `--tumor` with the same
+    /// name are merged into one sample.
     ///
     /// # Errors
-    /// There are too many tumours, two samples have the same name, a file has no mate file, or the read structures do
-    /// not fit the layout ([`UsageError`]); a file cannot be read, or is not of one sample.
+    /// There are too many tumours, two samples have the same name, `--tumor-name` is given for several or named
+    /// tumours, a file has no mate file, or the read structures do not fit the layout ([`UsageError`]); a file cannot
+    /// be read, or is not of one sample.
     pub(crate) fn open_samples_and_lanes(
         &self,
         normal: NormalReads<'_>,

@@ -12,11 +12,12 @@ use tracing::warn;
 
 use crate::errors::UsageError;
 
-/// Parses the values of `--why`: each is a VCF file, or a variant written as `CHROM:POS:REF>ALT`.
+/// Parses the values of `--why`: each is a VCF file, or a variant written as `CHROM:POS:REF>ALT`. Insertions without
+/// sequence in a VCF file are skipped with a warning.
 ///
 /// # Errors
-/// A value is neither a file nor a variant, a position or REF base does not match the reference, or a record has an ALT
-/// without sequence.
+/// There is no reference, a value is neither a file nor a variant, a position or REF base does not match the reference,
+/// or another record has an ALT without sequence.
 pub(crate) fn parse_traced_variants(asked: &[String], reference: Option<&Path>) -> anyhow::Result<Vec<TracedVariant>> {
     if asked.is_empty() {
         return Ok(Vec::new());

@@ -132,9 +132,10 @@ impl EarlierRun {
         plausible_ratio(cost.cpu_s / self.unit_forecast(&MEASURED_RATES, name)?.cpu_s)
     }
 
-    /// Returns the ratio of measured to predicted memory for one part of a unit's memory: that of the rate which
-    /// `without` sets to zero. The predicted memory of the other parts is subtracted from both. `None` unless the unit
-    /// used more memory than all units before it.
+    /// Returns the ratio of measured to predicted memory for one part of a unit's memory: the part that is proportional
+    /// to the rate which `without` sets to zero. The predicted memory of the other parts is subtracted from both.
+    /// `None` if the unit did not run or was resumed, if it did not use more memory than all units before it, or if the
+    /// ratio is implausible.
     fn memory_ratio(&self, name: &str, without: impl FnOnce(&mut CostRates)) -> Option<f64> {
         self.resources.as_ref()?;
         let at = self.units.iter().position(|cost| cost.name == name && !cost.resumed)?;
@@ -150,7 +151,8 @@ impl EarlierRun {
         plausible_ratio(peak.saturating_sub(rest) as f64 / figured as f64)
     }
 
-    /// Returns the share of the time in which the threads used a CPU: CPU time / (wall-clock time × threads).
+    /// Returns the share of the time in which the threads used a CPU: CPU time / (wall-clock time × threads), limited
+    /// to 0.02 to 1. `None` if the summary does not have these values.
     fn busy_share(&self) -> Option<f64> {
         let threads = self.resources.as_ref()?.threads as f64;
         let run = || self.units.iter().filter(|cost| !cost.resumed);
@@ -161,7 +163,7 @@ impl EarlierRun {
 }
 
 impl EarlierRun {
-    /// Returns the mean power of the machine (W), if the run recorded its energy.
+    /// Returns the mean power of the machine (W); `None` if the run did not record its energy.
     fn mean_watts(&self) -> Option<f64> {
         let seconds = self.timeline.samples.last()?.elapsed_s;
         let watts = self.timeline.energy_j? / seconds;
@@ -169,7 +171,7 @@ impl EarlierRun {
     }
 }
 
-/// Returns the ratio if it is within [`PLAUSIBLE_RATIOS`].
+/// Returns the ratio if it is within [`PLAUSIBLE_RATIOS`], otherwise `None`.
 fn plausible_ratio(ratio: f64) -> Option<f64> {
     (ratio.is_finite() && ratio > PLAUSIBLE_RATIOS.0 && ratio < PLAUSIBLE_RATIOS.1).then_some(ratio)
 }
@@ -182,8 +184,9 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     Some(if values.len() % 2 == 1 { upper } else { (values[values.len() / 2 - 1] + upper) / 2.0 })
 }
 
-/// Returns [`MEASURED_RATES`], each multiplied by the median of its ratios of measured to predicted cost in earlier
-/// runs. Rates without data stay as they are.
+/// Returns [`MEASURED_RATES`], adapted to earlier runs. CPU times and memory are multiplied by the median ratio of
+/// measured to predicted values. The share of time in which CPUs are used and the power are medians of the measured
+/// values. Rates without data stay as they are, except that the power is then `None`.
 pub(crate) fn calibrate_rates(runs: &[EarlierRun]) -> CostRates {
     let mut rates = MEASURED_RATES;
     let time = |name: &str| median(runs.iter().filter_map(|run| run.cpu_time_ratio(name))).unwrap_or(1.0);

@@ -35,11 +35,11 @@ pub(crate) struct CostRates {
     /// Relative growth of `assemble_cpu_s` and `recruit_cpu_s` on a genome ten times as large as
     /// [`SMALL_GENOME_GBP`]: repeats have more copies, and tables exceed the caches.
     pub(crate) tenfold_genome_read_growth: f64,
-    /// Relative growth of `align_contigs_cpu_s` on a genome ten times as large as [`SMALL_GENOME_GBP`]: contigs have
-    /// more placements.
+    /// Relative growth of `align_contigs_cpu_s` on a genome ten times as large as [`SMALL_GENOME_GBP`],
+    /// where contigs have more placements.
     pub(crate) tenfold_genome_placement_growth: f64,
-    /// Relative growth of `judge_cpu_s` and `write_cpu_s` on a genome ten times as large as [`SMALL_GENOME_GBP`]:
-    /// there are more candidate calls.
+    /// Relative growth of `judge_cpu_s` and `write_cpu_s` on a genome ten times as large as
+    /// [`SMALL_GENOME_GBP`]: there are more candidate calls.
     pub(crate) tenfold_genome_call_growth: f64,
     /// Reading the reference once: s per Gbp in one thread. A call reads it three times.
     pub(crate) read_reference_s: f64,
@@ -97,8 +97,8 @@ pub(crate) struct CostRates {
     pub(crate) watts: Option<f64>,
 }
 
-/// Size of the genome (Gbp) for which the rates are valid. On larger genomes the cost per Gbase is higher; the fields
-/// `tenfold_genome_…` say by how much.
+/// Size of the largest genome (Gbp) for which the rates are valid unchanged. On larger genomes the cost per Gbase is
+/// higher; the fields `tenfold_genome_…` say by how much.
 pub(crate) const SMALL_GENOME_GBP: f64 = 0.025;
 
 /// Machine on which [`MEASURED_RATES`] were measured.

@@ -34,7 +34,8 @@ const SAFETY_FACTOR: f64 = 1.3;
 const MIN_STEP_MEMORY_BYTES: u64 = 512 << 20;
 
 impl CallInput {
-    /// Predicts one task of each step, for reads in `shards` shards. `self.resources` are the resources of one task.
+    /// Predicts the resources of one task of each step, for reads in `shards` shards. `self.resources` are the
+    /// resources that a task may use.
     pub(crate) fn forecast_steps(&self, shards: u32, grid: BinGrid, rates: &CostRates) -> Vec<StepForecast> {
         let Resources { threads, memory, .. } = self.resources;
         let (shards, parts) = (f64::from(shards.max(1)), f64::from(grid.num_partitions));

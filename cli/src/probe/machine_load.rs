@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Maximum share of the time (percent) in which tasks wait for a CPU, for a machine that counts as idle. Chosen: the
-/// measurement never has more threads than CPUs, so that only other programs make it wait.
+/// measurement never has more threads than CPUs, so its threads wait only because of other programs.
 const MAX_CPU_PRESSURE_PERCENT: f64 = 5.0;
 /// Maximum load average (1 minute) per CPU, for a machine that counts as idle. Chosen: programs on a tenth of the CPUs
 /// can take a noticeable share of the memory bandwidth.
@@ -14,8 +14,8 @@ const MAX_LOAD_PER_CPU: f64 = 0.1;
 /// the shell that started the measurement cause some load.
 const ALWAYS_ALLOWED_LOAD: f64 = 0.5;
 
-/// Describes the load of a machine with `num_cpus` CPUs. `None` if the machine counts as idle, or if the kernel reports
-/// no load. `root` is `/`, or another folder in tests.
+/// Describes the load of a machine with `num_cpus` CPUs: its CPU pressure if that is high, otherwise its load average.
+/// `None` if both are low or unknown. `root` is `/`, or another folder in tests.
 pub(super) fn describe_load(root: &Path, num_cpus: usize) -> Option<String> {
     let pressure = read_pressure(root).map(|pressure| pressure.average_percent);
     if let Some(percent) = pressure.filter(|&percent| percent > MAX_CPU_PRESSURE_PERCENT) {

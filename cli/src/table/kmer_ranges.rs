@@ -81,6 +81,7 @@ impl KmerRangeDivider {
 
 impl TableCursor {
     /// Returns the largest k-mer at which the next range may end, given the maximum number of pages of this table.
+    /// [`INVALID_KMER`] if the rest of the table fits in the range.
     fn range_end(&mut self, scan: &TableScan) -> Result<u64, Error> {
         let num_read = self.first_kmers.len() as u64;
         if num_read <= self.max_pages && self.next_page + num_read < self.num_pages {

@@ -180,7 +180,7 @@ count_reducers! {
 }
 
 impl CombineRule {
-    /// Returns the number of samples of the first table. It is valid for all tables in modes that need equal samples.
+    /// Returns the number of samples of the first table. In modes that need equal samples, every table has this number.
     pub(crate) fn samples_per_table(&self) -> usize {
         self.row_starts.get(1).copied().unwrap_or(1)
     }

@@ -141,7 +141,7 @@ fn write_record(out: &mut String, kept: &[&str], alleles: &[Option<&AlleleResult
 }
 
 /// Adds the VCF file to a set of output files, compressed with BGZF unless the name ends in `.vcf`. When the set is
-/// published, an index of an earlier file of this name is removed.
+/// published with a compressed file, an index of an earlier file of this name is removed.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -50,7 +50,8 @@ pub(crate) fn format_advice_table(case: &AdvisedRun, advice: &Advice) -> String 
     text
 }
 
-/// Describes one strategy in a few words: whether it is advised, else its speed relative to the plain run.
+/// Describes one strategy in a few words: that it is advised, that it is the plain run, or else its speed relative to
+/// the plain run (measured if trials measured both, otherwise predicted).
 pub(crate) fn describe_strategy(advice: &Advice, one: &ConsideredStrategy) -> String {
     let plain = advice.considered.iter().find(|other| other.strategy == Strategy::PLAIN_RUN);
     if one.strategy == advice.strategy {

@@ -35,28 +35,32 @@ pub(crate) struct Finding {
     pub(crate) message: String,
 }
 
-/// Contamination levels (shares). Above the first level the report advises to check calls. If the lower end of the
-/// interval is above the second level, it says that calls cannot be trusted. Chosen: a heterozygous foreign allele is
-/// in half as many reads as the contamination share. At 1% contamination it is in one read of 200, as rare as
-/// sequencing errors; at 3% it looks like the variants of a small subclone.
+/// Contamination levels (shares). From the first level on, the report advises to check calls, unless the interval of
+/// the contamination includes 0. If the value and the lower end of its interval are above the second level, the report
+/// says that calls cannot be trusted. Chosen: a heterozygous foreign allele is in half as many reads as the
+/// contamination share. At 1% contamination it is in one read of 200, as rare as sequencing errors; at 3% it looks like
+/// the variants of a small subclone.
 const CONTAMINATION_LEVELS: [f64; 2] = [0.01, 0.03];
 /// Maximum number of somatic changes per heterozygous site of the genome. If a tumour has more, they cannot be
 /// distinguished from foreign alleles. Empirical: a clean tumour with 0.26 was estimated to have 5.8% contamination
 /// (4.4-6.8).
 const MAX_CHANGES_PER_HET_SITE: f64 = 0.1;
-/// Levels of tumour in normal (shares). Above the first level the report advises to check calls, above the second it
-/// says that calls cannot be trusted. Chosen: a heterozygous clonal change is in half as many reads of the normal as
-/// this share. At 5% it is in one read of 40, and looks like a germline variant.
+/// Levels of tumour in normal (shares). From the first level on, the report advises to check calls, unless the interval
+/// of the share includes 0. If the share is above the second level, and the lower end of its interval above the first,
+/// the report says that calls cannot be trusted. Chosen: a heterozygous clonal change is in half as many reads of the
+/// normal as this share. At 5% it is in one read of 40, and looks like a germline variant.
 const TUMOUR_IN_NORMAL_LEVELS: [f64; 2] = [0.02, 0.05];
-/// Levels of the low-depth share (share of sites with less than a fifth of the mean depth). Above the first level the
-/// report advises to check calls, above the second it says that calls cannot be trusted. Chosen: evenly covered genomes
-/// have about 1%; at 20%, changes in a fifth of the genome cannot be found.
+/// Levels of the low-depth share (share of sites with less than a fifth of the mean depth) and, with `--targets`, of
+/// the share of target bases in targets with nearly no coverage. Above the first level the report advises to check
+/// calls, above the second it says that calls cannot be trusted. Chosen: evenly covered genomes have about 1%; at 20%,
+/// changes in a fifth of the genome cannot be found.
 const LOW_DEPTH_LEVELS: [f64; 2] = [0.05, 0.2];
 /// Maximum unevenness of depth (coefficient of variation beyond chance) for a good finding. Whole genomes have 0.1 to
 /// 0.3, captured exomes more. Above 0.5 copy numbers cannot be estimated from depth. Empirical.
 const MAX_UNEVENNESS: f64 = 0.5;
-/// Minimum mean number of molecules per site for a good finding. Chosen: at a lower depth, a change that half of the
-/// cells have is in one or two molecules only.
+/// Minimum depth for a good finding on coverage: mean number of molecules per site, mean depth of the targets, or read
+/// pairs per base of deep libraries. Chosen: at a lower depth, a change that half of the cells have is in one or two
+/// molecules only.
 const MIN_DEPTH: f64 = 5.0;
 /// Levels of the share of PCR duplicates: above the first the report advises to check, above the second it rates the
 /// library as bad. Chosen: from 30% on the number of molecules limits the depth; at 75% only a quarter of the pairs is
@@ -138,9 +142,9 @@ fn new_finding(level: FindingLevel, about: &'static str, says: impl Into<String>
     Finding { level, topic: about, message: says.into() }
 }
 
-/// Grades a share by two levels, the second of which is the higher one. It is `Bad` if it is above the second level and
-/// the lower end of its interval is above `sure`, else `Check` if it is at least the first level and its interval does
-/// not include 0, else `Good`.
+/// Grades a share by two levels, the second of which is the higher one. The grade is `Bad` if the share is above the
+/// second level and the lower end of its interval is above `sure`, else `Check` if the share is at least the first
+/// level and its interval does not include 0, else `Good`.
 fn grade_share(found: Estimate, [look, bad]: [f64; 2], sure: f64) -> FindingLevel {
     match found {
         Estimate { value, low, .. } if value > bad && low > sure => FindingLevel::Bad,
@@ -449,8 +453,9 @@ fn assess_duplicates(libraries: [&LibraryMetrics; 2], has_normal: bool) -> Findi
     )
 }
 
-/// Returns the substitution (index in [`SUBSTITUTION_CLASS_NAMES`]) with the highest error rate in a sample if it is
-/// high enough for damage, and this rate as a multiple of the median rate of all six.
+/// Returns the substitution with the highest error rate in a sample (index in [`SUBSTITUTION_CLASS_NAMES`]), and this
+/// rate as a multiple of the median rate of all six substitutions. `None` if the rate is too low or rests on too few
+/// reads for damage, or if the rates are unknown.
 pub(crate) fn find_damaged_substitution(pair: &SamplePairSummary, sample: usize) -> Option<(usize, f64)> {
     let wrong = pair.substitution_error_rates[sample]?;
     let mut sorted = wrong;

@@ -186,7 +186,7 @@ fn tumour_comparison_charts(outcome: &CallSummary) -> String {
 /// Maximum number of points of one class in a scatter plot. More points would hide each other.
 const MAX_POINTS: usize = 5_000;
 
-/// Returns the caption of a scatter plot: `what`, and a note if only some of the calls are drawn.
+/// Returns the caption of a scatter plot: the text `what`, followed by a note if only some of the calls are drawn.
 fn points_caption(what: &str, calls: &[ReportedEvent]) -> String {
     match calls.len() {
         n if n > MAX_POINTS => format!(

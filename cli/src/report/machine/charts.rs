@@ -149,8 +149,8 @@ fn cache_sizes(profile: &MachineProfile, node: u32) -> Vec<(String, u64)> {
     caches.filter(|c| c.cpus.contains(cpu)).map(|c| (format!("L{}", c.level), c.bytes)).collect()
 }
 
-/// Returns the first node whose bandwidth to its own memory was measured, and these measurements. Without any, the list
-/// is empty.
+/// Returns the node with the lowest number whose bandwidth to its own memory was measured, and these measurements. If
+/// there are none, returns node 0 and an empty list.
 pub(crate) fn local_bandwidths(f: ProfileFindings<'_>) -> (u32, Vec<&BandwidthMeasurement>) {
     let own = |b: &&BandwidthMeasurement| b.cpu_node.is_some_and(|node| b.memory == MemoryLocation::Node(node));
     let all = &f.0.bandwidth;
@@ -211,7 +211,8 @@ pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
     )
 }
 
-/// Plots the bandwidth of one node to its own memory against the number of threads.
+/// Plots the bandwidth of one node to its own memory against the number of threads. Empty if no bandwidth kernel was
+/// measured with several numbers of threads.
 pub(crate) fn thread_scaling_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (node, entries) = local_bandwidths(f);
@@ -384,8 +385,8 @@ pub(crate) fn loaded_latency_chart(profile: &MachineProfile) -> String {
     html_figure(&title, &caption, &keys, &field.into_svg(&format!("Latency against injected bandwidth. {title}")))
 }
 
-/// Plots the total and the per-thread bandwidth against the number of threads, for the memory of one node and for
-/// interleaved memory.
+/// Plots the total and the per-thread bandwidth against the number of threads, for the memory of one node with cores,
+/// of memory-only nodes, and for interleaved memory.
 pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let all = f.contention_curves();

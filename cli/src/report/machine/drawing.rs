@@ -113,7 +113,7 @@ fn core_side(cores: usize) -> f64 {
     }
 }
 
-/// Returns whether the squares of a node's cores are large enough for their numbers.
+/// Returns whether the squares of a node's cores are large enough for their numbers; false if the node has no cores.
 pub(crate) fn has_numbered_cores(topology: &Topology, node: &NumaNode) -> bool {
     !node.cpus.is_empty() && core_side(node_cores(topology, node).len()) >= MIN_NUMBERED_CORE
 }

@@ -18,8 +18,8 @@ pub(crate) struct MinMedianMax {
 }
 
 impl MinMedianMax {
-    /// Computes the range of the positive values. Values that are not positive stand for missing measurements. `None`
-    /// if no value is positive.
+    /// Computes minimum, median and maximum of the values that are positive and finite. Other values stand for missing
+    /// measurements. `None` if no value is positive and finite.
     pub(crate) fn from_values(values: impl Iterator<Item = f64>) -> Option<MinMedianMax> {
         let mut sorted: Vec<f64> = values.filter(|v| v.is_finite() && *v > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
@@ -135,30 +135,34 @@ impl<'a> ProfileFindings<'a> {
         )
     }
 
-    /// Returns the latency from each node to its own memory, in ns.
+    /// Returns minimum, median and maximum over all nodes of the latency from a node to its own memory, in ns. `None`
+    /// if none was measured.
     pub(crate) fn local_memory_latency_ns(self) -> Option<MinMedianMax> {
         self.latency_range(|cpu, memory| cpu == memory)
     }
 
-    /// Returns the latency from each node to the memory of other nodes that have cores, in ns.
+    /// Returns minimum, median and maximum of the latencies from a node to the memory of another node that has cores,
+    /// in ns. `None` if none was measured.
     pub(crate) fn remote_memory_latency_ns(self) -> Option<MinMedianMax> {
         let own = self.nodes_with_cores();
         self.latency_range(|cpu, memory| cpu != memory && own.contains(&memory))
     }
 
-    /// Returns the highest latency from any node to the memory of another node, in ns.
+    /// Returns the highest latency from any node to the memory of another node, in ns. `None` if none was measured.
     pub(crate) fn farthest_memory_latency_ns(self) -> Option<f64> {
         self.latency_range(|cpu, memory| cpu != memory).map(|range| range.high)
     }
 
-    /// Returns the latency from each node to the memory of nodes without cores, in ns.
+    /// Returns minimum, median and maximum of the latencies from a node to the memory of a node without cores, in ns.
+    /// `None` if none was measured.
     pub(crate) fn memory_only_node_latency_ns(self) -> Option<MinMedianMax> {
         let only = self.memory_only_nodes();
         self.latency_range(|_, memory| only.contains(&memory))
     }
 
-    /// Returns the mean latency of memory that is interleaved over the nodes with cores and memory, in ns. It is
-    /// computed from the latencies between all pairs of these nodes; `None` if one of them is missing.
+    /// Returns the expected mean latency of memory that is interleaved over the nodes with cores and memory, in ns. It
+    /// is computed from the measured latencies from each node with cores to each of these nodes. `None` if one of the
+    /// latencies is missing, or if fewer than two nodes have cores and memory.
     pub(crate) fn interleaved_memory_latency_ns(self) -> Option<f64> {
         let (own, with_memory) = (self.nodes_with_cores(), self.nodes_with_memory());
         let banks: Vec<u32> = own.iter().copied().filter(|n| with_memory.contains(n)).collect();
@@ -170,7 +174,8 @@ impl<'a> ProfileFindings<'a> {
         (banks.len() > 1).then(|| all.iter().sum::<f64>() / all.len() as f64)
     }
 
-    /// Returns the local latency with base and huge pages, of the first node on which both were measured.
+    /// Returns the local latency with base and huge pages, of the first node on which both were measured. `None` if
+    /// there is no such node.
     pub(crate) fn huge_page_latencies(self) -> Option<HugePageLatencies> {
         let of = |node: u32, pages: BufferPageKind| {
             let pairs = self.0.latency.node_pairs.iter();
@@ -216,7 +221,7 @@ impl<'a> ProfileFindings<'a> {
     }
 
     /// Returns the bandwidth kernel whose results the text of the report states: triad, or, if it was not measured, the
-    /// next one in the order read, copy, add, scale, copy past caches.
+    /// next one in the order read, copy, add, scale, copy past caches. `None` if none of these was measured.
     pub(crate) fn main_bandwidth_kernel(self) -> Option<BandwidthKernel> {
         let preferred = [
             BandwidthKernel::Triad,
@@ -229,7 +234,8 @@ impl<'a> ProfileFindings<'a> {
         preferred.into_iter().find(|&k| self.successful_bandwidths().any(|r| r.kernel == k))
     }
 
-    /// Returns the bandwidth of one thread that uses the memory of its own node.
+    /// Returns the bandwidth of one thread that runs the main bandwidth kernel on the memory of its own node. `None` if
+    /// it was not measured.
     pub(crate) fn one_thread_bandwidth(self) -> Option<MeasuredBandwidth<'a>> {
         let kernel = self.main_bandwidth_kernel()?;
         let own = |r: &MeasuredBandwidth| match (r.cpu_node, r.memory) {
@@ -242,14 +248,15 @@ impl<'a> ProfileFindings<'a> {
         self.successful_bandwidths().find(|r| r.kernel == kernel && r.threads == 1 && own(r))
     }
 
-    /// Returns the highest bandwidth of `kernel`, with any placement of threads and memory.
+    /// Returns the measurement with the highest bandwidth of `kernel`, with any placement of threads and memory. `None`
+    /// if the kernel was not measured.
     pub(crate) fn max_bandwidth(self, kernel: BandwidthKernel) -> Option<MeasuredBandwidth<'a>> {
         let rates = self.successful_bandwidths().filter(|r| r.kernel == kernel);
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
-    /// Returns the highest bandwidth of any kernel. The kernels random and strided are left out, because their
-    /// bandwidth counts whole cache lines.
+    /// Returns the measurement with the highest bandwidth of any kernel except random and strided, whose bandwidth
+    /// counts whole cache lines. `None` without measurements.
     pub(crate) fn max_bandwidth_of_any_kernel(self) -> Option<MeasuredBandwidth<'a>> {
         let rates = self
             .successful_bandwidths()
@@ -257,15 +264,17 @@ impl<'a> ProfileFindings<'a> {
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
-    /// Returns the highest bandwidth as a share of the theoretical peak bandwidth, and its measurement.
+    /// Returns the highest bandwidth of any kernel (except random and strided) as a share of the machine's theoretical
+    /// peak bandwidth, and its measurement. `None` if the peak is unknown or no bandwidth was measured.
     pub(crate) fn share_of_theoretical_peak(self) -> Option<(f64, MeasuredBandwidth<'a>)> {
         let peak = self.0.theory.peak_gbs.filter(|&p| p > 0.0)?;
         let best = self.max_bandwidth_of_any_kernel()?;
         Some((best.total.median / peak, best))
     }
 
-    /// Returns the bandwidth of all threads of a node that use the memory of one node, as ranges over pairs of nodes:
-    /// own memory, memory of other nodes with cores, memory of memory-only nodes.
+    /// Returns minimum, median and maximum of the bandwidth of the threads of one node that use the memory of one node,
+    /// over three kinds of pairs of nodes: own memory, memory of other nodes with cores, memory of nodes without cores.
+    /// `None` for a kind that was not measured.
     pub(crate) fn node_pair_bandwidths(
         self,
         kernel: BandwidthKernel,
@@ -285,8 +294,8 @@ impl<'a> ProfileFindings<'a> {
         )
     }
 
-    /// Returns the contention curves of the main bandwidth kernel or, without any, of the kernel with most curves:
-    /// memory of one node first, then interleaved memory.
+    /// Returns the contention curves of the main bandwidth kernel or, if it has none, of the kernel with most curves:
+    /// those for the memory of one node first, then those for interleaved memory.
     pub(crate) fn contention_curves(self) -> Vec<&'a ContentionCurve> {
         let curves = &self.0.contention;
         let count = |kernel: BandwidthKernel| curves.iter().filter(|c| c.kernel == kernel).count();
@@ -300,14 +309,16 @@ impl<'a> ProfileFindings<'a> {
         selected
     }
 
-    /// Returns the contention curve for the memory of a single node that has cores.
+    /// Returns the first of these contention curves that is for the memory of a single node with cores: see
+    /// [`Self::contention_curves`]. `None` if there is no such curve.
     pub(crate) fn single_node_contention(self) -> Option<&'a ContentionCurve> {
         let own = self.nodes_with_cores();
         let on_one = |c: &&ContentionCurve| matches!(&c.memory, MemoryLocation::Node(n) if own.contains(n));
         self.contention_curves().into_iter().find(on_one)
     }
 
-    /// Returns the number of threads that saturate the memory of one node.
+    /// Returns the number of threads that saturate the memory of one node. `None` without a contention curve for a
+    /// single node.
     pub(crate) fn bandwidth_saturation(self) -> Option<BandwidthSaturation> {
         let points = &self.single_node_contention()?.points;
         let max_gbs = points.iter().map(|p| p.total.median).fold(0.0, f64::max);
@@ -323,8 +334,9 @@ impl<'a> ProfileFindings<'a> {
         })
     }
 
-    /// Returns the largest number of threads measured, and the bandwidth with so many threads: on the memory of one
-    /// node, and on interleaved memory, in GB/s.
+    /// Returns the largest number of threads of the contention curve for one node, and the bandwidth with so many
+    /// threads in GB/s: on the memory of this node, and on interleaved memory. `None` if one of the two was not
+    /// measured, or only with a single thread.
     pub(crate) fn single_node_and_interleaved_bandwidth(self) -> Option<(u32, f64, f64)> {
         let last = self.single_node_contention()?.points.last().filter(|p| p.threads > 1 && p.total.median > 0.0)?;
         let spread = self
@@ -352,7 +364,7 @@ impl<'a> ProfileFindings<'a> {
     }
 
     /// Returns the median of the relative spreads of all measurements (median absolute deviation over median) if it is
-    /// above 5%, a sign that other programs used the machine.
+    /// above 0.05, a sign that other programs used the machine; otherwise `None`.
     pub(crate) fn high_relative_spread(self) -> Option<f64> {
         let spreads = self.all_measurements().into_iter().map(|(_, m)| m.median_absolute_deviation / m.median);
         MinMedianMax::from_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)

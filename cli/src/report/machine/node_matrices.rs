@@ -13,7 +13,8 @@ use crate::report::plot::html_figure;
 
 /// Axis titles of the heat maps.
 const NODE_AXES: (&str, &str) = ("cores of node", "memory of node");
-/// Draws the heat maps of latency and bandwidth as HTML. If there is only one node, a sentence replaces them.
+/// Draws the heat maps of latency and bandwidth between nodes as HTML. If there is only one node, returns sentences
+/// with its latency and bandwidth instead.
 pub(crate) fn node_matrices(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
     let (rows, columns) = matrix_nodes(f);
@@ -78,7 +79,7 @@ fn latency_matrix(profile: &MachineProfile) -> String {
     )
 }
 
-/// Returns the bandwidth kernel that was measured on most pairs of nodes.
+/// Returns the bandwidth kernel that was measured on most pairs of nodes; `None` if none was measured.
 fn most_measured_kernel(f: ProfileFindings) -> Option<BandwidthKernel> {
     let pairs = |kernel: BandwidthKernel| {
         let all = f.nodes_with_cores().into_iter().flat_map(|c| f.nodes_with_memory().into_iter().map(move |m| (c, m)));
