@@ -9,7 +9,8 @@ use super::residence::{self, PageResidence, PlacementCheck};
 use super::{Error, MemoryPlacement};
 use crate::sys::{self, RegionArray};
 
-/// A slice whose pages are on the requested NUMA nodes. All pages are faulted in when it is created.
+/// A slice whose pages are placed on the requested NUMA nodes, where the kernel permits this. All pages are faulted in
+/// when the slice is created.
 ///
 /// ```
 /// use genuma_machine::placement::{Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice};
