@@ -36,9 +36,9 @@ impl<T: Copy + Zeroable> PlacedSlice<T> {
     /// Allocates `len` zeroed elements with the given placement.
     ///
     /// # Errors
-    /// When the placement names nodes that may not be used, or the nodes or the control group lack free memory. If
-    /// other processes take memory between this check and the page faults, the kernel may still kill a process when a
-    /// node or control group is full.
+    /// When the placement names nodes that may not be used or has an invalid huge page size, or when the nodes or the
+    /// control group lack free memory. If other processes take memory between this check and the page faults, the
+    /// kernel may still kill a process when a node or control group is full.
     pub fn new_zeroed(len: usize, placement: &MemoryPlacement) -> Result<Self, Error> {
         let bytes = len.saturating_mul(size_of::<T>());
         // An empty slice has no memory, but its placement is checked, too.
