@@ -23,7 +23,8 @@ pub struct AdviceRequest<'a> {
     pub threads: u32,
     /// Candidate strategies. The plain run is always included.
     pub strategies: &'a [Strategy],
-    /// Share of the run time that all trials together may take, including index loading; `None` for no trials.
+    /// Share of the predicted time of the plain run that all trials together may take, including index loading; `None`
+    /// for no trials.
     pub budget: Option<f64>,
 }
 
@@ -85,7 +86,8 @@ pub struct Advice {
     pub strategy: Strategy,
     /// Verdict on the fastest strategy; the gain of the plain run is 1.
     pub verdict: RaceVerdict,
-    /// Feasible strategies by predicted time, the fastest first.
+    /// Feasible strategies by predicted time, the fastest first. The plain run is always included: as the last one if
+    /// it is predicted not to fit in memory.
     pub considered: Vec<ConsideredStrategy>,
     /// Strategies that are not feasible.
     pub refused: Vec<RefusedStrategy>,

@@ -271,7 +271,8 @@ pub struct RunCounterRecorder {
 }
 
 impl RunCounterRecorder {
-    /// Starts counting for this process.
+    /// Starts the counters. Counters of the machine and perf events count from now on; the other counters of this
+    /// process, such as CPU time, count from the start of the process.
     pub fn start() -> RunCounterRecorder {
         RunCounterRecorder { own: OwnCounters::start(), machine: VmstatSnapshot::read() }
     }

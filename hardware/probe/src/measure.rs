@@ -52,7 +52,8 @@ pub struct MeasurementProgress {
 /// Why no machine profile was built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not a single DRAM latency, or not a single bandwidth, could be measured.
+    /// Not a single DRAM latency, or not a single bandwidth, could be measured. The field is the first note on missing
+    /// data.
     #[error("nothing could be measured: {0}")]
     NothingMeasured(String),
 }
