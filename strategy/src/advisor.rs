@@ -23,7 +23,8 @@ pub struct AdviceRequest<'a> {
     pub threads: u32,
     /// Candidate strategies. The plain run is always included.
     pub strategies: &'a [Strategy],
-    /// Share of the run time that all trials together may take, including index loading; `None` for no trials.
+    /// Share of the predicted time of the plain run that all trials together may take, including index loading; `None`
+    /// for no trials.
     pub budget: Option<f64>,
 }
 
@@ -50,7 +51,8 @@ pub struct TrialResult {
 pub struct ConsideredStrategy {
     /// Number of instances and memory policy.
     pub strategy: Strategy,
-    /// Predicted time of the whole run, corrected by the first trial.
+    /// Predicted time of the whole run. If trials were run, the prediction uses the model calibrated to the first
+    /// trial.
     pub predicted: RunPrediction,
     /// Time of the whole run as extrapolated from each trial, without loading the index, s.
     pub measured: Vec<f64>,
@@ -65,13 +67,14 @@ pub enum TrialStopReason {
     /// No trials were requested.
     #[serde(rename = "not_wanted")]
     NoTrialsRequested,
-    /// The first trial would have taken longer than the time budget.
+    /// The first trial was expected to take longer than the time budget.
     #[serde(rename = "too_short")]
     FirstTrialTooLong,
-    /// The time budget of the trials was used up.
+    /// Another trial was expected to exceed the time budget of all trials.
     #[serde(rename = "spent")]
     BudgetUsedUp,
-    /// Another trial would have taken more time than it was expected to save.
+    /// Another trial would have taken more time than it was expected to save, or the maximum number of trials was
+    /// reached.
     #[serde(rename = "clear")]
     NoTrialWorthwhile,
 }
@@ -83,7 +86,8 @@ pub struct Advice {
     pub strategy: Strategy,
     /// Verdict on the fastest strategy; the gain of the plain run is 1.
     pub verdict: RaceVerdict,
-    /// Feasible strategies by predicted time, the fastest first.
+    /// Feasible strategies by predicted time, the fastest first. The plain run is always included: as the last one if
+    /// it is predicted not to fit in memory.
     pub considered: Vec<ConsideredStrategy>,
     /// Strategies that are not feasible.
     pub refused: Vec<RefusedStrategy>,
@@ -123,7 +127,7 @@ impl Advice {
 /// trial in seconds, including index loading. `run` runs a trial.
 ///
 /// # Errors
-/// Returns the errors of `run`.
+/// Returns the first error of `run`.
 pub fn advise_strategy<E>(
     question: &AdviceRequest<'_>,
     refuse: impl Fn(Strategy) -> Option<String>,

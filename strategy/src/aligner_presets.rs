@@ -73,7 +73,8 @@ const BWA_PRESET: AlignerPreset = AlignerPreset {
     spread: 0.196,
 };
 
-/// Returns the preset of `aligner`, a name as in [`crate::Invocation::aligner`].
+/// Returns the parameters for `aligner`, a name as in [`crate::Invocation::aligner`]; for an unknown program the
+/// geometric means over the known aligners.
 pub fn find_aligner_preset(aligner: &str) -> &'static AlignerPreset {
     let fits = |preset: &&AlignerPreset| aligner.starts_with(preset.program);
     ALIGNER_PRESETS.iter().find(fits).unwrap_or(&ALIGNER_PRESETS[ALIGNER_PRESETS.len() - 1])

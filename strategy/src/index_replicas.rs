@@ -100,10 +100,12 @@ impl Drop for IndexReplicas {
     }
 }
 
-/// Checks that the instances fit into free memory. `block` is the size of a block of reads in bases.
+/// Checks that the instances with their indexes and reads fit into the memory that is free now. `block` is the size of
+/// a block of reads in bases, 0 for an aligner without blocks.
 ///
 /// # Errors
-/// The instances do not fit, or the index does not exist.
+/// The instances do not fit, a memory policy names nodes that may not be used, or the size of an index file cannot be
+/// read.
 pub fn check_memory_fits(invocation: &Invocation, cpu_slots: &[CpuSlot], block: u64) -> Result<(), Error> {
     let index = invocation.index.as_ref().map_or(Ok(0), AlignerIndex::total_index_bytes)?;
     let policies: BTreeSet<String> = cpu_slots.iter().map(policy_text).collect();

@@ -236,7 +236,8 @@ impl Instance {
         }
     }
 
-    /// Returns the resources that the process used; `None` if they were not counted or the process has not ended.
+    /// Returns the resources that the process used; `None` if they were not counted, were already taken, or the process
+    /// has not ended.
     pub(crate) fn take_counters(&mut self) -> Option<ProcessCounters> {
         let (_, usage) = self.ended?;
         self.counters.take().map(|counters| counters.finish(usage))
@@ -259,7 +260,8 @@ impl Instance {
         Ok(ended.0)
     }
 
-    /// Kills the process and its children.
+    /// Kills the instance with the process ID `id` and all processes of its group. Does nothing if no running instance
+    /// has this ID.
     pub(crate) fn kill_process(id: u32) {
         // The lock makes sure that the ID still belongs to a listed instance.
         let live = lock_live_groups();

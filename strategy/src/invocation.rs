@@ -134,14 +134,15 @@ pub enum ReadDependence {
     /// No other read: reads may be distributed to instances in any way.
     Nothing,
     /// The other reads of the same block. A block ends after the first pair (or single read) with which it has at least
-    /// `bases` bases.
+    /// `bases` bases and at least `min_reads` reads.
     Blocks {
         /// Minimum number of bases in a block.
         bases: u64,
         /// Whether `bases` is multiplied by the number of threads of the plain run. Only set if genuma chooses the
         /// threads.
         per_thread: bool,
-        /// Whether a block of single reads has an even number of reads.
+        /// Whether a block of single reads always has an even number of reads; it then ends one read later where
+        /// necessary.
         even: bool,
         /// Minimum number of reads of a block.
         min_reads: u64,
@@ -239,8 +240,8 @@ impl CommandWord {
 }
 
 impl ReadDependence {
-    /// Returns the number of bases in a block of reads of the plain run with `threads` threads; `None` for an aligner
-    /// without blocks.
+    /// Returns the minimum number of bases in a block of reads of the plain run with `threads` threads; `None` for an
+    /// aligner without blocks.
     pub fn block_bases(self, threads: usize) -> Option<u64> {
         match self {
             ReadDependence::Blocks { bases, per_thread: true, .. } => Some(bases.saturating_mul(threads as u64)),

@@ -108,8 +108,9 @@ impl PagePlacement {
         }
     }
 
-    /// Returns whether the index is on the nodes that `policy` names, in the requested proportions; for the local
-    /// policy on `nodes`. Tolerates [`MISPLACED_TOLERANCE`].
+    /// Returns whether the index is on the nodes that `policy` names (for the local policy: on `nodes`), in the
+    /// requested proportions. Tolerates deviations up to [`MISPLACED_TOLERANCE`]. With the kernel's weights, only
+    /// checks that each node has a part of the index. Returns true if no memory of the index was found.
     pub(crate) fn is_index_on_requested_nodes(&self, policy: &MemoryPolicy, nodes: &IdSet) -> bool {
         let all: u64 = self.index.values().sum();
         let share = |bytes: u64| bytes as f64 / all.max(1) as f64;

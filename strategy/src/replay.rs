@@ -155,20 +155,21 @@ impl ReplayCase {
         self.runs.iter().find(|run| run.strategy == strategy)
     }
 
-    /// Returns the fastest measured strategy and its time, s.
+    /// Returns the fastest measured strategy and its published time, s.
     pub fn fastest_strategy(&self) -> (Strategy, f64) {
         let best = self.runs.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
         best.map_or((Strategy::PLAIN_RUN, f64::NAN), |run| (run.strategy, run.seconds))
     }
 
-    /// Returns the time of `strategy` divided by the time of the fastest strategy, minus 1; infinite if the strategy
-    /// was not measured.
+    /// Returns the published time of `strategy` divided by that of the fastest strategy, minus 1; infinite if the table
+    /// has no run of `strategy`.
     pub fn relative_regret(&self, strategy: Strategy) -> f64 {
         self.measured_run(strategy).map_or(f64::INFINITY, |run| run.seconds / self.fastest_strategy().1 - 1.0)
     }
 }
 
-/// Returns the cases of a server, sorted by aligner and data set. Each has the runs with the maximum number of threads.
+/// Returns the cases of a server, sorted by aligner and data set. A case has only the runs with the maximum number of
+/// threads on this server.
 ///
 /// # Errors
 /// A case has no plain run.

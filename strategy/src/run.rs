@@ -108,12 +108,14 @@ pub struct InstanceSummary {
     pub batches: u64,
     /// Number of processes started for the instance: more than one if some died.
     pub processes: u32,
-    /// Placement of the instance's pages in the last sample; `None` if the instance ended before it was sampled.
+    /// Placement of the instance's pages in the last sample. `None` without a sample, for example if the instance ended
+    /// early or the kernel does not report the nodes of pages.
     pub pages: Option<PagePlacement>,
-    /// Whether the index was on the requested nodes; `None` if no policy was requested or the instance ended before it
-    /// was sampled.
+    /// Whether the index was on the requested nodes in the last sample. `None` if no policy was requested, without a
+    /// sample, and for a program that is not an aligner.
     pub as_asked: Option<bool>,
-    /// Placement of the instance's threads in the last sample; `None` if the instance ended before it was sampled.
+    /// Placement of the instance's threads in the last sample. `None` without a sample, and for a program that is not
+    /// an aligner.
     pub threads_found: Option<ThreadPlacement>,
     /// Counters of the processes of the instance; `None` unless counters were requested.
     pub counters: Option<ProcessCounters>,
@@ -201,8 +203,8 @@ impl RunPlan {
     /// Runs all instances and writes the merged output. `meter` counts the reads for the display of progress.
     ///
     /// # Errors
-    /// The reads cannot be read, an instance died twice over the same reads or wrote invalid output, or the output
-    /// cannot be written. All instances have ended when an error is returned.
+    /// The reads cannot be read, an instance cannot be started, died twice over the same reads or wrote invalid output,
+    /// or the output cannot be written. All instances have ended when an error is returned.
     ///
     /// # Panics
     /// The plan has no CPU slot, or not one command line per slot.
@@ -316,12 +318,14 @@ fn write_output(broker: &BatchBroker, out: &mut dyn Write) -> io::Result<()> {
 }
 
 impl RunSummary {
-    /// Returns the number of aligned reads per second; `None` for a program that is not an aligner.
+    /// Returns the number of reads that were aligned per second of wall-clock time; `None` for a program that is not an
+    /// aligner.
     pub fn reads_per_s(&self) -> Option<f64> {
         Some(self.reads? as f64 / self.wall_s.max(1e-3))
     }
 
-    /// Returns the bytes by node of the indexes of all instances together.
+    /// Returns the bytes by node of the indexes of all instances together. Instances whose pages were not sampled are
+    /// left out.
     pub fn index_bytes_by_node(&self) -> BytesByNode {
         let mut sum = BTreeMap::new();
         for pages in self.instances.iter().filter_map(|instance| instance.pages.as_ref()) {

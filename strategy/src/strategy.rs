@@ -15,7 +15,8 @@ pub enum InstanceMemoryPolicy {
     Local,
     /// Pages interleaved over the nodes: those of the machine for one instance, else those of the instance.
     Interleave,
-    /// Pages interleaved over the nodes in proportion to the kernel's weights of the nodes.
+    /// Pages interleaved over the same nodes as with [`Self::Interleave`], in proportion to the kernel's weights of the
+    /// nodes.
     Weighted,
     /// Pages bound to the instance's nodes.
     Bind,

@@ -94,8 +94,8 @@ impl TrialRace {
         Self { rules, runners, spent: 0.0 }
     }
 
-    /// Returns the strategy to try next; `None` if no trial is expected to save more time than it takes, or if the time
-    /// for trials is used up.
+    /// Returns the strategy to try next: a candidate without a trial if there is one. `None` if no further trial is
+    /// expected to save more time than it takes, or if the time for trials is used up.
     pub(crate) fn next_strategy_to_try(&self) -> Option<Strategy> {
         if let Some(fresh) = self.runners.iter().find(|runner| runner.trials.is_empty()) {
             return Some(fresh.candidate.strategy);
@@ -218,8 +218,8 @@ pub(crate) fn rank_by_predicted_time(
 const MAX_RACING_STRATEGIES: usize = 4;
 
 /// Selects the first strategies of `ranked`, which is sorted by preference, to race with the plain run. Of strategies
-/// with equal numbers of instances and equal predictions, only the first is selected: for example, interleaving over
-/// one node equals binding to it.
+/// with equal numbers of instances and equal predictions, only the first is selected, and none if the plain run is one
+/// of them: for example, interleaving over one node equals binding to it.
 pub(crate) fn select_race_candidates(ranked: &[RaceCandidate]) -> Vec<RaceCandidate> {
     let mut chosen: Vec<RaceCandidate> = Vec::new();
     for candidate in ranked.iter().filter(|c| c.strategy != Strategy::PLAIN_RUN) {

@@ -155,7 +155,8 @@ impl ProcessCounters {
         }
     }
 
-    /// Adds the counters of a later process of the same instance.
+    /// Adds the counters of a later process of the same instance: sums of counts and times, the larger of two peaks,
+    /// and the resident memory by node of the process that had more of it.
     #[must_use]
     pub fn add_later_process(self, later: ProcessCounters) -> ProcessCounters {
         let total = |by_node: &BTreeMap<u32, u64>| by_node.values().sum::<u64>();
@@ -270,7 +271,8 @@ pub struct RunCounterRecorder {
 }
 
 impl RunCounterRecorder {
-    /// Starts counting for this process.
+    /// Starts the counters. Counters of the machine and perf events count from now on; the other counters of this
+    /// process, such as CPU time, count from the start of the process.
     pub fn start() -> RunCounterRecorder {
         RunCounterRecorder { own: OwnCounters::start(), machine: VmstatSnapshot::read() }
     }

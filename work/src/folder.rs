@@ -46,7 +46,7 @@ pub enum Error {
     },
 }
 
-/// A work folder that this run has locked.
+/// A work folder that this run has locked; not locked if the file system does not support locks.
 #[derive(Debug)]
 pub struct WorkFolder {
     path: PathBuf,
@@ -87,7 +87,8 @@ impl WorkFolder {
         Ok(WorkFolder { path: path.to_path_buf(), _lock: lock })
     }
 
-    /// Removes all files that genuma creates in the work folder, and then the folder itself.
+    /// Removes all files that genuma creates in the work folder, and then the folder itself if it is empty. If
+    /// something cannot be removed, a warning is logged.
     pub fn remove(self) {
         remove_work_folder(&self.path);
     }

@@ -37,12 +37,13 @@ impl ProgressCounters {
         self.contents
     }
 
-    /// Input bytes read so far, as stored on disk (compressed).
+    /// Input bytes read so far, as stored on disk (compressed). Where a genome is scanned instead of a file: bases.
     pub fn bytes_done(&self) -> u64 {
         self.bytes_done.load(Relaxed)
     }
 
     /// Total input bytes as stored on disk (compressed); 0 before reading starts and if one of the inputs is a pipe.
+    /// Where a genome is scanned instead of a file: bases.
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total.load(Relaxed)
     }
@@ -57,7 +58,7 @@ impl ProgressCounters {
         self.pairs.load(Relaxed)
     }
 
-    /// Increases the total number of input bytes.
+    /// Increases the total number of input bytes ([`Self::bytes_total`]).
     pub fn add_expected_bytes(&self, n: u64) {
         self.bytes_total.fetch_add(n, Relaxed);
     }
@@ -67,7 +68,7 @@ impl ProgressCounters {
         self.bytes_done.fetch_add(n, Relaxed);
     }
 
-    /// Increases the number of reads delivered.
+    /// Increases the number of reads that have been read in input order.
     pub fn add_reads(&self, n: u64) {
         self.reads.fetch_add(n, Relaxed);
     }

@@ -224,7 +224,8 @@ struct PendingRename {
 }
 
 /// An output file under its temporary name, which is not published yet. Dropping it before [`FileSet::publish_all`]
-/// removes the file.
+/// removes the file. Bytes for a device or pipe have no temporary file: they are written directly and cannot be
+/// removed.
 #[derive(Debug)]
 pub struct PartialFile {
     /// The final name, as the caller gave it.
@@ -299,7 +300,8 @@ impl Drop for PartialFile {
     }
 }
 
-/// A buffered output file that appears under its final name only when it is complete.
+/// A buffered output file that appears under its final name only when it is complete. Bytes for a device or pipe are
+/// written directly.
 ///
 /// Dropping it before [`AtomicFile::publish`], or before the [`FileSet`] that it was added to is published, removes
 /// the file.

@@ -70,7 +70,8 @@ fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Starts the thread that handles signals. SIGHUP stays ignored if it already is, as under `nohup`.
+/// Starts the thread that ends the process cleanly on SIGINT, SIGTERM or SIGHUP. SIGHUP stays ignored if it already is,
+/// as under `nohup`.
 ///
 /// # Errors
 /// The signal handlers cannot be installed, or the thread cannot be started.

@@ -172,7 +172,7 @@ impl SpillFile {
         SpillFile::open_with_options(contents, path, File::options().read(true), "read")
     }
 
-    /// Opens a local file with blocks of an object in the run store for reading.
+    /// Opens `file`, the local copy of a range of an object in the run store, for reading blocks.
     ///
     /// # Errors
     /// The file cannot be opened.

@@ -75,7 +75,8 @@ struct RecorderState {
 }
 
 impl TimelineRecorder {
-    /// Starts to sample CPU time, memory, disk transfers and energy of this process, in a thread of its own.
+    /// Starts to sample CPU time, memory and disk transfers of this process, and the energy of the machine, in a thread
+    /// of its own. If that thread cannot be started, samples are taken only when a unit starts and at the end.
     pub fn start() -> TimelineRecorder {
         let (first, meters) = (process_usage(), energy_counters(Path::new("/sys/class/powercap")));
         let state = RecorderState {

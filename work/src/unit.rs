@@ -87,8 +87,8 @@ impl UnitStore {
         names
     }
 
-    /// Removes the stored result of a unit. Errors are ignored, because the file is removed with the work folder at the
-    /// latest.
+    /// Removes the stored result of a unit, if there is one. Errors are ignored, because the file is removed with the
+    /// work folder at the latest.
     pub fn remove_result(&self, name: &str) {
         let _ = fs::remove_file(self.unit_path(name));
     }

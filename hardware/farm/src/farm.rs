@@ -93,10 +93,11 @@ impl Farm {
     /// - `sink` is called in the order of reading.
     ///
     /// # Errors
-    /// The first error, in input order, that `source`, `work` or `sink` returns. Every task before it went to `sink`,
-    /// no task after it. A panic of `work`, `make_task` or `make_state` is returned as an error, too. Other errors: the
-    /// source waits for a result although all results have been passed to the sink, a worker cannot be pinned to its
-    /// CPU, or the farm has no workers.
+    /// The first error, in input order, that `source`, `work` or `sink` returns. Every task before that one went to
+    /// `sink`, no task after it. An error of `make_state` and a panic of `work`, `make_task` or `make_state` are
+    /// returned as errors, too. Other errors: the source waits for a result although all results have been passed to
+    /// the sink, a worker cannot be pinned to its CPU, a thread cannot be started, or the farm has no workers or no
+    /// tasks per worker.
     ///
     /// # Panics
     /// When `source` or `sink` panics, after the workers have ended.

@@ -91,7 +91,7 @@ pub(crate) struct Master<'a, T, E, I, O> {
 
 /// Result of one master after it has ended.
 pub(crate) struct MasterResult<E> {
-    /// The error that stopped the master, with the number of the task.
+    /// The error that stopped the master, with the number of the task at which it occurred; `None` without an error.
     pub(crate) error: Option<(u64, Error<E>)>,
     /// Number of times that the master slept.
     pub(crate) sleeps: u64,
@@ -191,7 +191,7 @@ where
         }
     }
 
-    /// Passes results to the sink, in input order, until the next one in order is not at this master.
+    /// Passes results to the sink, in input order, as long as the next result in order is at this master.
     fn pass_results_in_order(&mut self) -> Result<(), (u64, Error<E>)> {
         if !self.reorder_buffer.contains(self.shared.next_task_in_order()) {
             return Ok(());

@@ -350,7 +350,7 @@ impl DeviceQueue {
     /// An OpenCL call fails.
     ///
     /// # Panics
-    /// If the buffer is shorter.
+    /// If the buffer is shorter than `words` words.
     pub fn enqueue_fill(&self, memory: &mut DeviceBuffer, word: u32, words: usize) -> Result<(), Error> {
         assert!(words * 4 <= memory.bytes, "more bytes than the device's memory has");
         let pattern = word.to_ne_bytes();
@@ -375,8 +375,8 @@ impl DeviceQueue {
         self.device.call_driver("clearing memory", fill).map(drop)
     }
 
-    /// Creates the kernel `name` of the program with this OpenCL C source. The program is compiled with the compiler
-    /// options `options`, once per device and options.
+    /// Creates the kernel `name` of the program with the OpenCL C source `source`. The program is compiled with the
+    /// compiler options `options`, once for each device, source and options.
     ///
     /// # Errors
     /// The program does not compile, or an OpenCL call fails.

@@ -77,7 +77,8 @@ pub struct DiscoveredDevices {
     pub missing: Vec<String>,
 }
 
-/// Finds all usable OpenCL devices. Problems are listed in the result.
+/// Finds all OpenCL devices that genuma can use. Missing drivers and unusable devices are listed in
+/// [`DiscoveredDevices::missing`].
 pub fn find_devices() -> DiscoveredDevices {
     // If two threads call drivers for the first time at the same moment, one of them gets no devices (ocl-icd 2.3
     // with PoCL 3.1).

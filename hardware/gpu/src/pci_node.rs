@@ -7,8 +7,8 @@ pub(crate) fn format_pci_address(domain: u32, bus: u32, device: u32, function: u
     format!("{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
 }
 
-/// Reads the NUMA node of the device at a PCI address below the sysfs folder `sys`. `None` if the kernel does not
-/// report it or has only one node.
+/// Reads the NUMA node of the device with the PCI address `address`, below the sysfs folder `sys`. `None` if the kernel
+/// does not report the node.
 pub(crate) fn read_numa_node(sys: &Path, address: &str) -> Option<u32> {
     // I/O error ignored: a file of the kernel that may be absent.
     let text = std::fs::read_to_string(sys.join("bus/pci/devices").join(address).join("numa_node")).ok()?;

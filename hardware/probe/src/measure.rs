@@ -52,16 +52,17 @@ pub struct MeasurementProgress {
 /// Why no machine profile was built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not a single DRAM latency, or not a single bandwidth, could be measured.
+    /// Not a single DRAM latency, or not a single bandwidth, could be measured. The field is the first note on missing
+    /// data.
     #[error("nothing could be measured: {0}")]
     NothingMeasured(String),
 }
 
-/// Carries out a plan and returns the profile. `watch` is called with the progress before each job. A job that fails
-/// does not end the measurement: the profile has a sentence on the failure in [`MachineProfile::missing`].
+/// Carries out a plan and returns the profile. `watch` is called with the progress before each job, and once at the
+/// end. A job that fails does not end the measurement: [`MachineProfile::missing`] then has a sentence on the failure.
 ///
 /// # Errors
-/// Not a single latency, or not a single bandwidth, could be measured.
+/// Not a single DRAM latency between two nodes, or not a single bandwidth, could be measured.
 pub fn measure_profile(
     machine: MachineDescription,
     plan: &MeasurementPlan,

@@ -19,9 +19,9 @@ struct Plateau {
 ///
 /// A plateau belongs to the smallest cache that holds chains of the plateau's geometric mean size: a shared cache
 /// appears smaller than it is, seldom larger. If several plateaus belong to one cache, the widest one is used. The last
-/// plateau is DRAM if it ends beyond the last cache; its latency is that of the largest chain. The latency of other
-/// plateaus is that of their flattest point. A plateau beyond all caches that is not the last is named `step N` and has
-/// no cache size.
+/// of several plateaus is DRAM if it ends beyond the last cache; its latency is that of the largest chain. The latency
+/// of other plateaus is that of their flattest point. Any other plateau beyond all caches is named `step N` and has no
+/// cache size.
 pub(crate) fn find_memory_levels(curve: &LatencyCurve, caches: &[u64]) -> Vec<MemoryLevel> {
     let points = &curve.points;
     let plateaus = find_plateaus(points);

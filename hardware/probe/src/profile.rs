@@ -131,7 +131,8 @@ pub enum BufferPageKind {
 /// Theoretical memory bandwidth according to the firmware's description of the memory modules (SMBIOS).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TheoreticalBandwidth {
-    /// Channels in use × transfers per second × bytes per transfer of the whole machine, in GB/s. `None` if unknown.
+    /// Theoretical bandwidth of the whole machine in GB/s: transfers per second × bytes per transfer, summed over the
+    /// memory channels in use. `None` if unknown.
     pub peak_gbs: Option<f64>,
     /// Number of memory channels in use. `None` if unknown.
     pub channels: Option<u32>,
@@ -329,7 +330,7 @@ pub struct ContentionCurve {
 /// One point of a [`ContentionCurve`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContentionPoint {
-    /// Number of threads that read the memory at the same time.
+    /// Number of threads that used the memory at the same time.
     pub threads: u32,
     /// CPUs of the threads: one hardware thread of each core first, the cores of the memory's node first.
     pub cpus: IdSet,
@@ -367,8 +368,8 @@ impl MachineProfile {
         of_pair.max_by_key(|pair| pair.pages).map(|pair| &pair.latency)
     }
 
-    /// Bandwidth of `kernel` from `cpu_node` to memory of `memory_node`, with the largest number of threads that was
-    /// measured. `None` if the pair was not measured.
+    /// Bandwidth of `kernel`, run by CPUs of `cpu_node` on memory of `memory_node`, with the largest number of threads
+    /// that was measured. `None` if this kernel was not measured for this pair of nodes.
     pub fn bandwidth_between(
         &self,
         kernel: BandwidthKernel,

@@ -27,7 +27,7 @@ impl PipePacing {
     }
 
     /// Returns how long to wait after `bytes` bytes were read: not at all if the pipe was at least half full, otherwise
-    /// twice as long as before, up to the time in which a fast program fills half of the pipe.
+    /// twice as long as before (at first [`MIN_PAUSE`]), up to the time in which a fast program fills half of the pipe.
     pub(crate) fn pause_after_reading(&mut self, bytes: usize) -> Duration {
         let longest = Duration::from_nanos(self.pipe_bytes as u64 / 2 * 1_000_000_000 / FAST_OUTPUT_BYTES_PER_S);
         self.pause = match 2 * bytes >= self.pipe_bytes {

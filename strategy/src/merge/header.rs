@@ -1,4 +1,4 @@
-//! Merges SAM headers: the aligner's header with the command line of the plain run, and one additional `@PG`.
+//! Rewrites the SAM header of an instance: with the command line of the plain run, and one additional `@PG`.
 
 /// The `@PG` line of genuma in a SAM header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub(crate) struct InstanceHeader {
     pub common: Vec<u8>,
 }
 
-/// Converts the header `text` that an instance wrote to the header that genuma writes: with the command line of the
-/// plain run and an additional `@PG` line `genuma`.
+/// Converts the header `text` that an instance wrote to the header that genuma writes: replaces the command line of the
+/// instance by that of the plain run, and adds the `@PG` line `genuma`.
 pub(crate) fn merge_sam_header(text: &[u8], lines: &CommandLines, genuma: &PgHeaderLine) -> InstanceHeader {
     let text = String::from_utf8_lossy(text);
     let mut out = String::new();

@@ -65,7 +65,7 @@ impl MachineModel {
     /// so that near nodes are neighbours.
     ///
     /// # Errors
-    /// Latency or bandwidth between two nodes is missing.
+    /// Latency or bandwidth between two nodes is missing, or no node has both CPUs and memory.
     pub fn from_profile(profile: &MachineProfile) -> Result<Self, IncompleteProfile> {
         let topology = &profile.topology;
         let both = topology.allowed_cpu_nodes().intersection(&topology.allowed_memory_nodes());

@@ -68,7 +68,8 @@ pub struct ReplayReport {
 /// Evaluates the advisor on `text`, the content of the table `file`.
 ///
 /// # Errors
-/// The table is invalid, has names that are not described, or does not have exactly two servers.
+/// The table is invalid, has names that are not described, does not have exactly two servers, or lacks the plain run of
+/// a case.
 pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Error> {
     let runs = published_runs::parse_published_runs(file, text)?;
     let mut servers: Vec<&str> = runs.iter().map(|run| run.server.as_str()).collect();

@@ -158,8 +158,9 @@ impl BatchBroker {
         self.changed.notify_all();
     }
 
-    /// Returns batch number `index` of instance `instance`, and assigns the next batch if needed. Returns `None` if no
-    /// batch is left or the process has ended.
+    /// Returns batch number `index` of the process of instance `instance`. If that batch is not assigned yet, waits for
+    /// the next batch and assigns it. Returns `None` if no batch is left, the process has ended, or the run was
+    /// stopped.
     ///
     /// A process with the maximum number of unfinished batches gets another one only if `is_starved`: its buffers may
     /// hold several small batches, so that the process waits for more reads while the run waits for the records of the

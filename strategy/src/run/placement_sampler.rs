@@ -12,7 +12,7 @@ const FIRST_SAMPLING_INTERVAL: Duration = Duration::from_secs(2);
 /// Placement of the memory and the threads of a process in the last sample.
 #[derive(Debug, Default)]
 pub(super) struct PlacementSample {
-    /// Memory by node; `None` before the first sample.
+    /// Memory by node; `None` before the first sample, and if the kernel does not report the nodes of pages.
     pub pages: Option<PagePlacement>,
     /// CPUs of the threads; `None` before the first sample.
     pub threads: Option<ThreadPlacement>,

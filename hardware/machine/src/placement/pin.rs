@@ -49,7 +49,8 @@ pub fn pin_to_cpu(cpu: u32) -> Result<PinnedThread, Error> {
 /// Restricts the calling thread to `cpus`. The kernel may move the thread between these CPUs.
 ///
 /// # Errors
-/// When `cpus` is empty, or the process may not use all of the CPUs.
+/// When `cpus` is empty, or the process may not use all of the CPUs. Where the kernel forbids the call, the thread is
+/// not restricted and a warning is logged once.
 pub fn pin_to_cpus(cpus: &IdSet) -> Result<PinnedThread, Error> {
     let usable = allowed_cpus();
     if cpus.is_empty() || !cpus.is_subset(&usable) {
@@ -74,7 +75,8 @@ pub fn pin_to_cpus(cpus: &IdSet) -> Result<PinnedThread, Error> {
 /// Restricts the calling thread to the CPUs of one NUMA node.
 ///
 /// # Errors
-/// When the node does not exist or has no CPU that this process may use.
+/// When the node does not exist or has no CPU that this process may use. Where the kernel forbids the call, the thread
+/// is not restricted and a warning is logged once.
 pub fn pin_to_node(node: u32) -> Result<PinnedThread, Error> {
     let usable = allowed_cpus();
     let cpus = node_sets::read_node_cpus(node).intersection(&usable);
@@ -82,7 +84,7 @@ pub fn pin_to_node(node: u32) -> Result<PinnedThread, Error> {
 }
 
 /// The CPU and NUMA node that the calling thread runs on now. Unless the thread is pinned, it may run elsewhere a
-/// moment later.
+/// moment later. Where the kernel cannot report the node, the node is 0.
 pub fn current_location() -> ThreadLocation {
     let (cpu, node) = sys::current_cpu_and_node().unwrap_or_else(|_| (sys::current_cpu(), 0));
     ThreadLocation { cpu, node }
@@ -102,7 +104,8 @@ pub fn allowed_cpus() -> IdSet {
 }
 
 impl PinnedThread {
-    /// The CPUs that the thread is restricted to.
+    /// The CPUs that the thread is restricted to; all CPUs that the process may use where the kernel forbids the
+    /// restriction.
     pub fn cpus(&self) -> &IdSet {
         &self.cpus
     }

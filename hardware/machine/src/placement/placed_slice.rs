@@ -9,7 +9,8 @@ use super::residence::{self, PageResidence, PlacementCheck};
 use super::{Error, MemoryPlacement};
 use crate::sys::{self, RegionArray};
 
-/// A slice whose pages are on the requested NUMA nodes. All pages are faulted in when it is created.
+/// A slice whose pages are placed on the requested NUMA nodes, where the kernel permits this. All pages are faulted in
+/// when the slice is created.
 ///
 /// ```
 /// use genuma_machine::placement::{Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice};
@@ -35,9 +36,9 @@ impl<T: Copy + Zeroable> PlacedSlice<T> {
     /// Allocates `len` zeroed elements with the given placement.
     ///
     /// # Errors
-    /// When the placement names nodes that may not be used, or the nodes or the control group lack free memory. If
-    /// other processes take memory between this check and the page faults, the kernel may still kill a process when a
-    /// node or control group is full.
+    /// When the placement names nodes that may not be used or has an invalid huge page size, or when the nodes or the
+    /// control group lack free memory. If other processes take memory between this check and the page faults, the
+    /// kernel may still kill a process when a node or control group is full.
     pub fn new_zeroed(len: usize, placement: &MemoryPlacement) -> Result<Self, Error> {
         let bytes = len.saturating_mul(size_of::<T>());
         // An empty slice has no memory, but its placement is checked, too.

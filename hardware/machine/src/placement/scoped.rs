@@ -37,7 +37,8 @@ impl ScopedMemoryPolicy {
     /// Sets the calling thread's memory policy.
     ///
     /// # Errors
-    /// When the policy names nodes that may not be used, or weights other than the kernel's.
+    /// When the policy names nodes that may not be used, or the system call fails; on a machine with several usable
+    /// nodes also when the policy has weights other than the kernel's.
     pub fn set(policy: &MemoryPolicy) -> Result<ScopedMemoryPolicy, Error> {
         let nodes = NumaNodeSets::read_current();
         nodes.check_policy(policy)?;
@@ -69,7 +70,7 @@ impl ScopedMemoryPolicy {
     }
 
     /// The policy that was set. It differs from the requested policy if the kernel does not support or forbids the
-    /// requested one.
+    /// requested one, or if the process may use one node only.
     pub fn actual_policy(&self) -> &MemoryPolicy {
         &self.policy
     }

@@ -55,11 +55,13 @@ pub struct SlabBuffer {
 }
 
 impl Slab {
-    /// Reserves `num_buffers` buffers of `buffer_bytes` bytes each: on `node` as long as it has free memory, else on
-    /// the node of the thread that touches a page first.
+    /// Reserves address space for `num_buffers` buffers of `buffer_bytes` bytes each. Their pages are allocated on
+    /// `node` as long as it has free memory. If `node` is `None`, each page is on the node of the thread that touches
+    /// the page first.
     ///
     /// # Errors
-    /// When the process has too little free address space, or `node` does not exist.
+    /// When the process has too little free address space, or `node` does not exist. Where the kernel forbids memory
+    /// policies, `node` has no effect and a warning is logged once.
     pub fn reserve(buffer_bytes: usize, num_buffers: usize, node: Option<u32>) -> Result<Arc<Self>, Error> {
         let asked = || node.map_or_else(|| "memory".to_owned(), |node| format!("memory of node {node}"));
         let failed = |call| move |source| Error::SystemCallFailed { asked: asked(), call, source };

@@ -127,8 +127,8 @@ impl Topology {
     /// Checks that this process may allocate memory on all of the requested nodes.
     ///
     /// # Errors
-    /// Names the requested nodes that do not exist, have no memory or are not allowed. An empty request is an error,
-    /// too.
+    /// Names the requested nodes that do not exist, have no memory, have only memory of a GPU, or are not allowed. An
+    /// empty request is an error, too.
     pub fn check_nodes(&self, requested: &IdSet) -> Result<(), UnavailableResource> {
         let what = "node";
         if requested.is_empty() {

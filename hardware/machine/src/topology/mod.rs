@@ -100,9 +100,10 @@ pub struct Cpu {
     pub id: u32,
     /// NUMA node of the CPU.
     pub node: u32,
-    /// Number of the CPU's package (socket).
+    /// Number of the CPU's package (socket); 0 if the kernel does not report it.
     pub package: u32,
-    /// Number of the CPU's core, unique within the package only.
+    /// Number of the CPU's core, unique within the package only. The CPU's own number if the kernel does not report the
+    /// core.
     pub core: u32,
     /// All online CPUs (hardware threads) of the same core, including this CPU.
     pub siblings: IdSet,
@@ -241,12 +242,12 @@ pub enum Error {
 }
 
 impl Topology {
-    /// The online node with this number.
+    /// The online node with this number; `None` if there is no such node.
     pub fn find_node(&self, id: u32) -> Option<&NumaNode> {
         self.nodes.iter().find(|node| node.id == id)
     }
 
-    /// The online CPU with this number.
+    /// The online CPU with this number; `None` if there is no such CPU.
     pub fn find_cpu(&self, id: u32) -> Option<&Cpu> {
         self.cpus.iter().find(|cpu| cpu.id == id)
     }

@@ -64,7 +64,7 @@ impl RecordedMachine {
     /// Parses a recording from its text. `name` is used in error messages and as the name of the machine.
     ///
     /// # Errors
-    /// As for [`RecordedMachine::open`].
+    /// The text is not a recording of a supported version, or has a malformed line.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim_end_matches('\r')));
         match lines.next().map(|(_, line)| line.trim_end()) {

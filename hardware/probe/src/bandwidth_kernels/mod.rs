@@ -70,11 +70,11 @@ impl InstructionSet {
 /// The parts of STREAM's three arrays that one thread processes; all have the same length.
 #[derive(Debug)]
 pub struct StreamArrays<'a> {
-    /// Source of most kernels, target of triad.
+    /// Source of copy, add, read and random reads; target of triad, write and strided accesses.
     pub a: &'a mut [f64],
-    /// Target of scale.
+    /// Target of scale; second source of add, first source of triad.
     pub b: &'a mut [f64],
-    /// Target of copy and add.
+    /// Target of copy and add; source of scale, second source of triad.
     pub c: &'a mut [f64],
 }
 
