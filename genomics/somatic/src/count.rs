@@ -114,8 +114,8 @@ pub(crate) fn packed_reads_path(store: &UnitStore) -> PathBuf {
 /// addition to the packed reads.
 const RECRUITED_BYTES_PER_BASE: f64 = 1.0 / 16.0;
 
-/// Number of bytes of scratch space to use for the packed reads. `None` if the scratch space cannot hold them in
-/// addition to the k-mers of a single counting pass.
+/// Number of bytes of scratch space to use for the packed reads. `None` if their size cannot be estimated, or if the
+/// scratch space cannot hold them in addition to the k-mers of a single counting pass and, later, the recruited pairs.
 pub fn packed_reads_budget_bytes(
     params: &CountParams,
     samples: usize,
@@ -129,7 +129,8 @@ pub fn packed_reads_budget_bytes(
     (fits && estimate.packed_bytes > 0).then_some(budget_bytes)
 }
 
-/// Number of bytes of scratch space that is sufficient for the packed reads and the k-mers.
+/// Number of bytes of scratch space that suffice for the packed reads together with the spilled k-mers of one counting
+/// pass, and later with the recruited pairs.
 pub fn scratch_bytes_for_packed_reads(
     params: &CountParams,
     samples: usize,
@@ -372,7 +373,7 @@ pub struct PartitionCountResult {
     marker_tally: Option<MarkerTally>,
     /// Counts of the marker k-mers of the targets.
     target_tally: Option<TargetMarkerCounts>,
-    /// For each tumour, what its k-mer sketch shows (see [`CallCounts::pair_evidence`]). Only the result of the first
+    /// For each tumour, what its k-mer sketch shows: see [`CallCounts::pair_evidence`]. Only the result of the first
     /// partition has it.
     pair_evidence: Vec<SamplePairEvidence>,
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.

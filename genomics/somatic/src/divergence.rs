@@ -34,7 +34,7 @@ fn is_deamination(change: &Change) -> bool {
 /// copy.
 const MIN_EXCLUDING_MOLECULES: u32 = 15;
 
-/// Whether the contig has so many small changes that it comes from another locus. Not if nearly all of them are
+/// Whether the contig has so many small changes that it comes from another locus. False if nearly all of them are
 /// deaminated cytosines (kataegis), or if all are substitutions that enough molecules of the normal lack.
 /// `normal_votes` has the normal's votes on each change.
 pub(crate) fn is_divergent<'a>(

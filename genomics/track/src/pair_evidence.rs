@@ -16,8 +16,8 @@ const HASHED_START_BASES: usize = 12;
 /// A base near a change that differs from the reference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WrongBase {
-    /// Position of the base, counted from [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases
-    /// before the change.
+    /// Position of the base, counted from
+    /// [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change.
     pub position: u8,
     /// Code of the wrong base that the read has: A 0, C 1, G 2, T 3.
     pub base: u8,
@@ -35,7 +35,7 @@ pub(crate) struct MateStartBases {
 }
 
 impl MateStartBases {
-    /// Packs the first bases of the mates of a pair.
+    /// Packs the first bases of both mates of a pair, and takes the UMI key from the read name.
     pub(crate) fn from_pair(pair: &ReadPair<'_>) -> MateStartBases {
         let start = |seq: &[u8]| {
             let start = &seq[..seq.len().min(MATE_PREFIX_BP)];
