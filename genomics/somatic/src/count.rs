@@ -96,8 +96,8 @@ pub struct CallCounts {
     pub pair_evidence: Vec<SamplePairEvidence>,
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
     pub library_models: Vec<LibraryModel>,
-    /// Ratio of the allele fraction in the normal to that in the tumour that tumour cells in the normal cause, the
-    /// largest over all tumours; 0 if the tumour alleles show no tumour cells in the normal, or are too few.
+    /// Upper limit of the ratio of the allele fraction in the normal to that in the tumour that tumour cells in the
+    /// normal cause, the largest over all tumours; 0 if the tumour alleles show no tumour cells in the normal, or are too few.
     pub tumour_in_normal_ratio: f64,
     /// Index of the packed reads in the work folder; `None` if they were not stored.
     pub packed_reads: Option<PackedReadBlockIndex>,
@@ -373,8 +373,8 @@ pub struct PartitionCountResult {
     marker_tally: Option<MarkerTally>,
     /// Counts of the marker k-mers of the targets.
     target_tally: Option<TargetMarkerCounts>,
-    /// For each tumour, what its k-mer sketch shows: see [`CallCounts::pair_evidence`]. Only the result of the first
-    /// partition has it.
+    /// For each tumour, what its k-mer sketch shows: see [`CallCounts::pair_evidence`]. Only the first partition
+    /// has it.
     pair_evidence: Vec<SamplePairEvidence>,
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
     /// Equal for all partitions.
@@ -1020,8 +1020,9 @@ impl CountingUnit<'_> {
     }
 }
 
-/// For each selector, the ratio, in percent, of the allele fraction in the normal to that in the tumour that tumour
-/// cells in the normal cause; 0 where the tumour alleles show no tumour cells in the normal, or are too few.
+/// For each selector, the upper limit, in percent, of the ratio of the allele fraction in the normal to that in the
+/// tumour that tumour cells in the normal cause; for the pooled selector, the largest of all tumours. 0 where the tumour
+/// alleles show no tumour cells in the normal, or are too few.
 fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> Vec<u8> {
     let percent =
         |alleles: &TumourAlleles| match tumour_in_normal::estimate_fraction_ratio_before_calls(alleles, modal_depth) {

@@ -17,7 +17,7 @@ const HASHED_START_BASES: usize = 12;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WrongBase {
     /// Position of the base, counted from
-    /// [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change.
+    /// [`crate::tracked_junction::ERROR_COUNTING_BASES`] bases before the change.
     pub position: u8,
     /// Code of the wrong base that the read has: A 0, C 1, G 2, T 3.
     pub base: u8,
@@ -114,7 +114,7 @@ pub(crate) struct JunctionPairEvidence {
     /// Whether the mates, or the two frames, support different alleles.
     pub is_contradictory: bool,
     /// Bit mask of the positions at which a reliable base equals the reference; bit 0 is
-    /// [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change.
+    /// [`crate::tracked_junction::ERROR_COUNTING_BASES`] bases before the change.
     pub reference_positions: u128,
     /// Wrong bases near the change, ascending by position; the first `num_wrong` entries are used.
     pub wrong_bases: [WrongBase; MAX_WRONG_BASES_PER_MATE],
