@@ -97,7 +97,8 @@ pub struct CallCounts {
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
     pub library_models: Vec<LibraryModel>,
     /// Upper limit of the ratio of the allele fraction in the normal to that in the tumour that tumour cells in the
-    /// normal cause, the largest over all tumours; 0 if the tumour alleles show no tumour cells in the normal, or are too few.
+    /// normal cause, the largest over all tumours; 0 if the tumour alleles show no tumour cells in the normal, or are
+    /// too few.
     pub tumour_in_normal_ratio: f64,
     /// Index of the packed reads in the work folder; `None` if they were not stored.
     pub packed_reads: Option<PackedReadBlockIndex>,
@@ -1021,8 +1022,8 @@ impl CountingUnit<'_> {
 }
 
 /// For each selector, the upper limit, in percent, of the ratio of the allele fraction in the normal to that in the
-/// tumour that tumour cells in the normal cause; for the pooled selector, the largest of all tumours. 0 where the tumour
-/// alleles show no tumour cells in the normal, or are too few.
+/// tumour that tumour cells in the normal cause; for the pooled selector, the largest of all tumours. 0 where the
+/// tumour alleles show no tumour cells in the normal, or are too few.
 fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> Vec<u8> {
     let percent =
         |alleles: &TumourAlleles| match tumour_in_normal::estimate_fraction_ratio_before_calls(alleles, modal_depth) {

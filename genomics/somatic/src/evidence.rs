@@ -214,8 +214,8 @@ impl<'a> LocusEvidence<'a> {
     }
 
     /// Corrects the allele fraction of long changes. A molecule can show a long allele at either of its two ends, so
-    /// too many molecules show it. Votes are excluded from the fraction until the number of counted votes equals that of
-    /// molecules that cross one end. For a deletion or junction these are votes for the unchanged allele, for an
+    /// too many molecules show it. Votes are excluded from the fraction until the number of counted votes equals that
+    /// of molecules that cross one end. For a deletion or junction these are votes for the unchanged allele, for an
     /// insertion votes for the insertion.
     fn limit_votes_to_one_end(&self, f: &ContigChange, votes: &mut [Vec<MoleculeVote>]) {
         let unchanged = duplication_depth::unchanged_allele_ends(f);
