@@ -98,8 +98,8 @@ impl GeneAnnotation {
         some.map(|(count, sentence)| format!("{count} {sentence}")).collect()
     }
 
-    /// Adds genes and consequences to all records. The passing small variants of a phase set are translated together, all
-    /// other small variants on their own.
+    /// Adds genes and consequences to all records. The passing small variants of a phase set are translated together,
+    /// all other small variants on their own.
     pub fn annotate_records(&self, genome: &Reference, records: &mut [VcfRecord]) {
         for group in group_by_haplotype(records) {
             let haplotype: Vec<SmallChange> = group.iter().filter_map(|&r| small_change(&records[r])).collect();
