@@ -117,7 +117,8 @@ impl GffCounts {
 /// Reads the genes of a GFF3 file and checks that they fit the reference.
 ///
 /// # Errors
-/// The file cannot be read, a line is invalid or lies beyond its contig, or nothing is on the contigs of the reference.
+/// The file cannot be read, a line is invalid, a feature ends beyond its contig, or the file has no feature or no
+/// transcript on the contigs of the reference.
 pub fn read_genes(path: &Path, genome: &Reference) -> Result<(GeneModel, GffCounts), Error> {
     let read_error = |source| Error::Read { path: path.into(), source };
     let file = File::open(path).map_err(read_error)?;

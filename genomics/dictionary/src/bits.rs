@@ -50,7 +50,7 @@ impl BitWriter {
     }
 }
 
-/// Appends a word. If the array is full it grows by an eighth.
+/// Appends a word. If the array is full, it grows by an eighth, at least by [`MIN_GROWTH_WORDS`].
 #[inline]
 pub(crate) fn push_word(words: &mut Vec<u64>, word: u64) {
     if words.len() == words.capacity() {

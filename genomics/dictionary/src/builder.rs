@@ -60,7 +60,8 @@ impl DictionaryBuilder {
     /// Creates a builder without k-mers, and allocates the memory for them.
     ///
     /// # Errors
-    /// The specification is impossible, or the memory too little.
+    /// A field of the specification is out of range, its memory limit is below
+    /// [`DictionarySpec::min_memory_bytes`], or the operating system has no more memory.
     pub fn with_spec(spec: DictionarySpec) -> Result<DictionaryBuilder, Error> {
         let invalid = |what: String| Err(Error::InvalidInput { what });
         if !(2..=32).contains(&spec.k) {
@@ -84,8 +85,8 @@ impl DictionaryBuilder {
     /// Adds a canonical k-mer, which must be larger than the one before, with its count in each sample.
     ///
     /// # Errors
-    /// The k-mer is not canonical or not above the one before, there are more than announced, or the number of counts
-    /// is wrong.
+    /// The k-mer is not canonical or not larger than the k-mer added before, [`DictionarySpec::num_kmers`] k-mers were
+    /// added already, or `counts` does not have one count for each sample.
     #[inline]
     pub fn push_kmer(&mut self, key: u64, counts: &[u32]) -> Result<(), Error> {
         let k = self.spec.k;
@@ -106,7 +107,7 @@ impl DictionaryBuilder {
     /// Joins the k-mers to strings, builds the indexes and returns the dictionary.
     ///
     /// # Errors
-    /// There are fewer k-mers than announced, or not enough memory.
+    /// Fewer than [`DictionarySpec::num_kmers`] k-mers were added, or the memory does not suffice.
     pub fn finish(self) -> Result<Dictionary, Error> {
         let DictionaryBuilder { spec, mut set, rows } = self;
         if set.len() as u64 != spec.num_kmers {

@@ -174,7 +174,7 @@ pub(crate) fn hash_kmer(canonical: u64) -> u64 {
 #[derive(Debug)]
 pub struct SequenceKmerLookup<'d> {
     dictionary: &'d Dictionary,
-    /// Start of the last k-mer that was found, in the sequence, and its position in the strings.
+    /// The last k-mer, if the dictionary has it: its start in the sequence, and its position in the strings.
     last: Option<(usize, KmerPosition)>,
     /// Hash of the last minimizer that the index does not have.
     absent_minimizer: Option<u64>,
@@ -182,7 +182,7 @@ pub struct SequenceKmerLookup<'d> {
 }
 
 impl<'d> SequenceKmerLookup<'d> {
-    /// Creates a stream at the start of a sequence.
+    /// Creates a lookup of k-mers in `dictionary`, ready for the first k-mer of a sequence.
     pub fn for_dictionary(dictionary: &'d Dictionary) -> SequenceKmerLookup<'d> {
         SequenceKmerLookup { dictionary, last: None, absent_minimizer: None, num_index_lookups: 0 }
     }
@@ -197,8 +197,8 @@ impl<'d> SequenceKmerLookup<'d> {
         self.num_index_lookups
     }
 
-    /// Finds the k-mer that begins at `start` of the sequence, and returns its number as [`Dictionary::find_kmer`]
-    /// does.
+    /// Finds `kmer`, which begins at index `start` of the sequence. Returns its number, or `None`, as
+    /// [`Dictionary::find_kmer`] does.
     #[inline]
     pub fn find_kmer(&mut self, start: usize, kmer: Kmer) -> Option<u64> {
         let before = self.last.take().filter(|(last, _)| last + 1 == start);

@@ -146,7 +146,8 @@ impl Dictionary {
     /// Reads a dictionary from a file into memory, and checks all checksums.
     ///
     /// # Errors
-    /// The file is no dictionary, has another version or length, or is damaged; or there is not enough memory.
+    /// The file cannot be opened or read, is no dictionary, has another format version or length, or is damaged; or
+    /// there is not enough memory.
     pub fn open(path: impl AsRef<Path>) -> Result<Dictionary, Error> {
         read_dictionary(path.as_ref())
     }

@@ -95,7 +95,7 @@ impl KmerSet {
     }
 
     /// Takes a free k-mer that begins with the last k − 1 bases of `kmer`, the one with the smallest last base. Returns
-    /// it in the orientation of `kmer`, and its index; `None` if there is no free k-mer.
+    /// it in the orientation of `kmer`, and its index; `None` if no such k-mer is free.
     #[inline]
     pub(crate) fn take_successor(&mut self, kmer: Kmer) -> Option<(Kmer, usize)> {
         for code in 0..4 {

@@ -6,7 +6,7 @@
 //! [`SequenceKmerLookup`] the k-mers of sequences. `docs/formats/dictionary.md` has the file format.
 //!
 //! ```
-//! use genuma_dictionary::{DictionaryBuilder, DictionarySpec, KmerStream};
+//! use genuma_dictionary::{DictionaryBuilder, DictionarySpec, SequenceKmerLookup};
 //! use genuma_kmers::encode;
 //!
 //! // All 15-mers of a sequence, with counts of 3.
@@ -20,13 +20,13 @@
 //!     builder.push_kmer(key, &[3])?;
 //! }
 //! let dictionary = builder.finish()?;
-//! let mut stream = KmerStream::for_dictionary(&dictionary);
+//! let mut lookup = SequenceKmerLookup::for_dictionary(&dictionary);
 //! for (start, kmer) in encode::kmers(sequence, 15) {
-//!     let number = stream.find_kmer(start, kmer).expect("a k-mer of the sequence");
+//!     let number = lookup.find_kmer(start, kmer).expect("a k-mer of the sequence");
 //!     assert_eq!(dictionary.get_count(number, 0), 3);
 //! }
 //! // All k-mers are in one string, so the index is needed once.
-//! assert_eq!((dictionary.num_strings(), stream.num_index_lookups()), (1, 1));
+//! assert_eq!((dictionary.num_strings(), lookup.num_index_lookups()), (1, 1));
 //! # Ok::<(), genuma_dictionary::Error>(())
 //! ```
 mod error;

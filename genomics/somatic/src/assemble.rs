@@ -75,8 +75,8 @@ pub struct AssemblyResult {
     /// Number of gapless stacks of reads that gave no contig because too few pairs have good base qualities at the
     /// change.
     pub low_quality_stacks: u64,
-    /// Number of reads that were not stacked because too many reads had the same k-mer or started in the same stretch.
-    /// A read counts once for each time.
+    /// Number of reads that were not stacked because too many reads had the same k-mer or started in the same stretch
+    /// of the contig. A read counts each time it is left out.
     pub skipped_reads: u64,
 }
 

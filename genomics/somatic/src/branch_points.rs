@@ -54,9 +54,9 @@ pub(crate) fn select_reads_of_seed_locus(
 /// no read with the seed continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BranchPoints {
-    /// First column of the unambiguous consensus, if reads diverge to the left of the seed.
+    /// First column of the unambiguous consensus; `None` if no reads diverge to the left of the seed.
     pub(crate) left: Option<usize>,
-    /// Column after the last of the unambiguous consensus, if reads diverge to the right of the seed.
+    /// Column after the last of the unambiguous consensus; `None` if no reads diverge to the right of the seed.
     pub(crate) right: Option<usize>,
     /// Whether reads diverge within the seed.
     pub(crate) within_seed: bool,

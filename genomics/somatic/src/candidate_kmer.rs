@@ -168,7 +168,7 @@ const MIN_COMPARED_ROOT_COUNT: u32 = 8;
 impl CandidateSelector {
     /// Creates a selector for a tumour in which a single-copy k-mer occurs `depth` times (0 if unknown). `kmers` has
     /// the total numbers of k-mers of the normal and of the tumour; `min_tumour_count` is the minimum number of
-    /// occurrences in the tumour.
+    /// occurrences in the tumour, which is raised if sequencing errors explain as many at this depth.
     pub fn for_tumour(
         k: u32,
         min_tumour_count: u32,

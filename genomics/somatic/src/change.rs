@@ -81,8 +81,8 @@ pub(crate) fn is_substitution(change: &Change) -> bool {
     matches!(change, Change::Allele { reference, alternative, .. } if reference.len() == alternative.len())
 }
 
-/// Positions that a change affects (chromosome index, 0-based position): the position of a small variant, both ends of
-/// a long deletion or junction, the breakend of novel sequence.
+/// Positions that a change affects (chromosome index, 0-based position): both ends of a junction or of a deletion of at
+/// least [`MIN_STRUCTURAL_BP`] bases, the breakend of novel sequence, the first position of any other allele.
 pub(crate) fn affected_positions(change: &Change) -> Vec<(usize, usize)> {
     match change {
         Change::Allele { chrom, pos, reference, .. } if reference.len() > MIN_STRUCTURAL_BP => {

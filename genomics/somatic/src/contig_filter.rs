@@ -13,8 +13,8 @@ pub(crate) enum RejectReason {
     NoChange,
     /// Only low-quality bases support the changes of the contig.
     LowQuality,
-    /// The contig has two pairs, and all its changes look like common errors, for which a call needs three molecules in
-    /// this library.
+    /// All changes of the contig look like common errors, and the contig has fewer pairs than a call of such a change
+    /// needs molecules in this library (see [`CallThresholds::min_molecules`]).
     TooFewPairs,
     /// The contig is a fold-back artefact of a few molecules, in a library with many such artefacts.
     FoldBack,

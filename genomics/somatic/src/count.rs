@@ -96,8 +96,9 @@ pub struct CallCounts {
     pub pair_evidence: Vec<SamplePairEvidence>,
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
     pub library_models: Vec<LibraryModel>,
-    /// Ratio of the allele fraction in the normal to that in the tumour that tumour cells in the normal cause, the
-    /// largest over all tumours; 0 if the tumour alleles show no tumour cells in the normal, or are too few.
+    /// Upper limit of the ratio of the allele fraction in the normal to that in the tumour that tumour cells in the
+    /// normal cause, the largest over all tumours; 0 if the tumour alleles show no tumour cells in the normal, or are
+    /// too few.
     pub tumour_in_normal_ratio: f64,
     /// Index of the packed reads in the work folder; `None` if they were not stored.
     pub packed_reads: Option<PackedReadBlockIndex>,
@@ -114,8 +115,8 @@ pub(crate) fn packed_reads_path(store: &UnitStore) -> PathBuf {
 /// addition to the packed reads.
 const RECRUITED_BYTES_PER_BASE: f64 = 1.0 / 16.0;
 
-/// Number of bytes of scratch space to use for the packed reads. `None` if the scratch space cannot hold them in
-/// addition to the k-mers of a single counting pass.
+/// Number of bytes of scratch space to use for the packed reads. `None` if their size cannot be estimated, or if the
+/// scratch space cannot hold them in addition to the k-mers of a single counting pass and, later, the recruited pairs.
 pub fn packed_reads_budget_bytes(
     params: &CountParams,
     samples: usize,
@@ -129,7 +130,8 @@ pub fn packed_reads_budget_bytes(
     (fits && estimate.packed_bytes > 0).then_some(budget_bytes)
 }
 
-/// Number of bytes of scratch space that is sufficient for the packed reads and the k-mers.
+/// Number of bytes of scratch space that suffice for the packed reads together with the spilled k-mers of one counting
+/// pass, and later with the recruited pairs.
 pub fn scratch_bytes_for_packed_reads(
     params: &CountParams,
     samples: usize,
@@ -372,8 +374,8 @@ pub struct PartitionCountResult {
     marker_tally: Option<MarkerTally>,
     /// Counts of the marker k-mers of the targets.
     target_tally: Option<TargetMarkerCounts>,
-    /// For each tumour, what its k-mer sketch shows (see [`CallCounts::pair_evidence`]). Only the result of the first
-    /// partition has it.
+    /// For each tumour, what its k-mer sketch shows: see [`CallCounts::pair_evidence`]. Only the first partition
+    /// has it.
     pair_evidence: Vec<SamplePairEvidence>,
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
     /// Equal for all partitions.
@@ -1019,8 +1021,9 @@ impl CountingUnit<'_> {
     }
 }
 
-/// For each selector, the ratio, in percent, of the allele fraction in the normal to that in the tumour that tumour
-/// cells in the normal cause; 0 where the tumour alleles show no tumour cells in the normal, or are too few.
+/// For each selector, the upper limit, in percent, of the ratio of the allele fraction in the normal to that in the
+/// tumour that tumour cells in the normal cause; for the pooled selector, the largest of all tumours. 0 where the
+/// tumour alleles show no tumour cells in the normal, or are too few.
 fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> Vec<u8> {
     let percent =
         |alleles: &TumourAlleles| match tumour_in_normal::estimate_fraction_ratio_before_calls(alleles, modal_depth) {

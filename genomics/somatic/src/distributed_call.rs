@@ -278,8 +278,8 @@ impl TaskRunner<'_> {
     /// Runs a task that publishes an object, even if the object exists already.
     ///
     /// # Errors
-    /// A step that it needs is not done; an object, the reads or the reference cannot be read or are damaged; the
-    /// object cannot be written.
+    /// The step has no task with this number, or is the last step; an earlier step that the task needs is not done; an
+    /// object, the reads or the reference cannot be read or are damaged; the object of the task cannot be written.
     pub fn run_task(&self, step: StepTask) -> Result<(), Error> {
         let of = |n: u32| Error::Input(format!("{step}: the number must be between 1 and {n}"));
         let tasks = self.call.num_tasks_of_step(step.kind);
@@ -515,7 +515,8 @@ impl TaskRunner<'_> {
     /// Runs the task of the last step: genotypes all recruited pairs. The costs in the result are those of all steps.
     ///
     /// # Errors
-    /// A step before is not done; an object or the reference cannot be read or is damaged; spilled data cannot be written.
+    /// An earlier step is not done; an object or the reference cannot be read or is damaged; spilled data cannot be
+    /// written.
     pub fn run_finish_task(&self) -> Result<FinishedCall, Error> {
         let mut costs = self.collect_costs()?;
         let clock = CostTimer::start();

@@ -34,7 +34,7 @@ fn is_deamination(change: &Change) -> bool {
 /// copy.
 const MIN_EXCLUDING_MOLECULES: u32 = 15;
 
-/// Whether the contig has so many small changes that it comes from another locus. Not if nearly all of them are
+/// Whether the contig has so many small changes that it comes from another locus. False if nearly all of them are
 /// deaminated cytosines (kataegis), or if all are substitutions that enough molecules of the normal lack.
 /// `normal_votes` has the normal's votes on each change.
 pub(crate) fn is_divergent<'a>(
@@ -87,9 +87,9 @@ fn alignment_score_per_base(bases: &[u8], target: &[u8]) -> i32 {
     align_whole_query(bases, target).score.div_euclid(bases.len().max(1) as i32)
 }
 
-/// Whether an unaligned end of the contig is a diverged copy of the genome near it, and this part of the genome is one
-/// of several such copies. Then the contig comes from another part of an array of diverged copies, such as a satellite.
-/// An inserted mobile element may also resemble one near it, but the genome around it is not an array.
+/// Whether an unaligned end of the contig is a diverged copy of the genome near it, and this part of the genome also
+/// resembles the bases next to it. Then the contig comes from another part of an array of diverged copies, such as a
+/// satellite. An inserted mobile element may also resemble an element nearby, but the genome there is not an array.
 pub(crate) fn has_diverged_end(contig: &AlignedContig) -> bool {
     contig.changes.iter().any(|contig_change| match &contig_change.change {
         Change::Novel { sequence, .. } if sequence.len() >= MIN_COMPARED_END_BASES => {

@@ -157,7 +157,7 @@ pub(crate) fn insertion_ends_crossed(f: &ContigChange, start: i32, read_len: usi
 }
 
 /// Mean number of molecules that cross one end of an allele. Of `num_votes` molecules with the allele, `crossing` were
-/// seen to cross each of the ends, and `crossing_any` at least one.
+/// seen to cross each of the ends, and `crossing_any` at least one. Returns `num_votes` if `crossing_any` is 0.
 pub(crate) fn mean_molecules_crossing_one_end(num_votes: usize, crossing: [usize; 2], crossing_any: usize) -> usize {
     if crossing_any == 0 {
         return num_votes;

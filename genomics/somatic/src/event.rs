@@ -105,8 +105,9 @@ pub struct CallThresholds {
 const MIN_FOLD_BACK_SITES_PER_MATE: f64 = 6e-4;
 
 impl CallThresholds {
-    /// Derives the thresholds from the trimming statistics of the reads. `bases` is the number of bases known in both
-    /// samples.
+    /// Thresholds for a library with these trimming statistics, which show whether it has fold-back artefacts. `bases`
+    /// is the number of bases known in both samples. The other thresholds are those of a library whose error rate was
+    /// not measured and whose duplicates are known.
     pub fn from_trimmed_reads(trimmed: &TrimCounts, bases: u64, min_quality: f64) -> CallThresholds {
         CallThresholds {
             has_fold_back_artefacts: trimmed.estimate_fold_back_sites_per_mate() > MIN_FOLD_BACK_SITES_PER_MATE,

@@ -213,9 +213,10 @@ impl<'a> LocusEvidence<'a> {
         (votes, slips)
     }
 
-    /// Corrects the allele fraction of long changes, whose alleles molecules can show at either end: marks so many
-    /// votes as not counted in the fraction that the others are as many as cross one end. For a deletion or junction
-    /// these are votes for the unchanged allele, for an insertion votes for the insertion.
+    /// Corrects the allele fraction of long changes. A molecule can show a long allele at either of its two ends, so
+    /// too many molecules show it. Votes are excluded from the fraction until the number of counted votes equals that
+    /// of molecules that cross one end. For a deletion or junction these are votes for the unchanged allele, for an
+    /// insertion votes for the insertion.
     fn limit_votes_to_one_end(&self, f: &ContigChange, votes: &mut [Vec<MoleculeVote>]) {
         let unchanged = duplication_depth::unchanged_allele_ends(f);
         if unchanged.is_none() && !duplication_depth::is_long_insertion(f) {

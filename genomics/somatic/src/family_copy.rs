@@ -6,8 +6,8 @@ use crate::genotype::{Filter, MIN_CALL_MOLECULES_COMMON_ERROR};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::{Locus, VariantCall};
 
-/// Whether a call counts as a difference between such a copy and the genome: a small variant with enough molecules that
-/// is not a germline variant.
+/// Whether a call counts as a difference between a copy of another member of the repeat family and the genome: a small
+/// variant with enough molecules that is not a germline variant.
 fn is_copy_difference(call: &VariantCall) -> bool {
     is_small_variant(&call.change)
         && !call.genotype.filters.contains(&Filter::Germline)

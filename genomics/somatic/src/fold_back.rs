@@ -9,8 +9,8 @@ use genuma_reads::dna::{encode_base, reverse_complement};
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{Change, is_small_variant};
 
-/// For each change of the contig, whether it may be a fold-back artefact. It is if the contig continues after the
-/// change as the reverse complement of the sequence before it, if the changed bases are copied from such a reverse
+/// For each change of the contig, whether it may be a fold-back artefact. It may be one if the contig continues after
+/// the change as the reverse complement of the sequence before it, if the changed bases are copied from such a reverse
 /// complement nearby, or if the contig has the reverse complement of the genome around the change.
 pub(crate) fn find_fold_backs(contig: &AlignedContig) -> Vec<bool> {
     let changes = contig.changes.iter();

@@ -73,7 +73,8 @@ impl GeneAnnotation {
         format!("{} genes, {} transcripts", self.model.genes.len(), self.model.transcripts.len())
     }
 
-    /// Sentences for the log: features of the file that were skipped, with reasons.
+    /// Sentences for the log: numbers of features of the file that were skipped, with reasons, and of transcripts for
+    /// which no protein is predicted.
     pub fn describe_skipped_features(&self) -> Vec<String> {
         let counts = &self.counts;
         let names: Vec<&str> = counts.unknown_contigs.keys().take(3).map(String::as_str).collect();
@@ -97,8 +98,8 @@ impl GeneAnnotation {
         some.map(|(count, sentence)| format!("{count} {sentence}")).collect()
     }
 
-    /// Adds genes and consequences to all records. The small variants of a phase set are translated together if all of
-    /// them pass.
+    /// Adds genes and consequences to all records. The passing small variants of a phase set are translated together,
+    /// all other small variants on their own.
     pub fn annotate_records(&self, genome: &Reference, records: &mut [VcfRecord]) {
         for group in group_by_haplotype(records) {
             let haplotype: Vec<SmallChange> = group.iter().filter_map(|&r| small_change(&records[r])).collect();

@@ -45,7 +45,7 @@ use crate::variant_trace::{TraceReport, VariantTracer};
 pub struct FinishedCall {
     /// The sequences to which calls refer.
     pub genome: Reference,
-    /// The loci with their recruited pairs; `Call::locus` is the index of a locus.
+    /// The loci with their recruited pairs; `VariantCall::locus` is the index of a locus.
     pub ranges: LocusRanges,
     /// The events, sorted by position.
     pub events: Vec<Event>,

@@ -18,8 +18,8 @@ const MAX_SOURCE_DISTANCE_BP: usize = 20;
 /// Replaces insertions of 50 bp or more by junctions, if the sequence they were copied from is found: one junction for
 /// a tandem duplication, two for a copy of another locus.
 ///
-/// `hits` has the mapper's hits of each sequence for which [`inserted_sequence`] returns `Some`, in the order of the
-/// changes.
+/// `hits` has the mapper's hits of each sequence that [`inserted_sequence`] returns for `contig_changes`, in their
+/// order.
 pub(crate) fn replace_insertions_by_junctions(
     contig_changes: Vec<ContigChange>,
     genome: &Reference,

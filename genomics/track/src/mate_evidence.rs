@@ -32,8 +32,8 @@ const MIN_GOOD_BASES_PER_SIDE: u32 = 6;
 const MIN_KEPT_SIDE_BASES: i32 = 4;
 /// Minimum log-odds at which a base or mate counts as evidence for an allele. Unit: hundredths of natural-log units.
 pub(crate) const MIN_EVIDENCE_LOG_ODDS: i32 = 200;
-/// Minimum log-odds of a molecule for an allele, equal to that of one base of quality 26. Unit: hundredths of
-/// natural-log units.
+/// Minimum log-odds of a molecule for an allele of a substitution, equal to that of one base of quality 26. Also the
+/// minimum log-odds of a base that counts as equal to the reference. Unit: hundredths of natural-log units.
 pub(crate) const MIN_MOLECULE_LOG_ODDS: i32 = 700;
 /// Minimum log-odds of a molecule for an allele that differs in length, equal to that of two good bases. Unit:
 /// hundredths of natural-log units.

@@ -41,7 +41,7 @@ pub(crate) struct MoleculeCounts {
     /// it.
     pub changed: [u32; 2],
     /// Number of molecules without the change: with read 1 oriented against the junction, and with read 1 oriented like
-    /// it. If the ends of the junction are separate loci, it is the mean of both.
+    /// it. If the two ends of the junction are separate loci, the mean of the numbers at both ends.
     pub unchanged: [f64; 2],
     /// Number of duplicate pairs.
     pub duplicates: u32,

@@ -16,8 +16,8 @@ const HASHED_START_BASES: usize = 12;
 /// A base near a change that differs from the reference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WrongBase {
-    /// Position of the base, counted from [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases
-    /// before the change.
+    /// Position of the base, counted from
+    /// [`crate::tracked_junction::ERROR_COUNTING_BASES`] bases before the change.
     pub position: u8,
     /// Code of the wrong base that the read has: A 0, C 1, G 2, T 3.
     pub base: u8,
@@ -35,7 +35,7 @@ pub(crate) struct MateStartBases {
 }
 
 impl MateStartBases {
-    /// Packs the first bases of the mates of a pair.
+    /// Packs the first bases of both mates of a pair, and takes the UMI key from the read name.
     pub(crate) fn from_pair(pair: &ReadPair<'_>) -> MateStartBases {
         let start = |seq: &[u8]| {
             let start = &seq[..seq.len().min(MATE_PREFIX_BP)];
@@ -114,7 +114,7 @@ pub(crate) struct JunctionPairEvidence {
     /// Whether the mates, or the two frames, support different alleles.
     pub is_contradictory: bool,
     /// Bit mask of the positions at which a reliable base equals the reference; bit 0 is
-    /// [`ERROR_COUNTING_BASES`](crate::tracked_junction::ERROR_COUNTING_BASES) bases before the change.
+    /// [`crate::tracked_junction::ERROR_COUNTING_BASES`] bases before the change.
     pub reference_positions: u128,
     /// Wrong bases near the change, ascending by position; the first `num_wrong` entries are used.
     pub wrong_bases: [WrongBase; MAX_WRONG_BASES_PER_MATE],

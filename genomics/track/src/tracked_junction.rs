@@ -29,7 +29,8 @@ pub(crate) struct TrackedJunction {
     /// The sequence of the reference that ends with the right side, and its number of bases before the right side;
     /// `None` without a right side.
     pub right: Option<(Vec<u8>, usize)>,
-    /// Number of reference bases between both sides, if one read can cover both; otherwise `None`.
+    /// Number of reference bases between both sides, if the right side follows the left one within 50 bases. Otherwise
+    /// `None`: no read of the reference covers both sides.
     pub deleted_len: Option<usize>,
     /// Bit mask of the positions that other tracked changes affect; bit 0 is the position 64 bases before the junction
     /// in the left frame.

@@ -22,7 +22,8 @@ const WEIGHTING_TUMOUR_FRACTION: f64 = 1e-3;
 const MIN_GERMLINE_FRACTION: f64 = 0.2;
 /// Maximum allele fraction of the other changes at which a frequent change counts as germline (empirical).
 const MAX_OTHER_CHANGES_FRACTION: f64 = 0.02;
-/// Minimum number of other changes with which a frequent change is compared.
+/// Minimum number of other changes with which the frequent changes are compared; there must also be at least as many
+/// other changes as frequent ones.
 const MIN_OTHER_CHANGES: usize = 5;
 /// Weight of the estimated error rate, as a number of molecules, when it is combined with the molecule counts of the
 /// patient's normal (chosen).
@@ -96,7 +97,7 @@ pub struct ChangeResult {
     pub contradictory: u64,
     /// Number of molecules with too little evidence for an allele.
     pub unclear: u64,
-    /// Downsampling factor: n if one pair in n was used.
+    /// Downsampling factor: n if one pair in n was used; the largest of the change's junctions.
     pub downsampling_factor: u32,
     /// Molecule counts of each junction and orientation, from which the sample's result is computed.
     #[serde(skip)]
@@ -123,16 +124,17 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// Result for one sample, computed from all tracked changes.
+/// Result for one sample, computed from the used changes: the tracked changes with informative molecules, except those
+/// with the verdict [`ChangeVerdict::InNormal`] or [`ChangeVerdict::StandsOut`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampleResult {
-    /// Number of tracked changes with informative molecules.
+    /// Number of used changes.
     pub changes: usize,
-    /// Number of molecules with a tracked change.
+    /// Number of molecules that have a used change.
     pub changed: u64,
-    /// Number of informative molecules at all tracked changes: with or without the change.
+    /// Number of informative molecules at the used changes: with or without the change.
     pub molecules: u64,
-    /// Expected number of molecules that look like a tracked change by error.
+    /// Expected number of molecules that look like a used change by error.
     pub expected: f64,
     /// p-value: probability that errors alone give a weighted sum of molecules as large as the observed one. A molecule
     /// has more weight the rarer the errors are that look like its change.

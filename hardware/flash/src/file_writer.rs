@@ -231,7 +231,7 @@ impl TableFileWriter {
     /// Waits until all complete pages are written, and opens the file for reading.
     ///
     /// # Errors
-    /// The disk is full or writing fails.
+    /// The disk is full, writing fails, or the file cannot be opened.
     pub(crate) fn reopen_for_reading(&mut self) -> Result<File, Error> {
         // A buffer comes back when it has been written. When all have been queued, all pages before them are written.
         for _ in 0..NUM_BUFFERS {

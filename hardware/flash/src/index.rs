@@ -84,7 +84,8 @@ impl PageIndex {
         self.descend(0..self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS), keys, groups);
     }
 
-    /// For each key, finds the last page whose first key is at most the key. Searches all levels of the index.
+    /// For each key, finds the last page whose first key is at most the key. Searches all levels of the index. No key
+    /// may be below the first key of the table.
     #[inline(always)]
     pub(crate) fn find_pages_from_top(&self, keys: &[u64], pages: &mut [usize; KEYS_PER_BATCH]) {
         pages.fill(0);

@@ -38,7 +38,8 @@ impl Table {
     /// stay on the calling thread.
     ///
     /// # Errors
-    /// When the requested access is not permitted, or there is no memory for the buffers (4096 bytes per read).
+    /// When the system does not permit the read method of the table ([`crate::TableOptions::access`]), or there is no
+    /// memory for the buffers (4096 bytes per read).
     pub fn new_reader(&self, depth: usize) -> Result<TableReader<'_>, Error> {
         TableReader::new(self, depth)
     }

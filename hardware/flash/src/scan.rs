@@ -79,7 +79,8 @@ impl TableScan {
     /// Opens a table for reading its pages. Reads only the header.
     ///
     /// # Errors
-    /// When the file is not a table, has an unsupported version, or a wrong length.
+    /// When the file cannot be opened or read, is not a table, has an unsupported version, a damaged header, or a wrong
+    /// length.
     pub fn open(path: impl AsRef<Path>) -> Result<TableScan, Error> {
         let path = path.as_ref().to_path_buf();
         let opened = |source| Error::Open { path: path.clone(), source };

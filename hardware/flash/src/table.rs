@@ -99,12 +99,13 @@ impl OpenError {
 }
 
 impl Table {
-    /// Opens a table and loads its index, filter and hot entries. The checksums of these parts are checked now, those
-    /// of pages when the pages are read.
+    /// Opens a table and loads its index, filter and, if `options` says so, hot entries; with
+    /// [`PageReadMethod::Memory`] also all pages. The checksums of the loaded parts are checked now, those of other
+    /// pages when they are read.
     ///
     /// # Errors
-    /// When the file is not a table, has an unsupported version or a wrong length, one of these parts is damaged, or
-    /// there is no memory for them.
+    /// When the file cannot be opened or read, is not a table, has an unsupported version or a wrong length, a loaded
+    /// part or the header is damaged, or there is no memory for the loaded parts.
     pub fn open(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table, Error> {
         let path = path.as_ref();
         let opened = |source| Error::Open { path: path.to_path_buf(), source };

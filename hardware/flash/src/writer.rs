@@ -228,8 +228,9 @@ impl TableWriter {
     /// entries with the largest weights become hot entries, those of weight 0 never.
     ///
     /// # Errors
-    /// When the key is not above the one before, the value has another size, there are more entries than specified,
-    /// or the disk is full.
+    /// When the key is not larger than the key before, the value does not have the size in the specification, there are
+    /// more entries than [`TableSpec::max_entries`], or the file cannot be written, for example because the disk is
+    /// full.
     pub fn push_entry(&mut self, key: u64, value: &[u8], weight: u64) -> Result<(), Error> {
         let entry = self.entries;
         if value.len() != self.shape.value_bytes {
@@ -258,7 +259,7 @@ impl TableWriter {
     }
 
     /// Adds entries with concatenated values; faster than adding them one by one. `weight` returns the weight of the
-    /// entry with this index, as for [`TableWriter::push_entry`].
+    /// entry with this index in `keys`, as for [`TableWriter::push_entry`].
     ///
     /// # Errors
     /// As for [`TableWriter::push_entry`]. Entries before the invalid one may have been added.

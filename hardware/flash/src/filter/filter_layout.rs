@@ -19,7 +19,7 @@ impl FilterLayout {
         FilterLayout { blocks_per_page: each, pages }
     }
 
-    /// Number of filter blocks per page of `per_page` entries if each entry has `bits` bits.
+    /// Number of filter blocks of 512 bits per page of `per_page` entries if the filter has `bits` bits per entry.
     pub(crate) fn compute_blocks_per_page(per_page: usize, bits: u32) -> u64 {
         (per_page as u64 * u64::from(bits)).div_ceil(512)
     }
@@ -29,7 +29,7 @@ impl FilterLayout {
         if self.blocks_per_page == 0 { 0 } else { self.pages.div_ceil(PAGES_PER_FILTER_GROUP) }
     }
 
-    /// Number of groups whose filter blocks fit in `bytes` bytes.
+    /// Number of groups, at most all, whose filter blocks fit in `bytes` bytes; 0 without a filter.
     pub(super) fn groups_in_memory(&self, bytes: u64) -> u64 {
         bytes
             .checked_div(self.blocks_per_full_group() * size_of::<BloomBlock>() as u64)
