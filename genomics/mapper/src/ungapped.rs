@@ -57,8 +57,8 @@ pub fn count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mu
     count
 }
 
-/// Like [`count_mismatches`], for a read of at most eight words, which are compared at once. Words after the last
-/// word of the read are masked.
+/// Like [`count_mismatches`], for a read of at most eight words, which are compared at once. Words after the
+/// last word of the read are masked.
 #[inline(always)]
 fn count_mismatches_in_line(
     reference: &[u64; SHORT_READ_WORDS + 1],

@@ -68,7 +68,8 @@ struct RepresentativeIndex<'a> {
     by_prefix: HashMap<PrefixKey<'a>, Vec<u32>>,
     /// Pairs beyond the first [`MAX_LINEAR_PAIRS`] with a key, by each part of the prefix of the other mate.
     by_part: HashMap<(PrefixKey<'a>, usize, &'a [u8]), Vec<u32>>,
-    /// Pairs beyond the first [`MAX_LINEAR_PAIRS`] with a key whose other mate is shorter than [`MATE_PREFIX_BP`].
+    /// Pairs beyond the first [`MAX_LINEAR_PAIRS`] with a key whose other mate is shorter than
+    /// [`MATE_PREFIX_BP`].
     short: HashMap<PrefixKey<'a>, Vec<u32>>,
 }
 

@@ -153,9 +153,11 @@ impl BaseErrorCounts {
     }
 
     /// Counts wrong bases: compares reads with the sequence on which they are placed, except in the columns `left_out`.
-    /// Columns in which several reads differ from the sequence contain a variant or a paralog, not errors, and do not
-    /// count. `error_rate` is the measured probability of one given wrong base of good quality; if it is known, columns
-    /// with fewer differing reads than that do not count either, if errors do not explain these reads.
+    /// Reads with too many differences do not count: they belong to another locus. Columns in which a large share of
+    /// the reads differs from the sequence contain a variant or a paralog, not errors, and do not count. `error_rate`
+    /// is the measured probability of one given wrong base of good quality. If it is known, a column does not count
+    /// either if another base than that of the sequence is more frequent there, among bases of good quality, than
+    /// errors explain.
     pub fn count_errors(
         seq: &[u8],
         left_out: &[bool],

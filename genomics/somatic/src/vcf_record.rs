@@ -22,7 +22,7 @@ pub struct VcfRecord {
     pub chrom: usize,
     /// POS: 1-based position of the first base of REF.
     pub pos: usize,
-    /// END: last position of the event (1-based); `None` for breakend records.
+    /// Last position of the event (1-based); for breakends and for insertions of novel sequence the same as `pos`.
     pub end: usize,
     /// REF: bases of the reference allele.
     pub reference: String,
@@ -104,9 +104,9 @@ pub enum AltAllele {
 /// INFO fields of a structural variant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StructuralVariantFields {
-    /// SVLEN: length difference of the alleles in bp, if known.
+    /// SVLEN: length difference of the alleles in bp; `None` for breakends and if it is unknown.
     pub len: Option<i64>,
-    /// END: last position of the event (1-based), if it has one end.
+    /// END: last position of the event (1-based); `None` for breakends.
     pub end: Option<usize>,
     /// MATEID: ID of the mate breakend.
     pub mate_id: Option<String>,
