@@ -100,8 +100,9 @@ pub fn mismatch_positions(masks: &MismatchMasks, from: usize, to: usize) -> impl
     })
 }
 
-/// The best-scoring stretch of a read without gaps, of the bases `inside` that are on the reference sequence: net score
-/// (with clip penalties), score (without), first base and end (exclusive).
+/// The best-scoring stretch of a read without gaps, within the range `inside` of bases that are on the reference
+/// sequence. Returns the net score (score minus clip penalties), the score, the first base and the end (exclusive) of
+/// the stretch. `reverse` is set if `read` is a reverse complement.
 #[inline(always)]
 pub(crate) fn best_ungapped_segment(
     masks: &MismatchMasks,

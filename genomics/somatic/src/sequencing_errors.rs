@@ -236,7 +236,7 @@ impl BaseErrorCounts {
     }
 
     /// Share of high-quality bases `from` that are read as `to` (base codes 0 to 3), in one sample and one orientation
-    /// of the pair; `None` with fewer than 20,000 bases.
+    /// of the pair (`first_forward`: F1R2, otherwise F2R1); `None` with fewer than 20,000 bases.
     pub fn substitution_rate(&self, sample: u8, first_forward: bool, from: u8, to: u8) -> Option<f64> {
         let by = &self.substitutions[usize::from(sample)][usize::from(first_forward)][usize::from(from)];
         let all = by.iter().sum::<u64>();
@@ -410,14 +410,14 @@ impl ErrorModel {
         self.log_damage.len()
     }
 
-    /// Natural logarithms of the substitution rates of a sample in one orientation of the pair: `[base of the
-    /// molecule][base in the read]`.
+    /// Natural logarithms of the substitution rates of a sample in one orientation of the pair (`first_forward`: F1R2,
+    /// otherwise F2R1), indexed by the code of the molecule's base and the code of the base in the read.
     pub(crate) fn damage_log_probabilities(&self, sample: u8, first_forward: bool) -> &[[f64; 4]; 4] {
         &self.log_damage[usize::from(sample)][usize::from(first_forward)]
     }
 
-    /// Probability that a molecule of a sample in one orientation of the pair shows the base `read` instead of the base
-    /// `molecule` in both mates and all duplicates; at least `floor`.
+    /// Probability that a molecule of a sample in one orientation of the pair (`first_forward`: F1R2, otherwise F2R1)
+    /// shows the base `read` instead of the base `molecule` in both mates and all duplicates; at least `floor`.
     pub(crate) fn damage_probability(
         &self,
         sample: u8,
