@@ -100,8 +100,8 @@ fn changed_units(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize
 
 impl<'a> RepeatLengthChange<'a> {
     /// If change `f` is a length change of a tandem repeat in which lengths are used as evidence
-    /// ([`repeat_of_length_change`]), returns the change with the read counts of the repeat's lengths; otherwise
-    /// `None`.
+    /// ([`repeat_of_length_change`]), returns the change with the read counts of the repeat's lengths;
+    /// otherwise `None`.
     pub fn detect_length_change(
         contig: &'a AlignedContig,
         f: usize,
