@@ -7,8 +7,8 @@ use crate::Error;
 use crate::bins::Bins;
 use crate::superkmer::MAX_RECORD_BYTES;
 
-/// If a buffer has less free space than this, the next record may not fit. [`BinBuffers::prefetch_bin`] then also
-/// prefetches the bin, which the buffer is appended to.
+/// If a buffer has less free space than this, the next record may not fit, and the buffer is appended to its bin. So
+/// [`BinBuffers::prefetch_bin`] then also prefetches the bin.
 const FLUSH_MARGIN_BYTES: usize = MAX_RECORD_BYTES;
 
 /// Buffers of one thread: one buffer of records for each bin, all in one allocation. A buffer without space for the
@@ -55,7 +55,8 @@ impl<'a> BinBuffers<'a> {
         Ok(&mut self.bytes[start + self.filled[bin].bytes()..start + self.size])
     }
 
-    /// Prefetches the free space of the buffer of a bin into the CPU cache, for [`BinBuffers::reserve_record`].
+    /// Prefetches the free space of the buffer of a bin into the CPU cache, for [`BinBuffers::reserve_record`]; also the
+    /// entry of the bin if the buffer is almost full.
     #[inline]
     pub(crate) fn prefetch_bin(&self, bin: usize) {
         let filled = self.filled[bin].bytes();

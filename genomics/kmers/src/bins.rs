@@ -143,8 +143,8 @@ impl Bins {
         self.bins.iter().map(held).sum()
     }
 
-    /// Moves full extents to the spill file until at most `bytes` bytes of extents are in memory, and returns the freed
-    /// memory to the operating system. Records must not be appended afterwards.
+    /// Moves full extents to the spill file until at most `bytes` bytes of extents are in memory, or no full extent is,
+    /// and returns the freed memory to the operating system. Records must not be appended afterwards.
     pub(crate) fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
         self.pool.stop_keeping_in_memory();
         let mut over = self.bytes_in_memory().saturating_sub(bytes).div_ceil(self.pool.extent_bytes() as u64);

@@ -1,4 +1,5 @@
-//! Extents: the fixed-size units in which bins grow, in memory up to a limit and in a spill file beyond it.
+//! Extents: the fixed-size units in which bins grow. A limited number of full extents is in memory; all others are in a
+//! spill file.
 //!
 //! All bins of a count share one pool, which has a slab of memory on each NUMA node. An extent comes from the node of
 //! its bin as long as that has memory left. When the limit of full extents in memory is reached, a full extent is
@@ -63,8 +64,9 @@ pub(crate) enum FilledExtent {
 }
 
 impl ExtentPool {
-    /// Creates a pool of extents of `extent` bytes: up to `open` being filled and `max_full` full ones in memory, the
-    /// others in an unnamed file of at most `scratch` bytes in the folder `work`.
+    /// Creates a pool of extents of `extent` bytes. Up to `open` extents that are being filled and up to `max_full`
+    /// full extents are in memory; all other full extents are in an unnamed file of at most `scratch` bytes in the
+    /// folder `work`.
     ///
     /// # Errors
     /// Returns an error if the system cannot provide the memory.

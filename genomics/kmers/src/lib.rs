@@ -1,4 +1,4 @@
-//! Joint k-mer counting of up to eight samples. The modules stand in data-flow order.
+//! Joint k-mer counting of up to eight samples. The modules are listed in the order of the data flow.
 //!
 //! The k-mers of one sample with their counts:
 //!

@@ -45,12 +45,12 @@ impl Partition {
         self.total
     }
 
-    /// Label that is valid as a part of a file name, such as `2-of-4`.
+    /// Label that is valid as a part of a file name: `2-of-4` for the partition with index 1 of four.
     pub fn label(self) -> String {
         format!("{}-of-{}", self.number + 1, self.total)
     }
 
-    /// Parses a label as written by [`Partition::label`].
+    /// Parses a label as written by [`Partition::label`]; `None` for any other text.
     pub fn from_label(label: &str) -> Option<Partition> {
         let (number, of) = label.split_once("-of-")?;
         let part = Partition::from_number_and_total(number.parse::<u32>().ok()?.checked_sub(1)?, of.parse().ok()?)?;

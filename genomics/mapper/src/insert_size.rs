@@ -76,8 +76,8 @@ fn unique_placement<'a>(mapped: &'a MappedReads, read: usize, options: &ScoringO
     sure.then_some(best)
 }
 
-/// Adds the insert size of the mates with numbers `first` and `first` + 1, if each mate has a unique placement and both
-/// are on the same sequence.
+/// Adds the insert size of the mates with numbers `first` and `first` + 1, if each mate has a unique placement, both
+/// are on the same sequence, and the insert size is at most [`MAX_INSERT_SIZE_BP`].
 pub fn record_insert_size(
     insert_sizes: &mut InsertSizesByOrientation,
     view: &IndexView<'_>,

@@ -63,8 +63,8 @@ const NEIGHBOUR_DISTANCE_BP: u64 = 150;
 pub struct DeferredList {
     /// Offset of the list in the index ([`IndexView::position_list`]).
     pub list: u32,
-    /// Number of positions of the list in the primary assembly. Of a list with more than 600 positions, the number of
-    /// all positions.
+    /// Number of positions of the list in the primary assembly; for a list with more than 600 positions, the number of
+    /// all its positions, those on ALT contigs included.
     pub num_positions: u32,
     /// Whether positions on ALT contigs are examined, too.
     pub examine_alt: bool,

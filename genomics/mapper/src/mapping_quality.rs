@@ -91,8 +91,8 @@ fn gap_cost(place: &Placement, options: &ScoringOptions) -> i32 {
     }
 }
 
-/// Mapping quality of a placement from the read alone. `examined_seeds` is the number of its non-overlapping seeds
-/// whose positions were all examined; `deferred` is set if other lists were not examined.
+/// Mapping quality of a placement from the read alone. `examined_seeds` is the number of non-overlapping seeds of the
+/// read whose positions were all examined; `deferred` is set if position lists of other seeds were not examined.
 pub(crate) fn single_read_mapq(
     place: &Placement,
     rivals: RivalPlacements,

@@ -162,8 +162,8 @@ impl MateJoiner {
         found.extend(self.keys[0].iter().filter(|key| key.seed_count() < KNOWN_SEED_COUNT));
     }
 
-    /// Sorted diagonals of a mate that the last call of [`Self::join_mates`] or [`Self::collect_unplaced_diagonals`]
-    /// found.
+    /// Sorted diagonals of a mate that the last call of [`Self::join_mates`] or of
+    /// [`Self::collect_unplaced_diagonals`] found.
     pub(crate) fn joined_diagonals(&self, mate: usize) -> &[Diagonal] {
         &self.found[mate]
     }

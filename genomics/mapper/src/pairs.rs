@@ -77,8 +77,8 @@ struct TemplateRead {
     has_dropped_placements: bool,
     /// Results of the mapper for the read; `examined_seeds` is updated when deferred lists are examined.
     mapping_ranges: ReadMappingRanges,
-    /// Number of non-overlapping seeds whose positions were all examined, at least near positions of the mate's seeds.
-    /// It bounds the score of pairs that were not examined.
+    /// Number of non-overlapping seeds of the read of which all positions near positions of the mate's seeds were
+    /// examined. This number limits the score that a pair which was not examined could have.
     joined: u16,
     length: usize,
     /// Number of the read in the batch.

@@ -57,8 +57,8 @@ pub fn count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mu
     count
 }
 
-/// Like [`count_mismatches`], for a read of at most eight words, which are compared at once. Words after the last
-/// word of the read are masked.
+/// Like [`count_mismatches`], for a read of at most eight words, which are compared at once. Words after the
+/// last word of the read are masked.
 #[inline(always)]
 fn count_mismatches_in_line(
     reference: &[u64; SHORT_READ_WORDS + 1],
@@ -100,8 +100,9 @@ pub fn mismatch_positions(masks: &MismatchMasks, from: usize, to: usize) -> impl
     })
 }
 
-/// The best-scoring stretch of a read without gaps, of the bases `inside` that are on the reference sequence: net score
-/// (with clip penalties), score (without), first base and end (exclusive).
+/// The best-scoring stretch of a read without gaps, within the range `inside` of bases that are on the reference
+/// sequence. Returns the net score (score minus clip penalties), the score, the first base and the end (exclusive) of
+/// the stretch. `reverse` is set if `read` is a reverse complement.
 #[inline(always)]
 pub(crate) fn best_ungapped_segment(
     masks: &MismatchMasks,

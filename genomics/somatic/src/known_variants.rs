@@ -58,7 +58,7 @@ impl PopulationFrequency {
         }
     }
 
-    /// The population frequency, if the known variants list the allele.
+    /// The population frequency, if the known variants list the allele; otherwise `None`.
     pub fn frequency_if_listed(self) -> Option<f64> {
         match self {
             PopulationFrequency::Listed(frequency) => Some(frequency),

@@ -66,8 +66,8 @@ impl MatePair for MatePrefixes {
     }
 }
 
-/// Appends the candidate k-mers of one read to `out`, sorted by position; the artificial k-mers of tandem repeats come
-/// last.
+/// Appends the candidate k-mers of the read `seq` to `out`, sorted by position; the artificial k-mers of tandem repeats
+/// come last.
 pub fn find_candidates_in_read(
     seq: &[u8],
     lookup: &KmerLookup,

@@ -231,8 +231,9 @@ impl Locus {
         (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on, error_rate), slips, homopolymers)
     }
 
-    /// Genotypes the contig's changes. `number` is the index of the locus; `admixture` describes which other cells and
-    /// people's DNA the samples contain.
+    /// Genotypes the contig's changes. `number` is the index of the locus. Calls with a quality below `least_quality`
+    /// do not pass. `admixture` describes which other cells and people's DNA the samples contain. `has_normal` is false
+    /// if the reference takes the place of the normal.
     pub fn genotype_changes(
         &self,
         number: usize,

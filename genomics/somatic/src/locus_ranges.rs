@@ -341,7 +341,7 @@ impl LocusRanges {
     /// of the range, and the pairs of the range, to which the reads refer.
     ///
     /// # Errors
-    /// A file cannot be read or is damaged; the error of `each`.
+    /// Returns an error if a file cannot be read or is damaged, or the first error of `each`.
     pub fn for_each_range<E: From<Error>>(
         &mut self,
         mut each: impl FnMut(&mut [Locus], &[u32], &[RecruitedPair]) -> Result<(), E>,

@@ -52,7 +52,8 @@ pub enum Error {
 const FASTA_LINE_WIDTH: usize = 80;
 
 /// Writes a VCF compressed with BGZF, and its index: `.tbi`, or `.csi` if a sequence of `genome` is too long for
-/// `.tbi`. `records` must be sorted. The files are added to `set`, which the caller publishes.
+/// `.tbi`. `records` must be sorted. `has_normal` is set if the normal has a column. The files are added to `set`,
+/// which the caller publishes.
 ///
 /// # Errors
 /// A file cannot be written.

@@ -55,7 +55,8 @@ impl<'a> ContigIndex<'a> {
 }
 
 /// Assembles a group: the pairs of all tumours pooled and, if there are several tumours, those of each tumour. Keeps a
-/// contig of a single tumour if it has more pairs than the pooled contigs with the same novel sequence.
+/// contig of a single tumour if it has more pairs than the pooled contigs with the same novel sequence. `branching`
+/// says for each k-mer, by k-mer rank, whether it is a branching k-mer.
 pub(crate) fn assemble_pooled_and_per_tumour(
     group: &[u32],
     pairs: &[LabelledPair],

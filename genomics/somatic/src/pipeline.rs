@@ -46,9 +46,9 @@ pub struct CallJob {
     pub samples: SampleNames,
     /// FASTA file of the reference; without one, calls are placed on contigs assembled from the normal.
     pub reference: Option<PathBuf>,
-    /// FASTA file of sequences that calls are screened for (`--screen`).
+    /// FASTA file of sequences that calls are screened for (`--screen`); `None` if there is none.
     pub screen: Option<PathBuf>,
-    /// Target intervals (`--targets`); they require a reference.
+    /// Target intervals (`--targets`), which require a reference; `None` if there are none.
     pub targets: Option<TargetsOption>,
     /// Parameters that determine the result, in addition to the reads.
     pub params: CallParams,
@@ -60,9 +60,9 @@ pub struct CallJob {
     pub traced_variants: Vec<TracedVariant>,
     /// Panel of normals (`--panel`); `None` if there is none.
     pub panel: Option<PanelOfNormals>,
-    /// Known variants with population frequencies (`--known`).
+    /// Known variants with population frequencies (`--known`); `None` if there are none.
     pub known: Option<KnownVariants>,
-    /// GFF3 file with genes for the annotation of calls (`--gff`).
+    /// GFF3 file with genes for the annotation of calls (`--gff`); `None` if there is none.
     pub gff: Option<GeneFile>,
     /// Command line and input files, which are written to the results.
     pub provenance: Provenance,

@@ -25,7 +25,8 @@ use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::molecule::{MatePair, hash_bytes, umi_key_of_name};
 use crate::packed::OwnedRead;
 
-/// Maximum distance in bases from the novel sequence of recruiting k-mers that the genome has, too.
+/// Maximum distance in bases between novel sequence and a recruiting k-mer that the genome has, too, unless the change
+/// is in a repeat.
 const NEAR_BASES: usize = 40;
 /// Distance in bases between recruiting k-mers near the change; a read across the change has several of them.
 const NEAR_STRIDE: usize = 4;

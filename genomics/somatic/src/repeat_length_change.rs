@@ -87,14 +87,14 @@ pub(crate) fn repeat_of_length_change(contig: &AlignedContig, f: usize) -> Optio
 }
 
 /// Rate at which reads of another allele show change `f`, if the change is a length change of a short homopolymer and
-/// the library has length errors there.
+/// the library has length errors in these; otherwise `None`.
 pub(crate) fn short_homopolymer_rate(contig: &AlignedContig, f: usize, errors: &ErrorModel) -> Option<SlippageRate> {
     let (repeat, before) = changed_units(contig, f).filter(|(repeat, _)| repeat.unit == 1)?;
     errors.short_homopolymers.length_error_rate(before, repeat.len())
 }
 
 /// The tandem repeat from which change `f` removes units or to which it adds units, and the length of the repeat in
-/// bases before the change.
+/// bases before the change; `None` if the change does neither.
 fn changed_units(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
     let contig_change = &contig.changes[f];
     if !matches!(contig_change.change, Change::Allele { .. }) {
@@ -123,7 +123,9 @@ fn changed_units(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize
 }
 
 impl<'a> RepeatLengthChange<'a> {
-    /// If change `f` is a length change of a tandem repeat, returns it with the read counts of the repeat's lengths.
+    /// If change `f` is a length change of a tandem repeat in which lengths are used as evidence
+    /// ([`repeat_of_length_change`]), returns the change with the read counts of the repeat's lengths;
+    /// otherwise `None`.
     pub fn detect_length_change(
         contig: &'a AlignedContig,
         f: usize,

@@ -42,9 +42,9 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Parameters of the k-mer counter. `reference` is the number of reference bases. Part of the memory is reserved
-    /// for the candidate k-mers and the k-mer sketch of each tumour. K-mers that do not fit in memory are spilled to
-    /// `work`.
+    /// Parameters of the k-mer counter. `reference` is the number of reference bases, `None` without a reference. Part
+    /// of the memory is reserved for the candidate k-mers and the k-mer sketch of each tumour. K-mers that do not fit
+    /// in memory are spilled to the folder `work`.
     pub fn count_params(
         &self,
         params: &CallParams,

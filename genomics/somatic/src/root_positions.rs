@@ -58,8 +58,9 @@ impl RootScratch {
     }
 }
 
-/// Finds each of `roots` in the genome: returns the index of its sequence and its 0-based position, or `None` if the
-/// root does not occur exactly once. `shape` is the length of the roots and their sampling; duplicates are allowed.
+/// Finds each of `roots` in the genome: returns for each root the index of its sequence and its 0-based position, or
+/// `None` if the root does not occur exactly once. `roots` may have duplicates. `shape` is the length of the roots and
+/// the rule by which they were sampled.
 pub fn locate_roots(
     genome: &Reference,
     roots: &[u64],

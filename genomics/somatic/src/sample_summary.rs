@@ -27,24 +27,24 @@ use crate::tumour_in_normal;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleSummary {
     /// Properties of the sample pair, such as purity and contamination. They are estimated from the k-mer sketch, and
-    /// the purity also from the calls.
+    /// the purity also from the calls. `None` if no sketch was taken.
     pub pair: Option<SamplePairSummary>,
     /// Properties of the libraries of the normal and the tumour that the call used, such as error rates.
     pub libraries: LibraryModel,
-    /// Tumour in normal: share of tumour cells in the normal sample.
+    /// Tumour in normal: share of tumour cells in the normal sample; `None` if it is not estimated.
     pub tumour_in_normal: Option<Estimate>,
     /// Why the tumour in normal is not estimated; `None` if there is an estimate.
     pub why_no_tumour_in_normal: Option<String>,
     /// Mutational spectrum: numbers of passed SNVs by mutation context, in the order of
-    /// [`crate::mutation_context::mutation_contexts`]; empty without a reference.
+    /// [`crate::mutation_context::mutation_context_names`]; empty without a reference.
     pub spectrum: Vec<u64>,
     /// Exposures of the tumour to the signatures of the given matrix; `None` if no matrix was given.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signatures: Option<SignatureExposures>,
-    /// Mutation burden: passed SNVs and indels per million callable bases. With targets, only changes and bases of the
-    /// targets without their padding count.
+    /// Mutation burden: passed SNVs, MNVs and indels per million callable bases; `None` if no base is callable. With
+    /// targets, only changes and bases of the targets without their padding count.
     pub burden: Option<Estimate>,
-    /// Microsatellite instability; `None` without a reference.
+    /// Microsatellite instability; `None` without a reference, or if no repeat can be assessed.
     pub repeats: Option<MicrosatelliteInstability>,
 }
 
@@ -156,7 +156,7 @@ impl SampleSummary {
     }
 }
 
-/// Numbers of SNVs by mutation context, in the order of [`crate::mutation_context::mutation_contexts`].
+/// Numbers of SNVs by mutation context, in the order of [`crate::mutation_context::mutation_context_names`].
 fn mutation_spectrum<'a>(events: impl Iterator<Item = &'a Event>, genome: &Reference) -> Vec<u64> {
     let mut counts = vec![0; 96];
     for event in events.filter(|event| event.class == EventClass::Snv) {

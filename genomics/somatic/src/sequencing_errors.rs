@@ -153,9 +153,11 @@ impl BaseErrorCounts {
     }
 
     /// Counts wrong bases: compares reads with the sequence on which they are placed, except in the columns `left_out`.
-    /// Columns in which several reads differ from the sequence contain a variant or a paralog, not errors, and do not
-    /// count. `error_rate` is the measured probability of one given wrong base of good quality; if it is known, columns
-    /// with fewer differing reads than that do not count either, if errors do not explain these reads.
+    /// Reads with too many differences do not count: they belong to another locus. Columns in which a large share of
+    /// the reads differs from the sequence contain a variant or a paralog, not errors, and do not count. `error_rate`
+    /// is the measured probability of one given wrong base of good quality. If it is known, a column does not count
+    /// either if another base than that of the sequence is more frequent there, among bases of good quality, than
+    /// errors explain.
     pub fn count_errors(
         seq: &[u8],
         left_out: &[bool],
@@ -245,7 +247,7 @@ impl BaseErrorCounts {
     }
 
     /// Share of high-quality bases `from` that are read as `to` (base codes 0 to 3), in one sample and one orientation
-    /// of the pair; `None` with fewer than 20,000 bases.
+    /// of the pair (`first_forward`: F1R2, otherwise F2R1); `None` with fewer than 20,000 bases.
     pub fn substitution_rate(&self, sample: u8, first_forward: bool, from: u8, to: u8) -> Option<f64> {
         let by = &self.substitutions[usize::from(sample)][usize::from(first_forward)][usize::from(from)];
         let all = by.iter().sum::<u64>();
@@ -419,14 +421,14 @@ impl ErrorModel {
         self.log_damage.len()
     }
 
-    /// Natural logarithms of the substitution rates of a sample in one orientation of the pair: `[base of the
-    /// molecule][base in the read]`.
+    /// Natural logarithms of the substitution rates of a sample in one orientation of the pair (`first_forward`: F1R2,
+    /// otherwise F2R1), indexed by the code of the molecule's base and the code of the base in the read.
     pub(crate) fn damage_log_probabilities(&self, sample: u8, first_forward: bool) -> &[[f64; 4]; 4] {
         &self.log_damage[usize::from(sample)][usize::from(first_forward)]
     }
 
-    /// Probability that a molecule of a sample in one orientation of the pair shows the base `read` instead of the base
-    /// `molecule` in both mates and all duplicates; at least `floor`.
+    /// Probability that a molecule of a sample in one orientation of the pair (`first_forward`: F1R2, otherwise F2R1)
+    /// shows the base `read` instead of the base `molecule` in both mates and all duplicates; at least `floor`.
     pub(crate) fn damage_probability(
         &self,
         sample: u8,

@@ -16,8 +16,8 @@ const NUM_SHORT_LENGTHS: usize = 4;
 pub struct ShortHomopolymerCounts([[u64; 3]; NUM_SHORT_LENGTHS]);
 
 impl ShortHomopolymerCounts {
-    /// Chooses the homopolymers of a contig whose reads are counted: a few of each length, outside the columns
-    /// `left_out`.
+    /// Chooses the short homopolymers of the contig `seq` whose reads are counted: the first few of each length,
+    /// outside the columns `left_out`.
     pub(crate) fn choose_homopolymers_to_count(seq: &[u8], left_out: &[bool]) -> Vec<RepeatRange> {
         let mut num_chosen = [0; NUM_SHORT_LENGTHS];
         let mut chosen = Vec::new();

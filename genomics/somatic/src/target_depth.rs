@@ -434,7 +434,7 @@ pub struct TargetSummary {
 }
 
 impl TargetSummary {
-    /// The summary for the normal and the tumour with sample number `sample` only.
+    /// The part of this summary that is about the normal and the tumour with sample number `sample`.
     pub(crate) fn summary_of_pair(&self, sample: usize) -> TargetSummary {
         let callable = sample.checked_sub(TUMOUR_SAMPLE.into()).and_then(|tumour| self.callable_bases.get(tumour));
         TargetSummary {
@@ -481,7 +481,7 @@ impl FinishedTargets {
         FinishedTargets { targets, depths, summary }
     }
 
-    /// Median k-mer depth of a sample over the bases of the targets.
+    /// Median k-mer depth of a sample over the bases of the targets with a known depth.
     pub(crate) fn median_kmer_depth(&self, sample: usize) -> f64 {
         self.depths.median_depth(&self.targets, sample)
             / self.depths.base_per_kmer_depth.get(sample).copied().unwrap_or(1.0)

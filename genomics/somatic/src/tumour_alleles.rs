@@ -60,12 +60,12 @@ const MIN_ROOT_COUNT: u32 = 8;
 pub const MIN_TUMOUR_ALLELE_COUNT: u32 = 5;
 /// Maximum number of occurrences of the root in the tumour per occurrence of the tumour's allele. Empirical.
 pub const MAX_ROOT_COUNT_PER_ALLELE_COUNT: u32 = 12;
-/// Minimum number of occurrences of a root per occurrence with neither of its two most frequent alleles. A root with
-/// more such occurrences is probably in a repeat.
+/// Minimum number of occurrences of a root for each occurrence that has neither of its two most frequent alleles. A
+/// root with more occurrences of other alleles is probably in a repeat.
 const MIN_ROOT_COUNT_PER_OTHER_BASE: u32 = 8;
-/// Number of occurrences of a root in one sample per occurrence there of an allele that nevertheless counts as the
-/// other sample's own; one is always allowed. Chosen: more occurrences are seldom errors. A lower value counts repeats,
-/// whose copies are in both samples.
+/// An allele counts as own allele of a sample although it occurs in the other sample, too, if the root has at least
+/// this many occurrences in the other sample for each occurrence of the allele. A single occurrence is always allowed.
+/// Chosen: more occurrences are seldom errors. A lower value counts repeats, whose copies are in both samples.
 const MIN_ROOT_COUNT_PER_SHARED_BASE: u32 = 32;
 /// Binary logarithm of n, if one root in n, chosen by hash, is used to measure errors.
 const ERROR_SAMPLING_BITS: u32 = 6;
@@ -136,8 +136,9 @@ enum OwnAllele {
 }
 
 /// Finds the own allele of `sample` (0: normal, 1: tumour) at a root: a base that has at least the count of
-/// [`min_tumour_allele_count`] there, while all but few reads of the other sample have another base. `reverse` is the
-/// reverse complement of `root`; `all` are the counts of the root.
+/// [`min_tumour_allele_count`] there, while all but few reads of the other sample have another base. `None` if there is
+/// no such base, or if the root seems to be in a repeat. `reverse` is the reverse complement of `root`; `all` are the
+/// counts of the root.
 fn find_own_allele(
     root: u64,
     reverse: u64,

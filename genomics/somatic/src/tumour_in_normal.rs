@@ -172,7 +172,8 @@ struct AlleleCounts {
 }
 
 /// Estimates the tumour in normal: the ratio of the allele fractions, times the purity of the tumour and corrected for
-/// its ploidy. `modal_depth` is the modal depth of the normal's k-mers.
+/// its ploidy. `modal_depth` is the modal depth of the normal's k-mers. If there is no estimate, the error is the
+/// reason.
 pub fn estimate_tumour_in_normal(
     alleles: &TumourAlleles,
     modal_depth: f64,

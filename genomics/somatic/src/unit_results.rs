@@ -85,8 +85,9 @@ pub(crate) struct PlacementInputs<'a> {
 }
 
 impl ContigPlacementResult {
-    /// Places all contigs on the reference and finds their changes. With a reference `contigs` is emptied, because
-    /// only calls without a reference need the contigs later.
+    /// Places all contigs on the reference, finds their changes, and selects recruiting k-mers. With a reference
+    /// `contigs` is emptied, because only calls without a reference need the contigs later. `tracer` gets the results
+    /// for the contigs of traced variants.
     pub fn place_and_find_changes(
         contigs: &mut Vec<Contig>,
         context: &PlacementInputs<'_>,

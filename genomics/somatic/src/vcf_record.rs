@@ -22,7 +22,7 @@ pub struct VcfRecord {
     pub chrom: usize,
     /// POS: 1-based position of the first base of REF.
     pub pos: usize,
-    /// END: last position of the event (1-based); `None` for breakend records.
+    /// Last position of the event (1-based); for breakends and for insertions of novel sequence the same as `pos`.
     pub end: usize,
     /// REF: bases of the reference allele.
     pub reference: String,
@@ -43,7 +43,8 @@ pub struct VcfRecord {
     pub panel: Option<u32>,
     /// Position (1-based) of the first record on the same haplotype; `None` if no other record is known to be on it.
     pub phase_set: Option<usize>,
-    /// Name of the screened sequence from which the inserted sequence comes, and the position in it.
+    /// Name of the screened sequence from which the inserted sequence comes, and the position in that sequence; `None`
+    /// if it comes from none of the screened sequences.
     pub screen: Option<(String, u64)>,
     /// Genes and consequences; `None` without a GFF3 file.
     pub annotation: Option<RecordAnnotation>,
@@ -104,15 +105,16 @@ pub enum AltAllele {
 /// INFO fields of a structural variant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StructuralVariantFields {
-    /// SVLEN: length difference of the alleles in bp, if known.
+    /// SVLEN: length difference of the alleles in bp; `None` for breakends and if it is unknown.
     pub len: Option<i64>,
-    /// END: last position of the event (1-based), if it has one end.
+    /// END: last position of the event (1-based); `None` for breakends.
     pub end: Option<usize>,
-    /// MATEID: ID of the mate breakend.
+    /// MATEID: ID of the mate breakend; `None` if the record is not a breakend.
     pub mate_id: Option<String>,
     /// HOMLEN: length in bp of the microhomology, within which the position of the junction is ambiguous.
     pub homology: usize,
-    /// HOMSEQ: bases of the microhomology on the forward strand, if the reference has them at both ends.
+    /// HOMSEQ: bases of the microhomology on the forward strand; `None` if there is no microhomology, or if the
+    /// reference does not have the same bases at both ends.
     pub homology_bases: Option<Vec<u8>>,
     /// SVINSSEQ: bases inserted at the junction, on the forward strand.
     pub inserted: Vec<u8>,
@@ -129,7 +131,8 @@ pub fn event_id(event: usize) -> String {
 }
 
 impl VcfRecord {
-    /// Position of the other end of a structural event, if it is not `pos`: index of the sequence and 1-based position.
+    /// Position of the other end of a structural event: index of the sequence and 1-based position. `None` for small
+    /// variants, and if the position is that of the record itself.
     pub fn position_of_other_end(&self) -> Option<(usize, usize)> {
         if let AltAllele::Breakend { chrom, pos, .. } = self.alternative {
             return Some((chrom, pos));
